@@ -17,11 +17,11 @@ _NAMES = (
     ("caption", "gallery", "image"),
     ("related", "recommend", "popular", "teaser", "more-"),
     ("share", "social", "newsletter", "cookie"),
-    ("breadcrumb", "footer", "navi", "sidebar", "navhead", "navbar", "navbox"),
-    ("jump", "skip", "noprint", "no-print", "print-none", "editsection", "browsehappy", "browserupgrade"),
+    ("breadcrumb", "footer", "navi", "sidebar", "navhead", "navbar", "navbox", "nav_"),
+    ("jump-", "skip", "noprint", "no-print", "print-none", "editsection", "browsehappy", "browserupgrade"),
 )
-"""Parts of classes and ids: of remarks, authors, facts about the text, pictures, other texts, invitations, the site, and
-what is not to be printed."""
+"""Parts of classes and ids: of remarks, authors, facts about the text, pictures, other texts, invitations, the site,
+and of what is not to be printed."""
 
 _BESIDE = ("rp", "rt", ".linenos", ".lineno", ".linenodiv", ".line-numbers-rows", ".gutter", ".rouge-gutter")
 """What stands beside words or code, and not between them: readings, and the numbers of lines."""
@@ -44,6 +44,9 @@ The names are two selectors: as one for each name they take a fourth more of the
 
 HEADING = "h1"
 """The heading of a published page is its title, which has a column."""
+
+SECTIONS = 4
+"""Headings of the first level from which on they are those of sections, as in the text of a repository."""
 
 SHORT_LINE = 80
 """Characters that a line of prose has; 97 % of the characters of fundus' articles are in such paragraphs."""

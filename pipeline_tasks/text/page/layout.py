@@ -39,8 +39,8 @@ def lay_out(text: str, output: Output = "plain", *, structure: str = "") -> str:
 
     Items begin with `- ` or their number, nested ones with two spaces more. A row of a table is a line, its cells are
     parted by tabs (`output: markdown`: pipes); cells of several paragraphs are blocks. Code keeps its blanks and line
-    ends between empty lines. In Markdown headings have their `#`, and code is fenced. Each line of code and
-    each heading begins with `structure`.
+    ends between empty lines. In Markdown headings have their `#`, and code is fenced. Each line of code
+    begins with `structure`, each heading with two of it.
     """
     text = text.replace(FILLER, "")
     if CELL in text:
@@ -55,7 +55,7 @@ def lay_out(text: str, output: Output = "plain", *, structure: str = "") -> str:
 
 def _prose(text: str, output: Output, structure: str = "") -> str:
     if output == "markdown" or structure:
-        text = _HEADING.sub(lambda heading: _heading(heading, output, structure and FILLER), text)
+        text = _HEADING.sub(lambda heading: _heading(heading, output, structure and 2 * FILLER), text)
     text = _INDENTED.sub(_dedented, f"\n{_unmarked(text)}")
     return _EMPTY_LINES.sub("\n\n", text).strip("\n").rstrip().replace(FILLER, structure)
 
@@ -72,7 +72,7 @@ def _heading(heading: re.Match[str], output: Output, front: str) -> str:
 
 
 def _code(code: str, front: str, output: Output) -> str:
-    lines = _unmarked(code).rstrip().split("\n")
+    lines = _unmarked(code).replace("\xa0", " ").rstrip().split("\n")  # what is aligned by such spaces stays so
     while lines and not lines[0].strip():
         del lines[0]
     if lines and output == "markdown":

@@ -7,7 +7,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 STRUCTURE = "\x03"
-"""Begins each laid-out line of code, and each heading."""
+"""Begins each laid-out line of code. Each heading begins with two."""
+
+_HEADING = 2 * STRUCTURE
 
 SHARE = 0.6
 """Part of a laid-out line that the chosen text has, from which on it is that line."""
@@ -23,6 +25,7 @@ BLOB = 200
 
 _NO_WORD = re.compile(r"[\W_]+")
 _PART = re.compile(rf"{STRUCTURE}|\s*(?:- |\d+\. |\|)|\s{{2}}|.*\t")
+_SENTENCE = 30  # characters of a short one
 _GAP = 1500  # characters of structure between two chosen lines that are kept
 
 
@@ -51,14 +54,15 @@ def merge(chosen: str, laid: str) -> str:
     for match in matches:
         rows = range(match.first, match.last + 1) if match.first >= 0 else ()
         if not rows and len(match.line) >= BLOB and (within := _within(match.line, keys)):
-            out += [line for row, line in enumerate(lines) if not keys[row] or row in within]
+            around = {row + step for row in within for step in (-1, 1) if not keys[min(row + step, len(keys) - 1)]}
+            out += [line for row, line in enumerate(lines) if not line or row in within or row in around]
             done, last = [is_done or row in within for row, is_done in enumerate(done)], max(within)
             continue
         if not rows or not all(is_kept[row] for row in rows if keys[row]):
-            out.append(match.line)
+            out.append(match.line.strip())
             continue
         if last >= 0 and last + 1 < match.first:
-            out += _between(lines[last + 1 : match.first], done[last + 1 : match.first])
+            out += _between(lines[last + 1 : match.first], done[last + 1 : match.first], lines[match.first])
         for row in rows:
             if not keys[row] or not done[row]:
                 out.append(lines[row])
@@ -78,11 +82,16 @@ def _within(blob: str, keys: list[str]) -> set[int]:
     return rows if 2 * chars >= len(key) else set()
 
 
-def _between(lines: list[str], done: list[bool]) -> list[str]:
-    """Return the lines between two that are kept: all if they are a little structure, else an empty one."""
+def _between(lines: list[str], done: list[bool], following: str) -> list[str]:
+    """Return the lines between two that are kept: all if they are a little structure, else an empty one.
+
+    The last of them may be the heading of what follows, if that is a sentence or structure, too.
+    """
     fresh = [line for line, is_done in zip(lines, done, strict=True) if line.strip() and not is_done]
     if fresh and sum(map(len, fresh)) <= _GAP and all(map(_PART.match, fresh)):
-        return lines
+        is_content = len(following) >= _SENTENCE or _PART.match(following)
+        if is_content or not fresh[-1].startswith(_HEADING):
+            return lines
     return [""] if "" in lines or fresh else []
 
 

@@ -7,7 +7,7 @@ from pipeline_tasks.text.page.marks import FILLER
 
 _SUNK = 3  # elements above a list, from which on it is deep enough
 _SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
-_LINKED = ":is(p + ul, p + div > ul, dd > ul):has(a)"
+_LINKED = ":is(p + ul, p + div > ul, dd > ul, h2 + ul, h3 + ul, h4 + ul):has(a)"
 _FIGURES = "figure:has(pre, table)"
 _NAMED = ":is(h2, h3, h4, h5, h6, dt, dd, li, a, span, code, pre, table, tr, td, th, p)[id]"
 _LOOKED_AT = f"h1, {_FIGURES}, {_NAMED}, {_LINKED}, {_SHALLOW}"  # at once: each search goes through the whole tree
@@ -15,7 +15,7 @@ _LOOKED_AT = f"h1, {_FIGURES}, {_NAMED}, {_LINKED}, {_SHALLOW}"  # at once: each
 _DILUTE = 4
 """Characters beside links for each one in a link, with which the library takes no list for navigation."""
 
-_TEXT = 12
+_TEXT = 8
 """Characters beside its links that an item of a list of content has, on average."""
 
 

@@ -62,6 +62,11 @@ def laid_out(inner: str, output: Output = "plain", method: str = "auto") -> str:
             "- a\n\n  ```\n  b\n   c\n  ```",
         ),
         ("<pre>```\nx\n```</pre>", "```\nx\n```", "````\n```\nx\n```\n````"),
+        (
+            "<pre>.\n├──&nbsp;a\n│&nbsp;&nbsp; └──&nbsp;b</pre>",
+            ".\n├── a\n│   └── b",
+            "```\n.\n├── a\n│   └── b\n```",
+        ),
         ("<figure class=highlight><pre>x = 1</pre></figure>", "x = 1", "```\nx = 1\n```"),
         ("<details><summary>More</summary>of it</details>", "More\nof it", "More\nof it"),
         (

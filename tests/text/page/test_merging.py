@@ -15,6 +15,16 @@ ONE, TWO = (f"The {name} was low that summer, and the children walked across it.
         (f"{ONE}\n{TWO}", f"Home\n\n{ONE}\n\n{TWO}\n\nShare", f"{ONE}\n\n{TWO}"),
         (f"{ONE}\n{TWO}", f"{ONE}\n\n- a\n- b\n\n{TWO}", f"{ONE}\n\n- a\n- b\n\n{TWO}"),
         (f"{ONE}\n{TWO}", f"{ONE}\n\nRead more\n\n{TWO}", f"{ONE}\n\n{TWO}"),
+        (f"{ONE}\n{TWO}", f"{ONE}\n\n{STRUCTURE * 2}On brooks\n\n{TWO} {ONE}", f"{ONE}\n{TWO}"),
+        (
+            f"{ONE}\n{TWO} {ONE}",
+            f"{ONE}\n\n{STRUCTURE * 2}On brooks\n\n{TWO} {ONE}",
+            f"{ONE}\n\nOn brooks\n\n{TWO} {ONE}",
+        ),
+        (f"{ONE}\nAbout us", f"{ONE}\n\n{STRUCTURE * 2}Also read\n\nAbout us", f"{ONE}\n\nAbout us"),
+        (f"Home {ONE} {TWO} {ONE} Share", f"{ONE}\n\n{STRUCTURE * 2}X\n\n{TWO}\n{ONE}", f"{ONE}\n\n\n{TWO}\n{ONE}"),
+        (f"Home {ONE} {TWO} {ONE}", f"| Tools |\n| --- |\n\n{ONE}\n```\n{TWO}\n```", f"\n{ONE}\n```\n{TWO}\n```"),
+        (f"{ONE}\n   About", TWO, f"{ONE}\nAbout"),
         (f"{ONE} {TWO}", f"{ONE}\n\n{TWO}", f"{ONE}\n\n{TWO}"),
         ("a | b\nc | d", "a\tb\nc\td", "a\tb\nc\td"),
         (
