@@ -119,8 +119,8 @@ def known(column: pa.Array) -> Floats:
 
 def rejected(rows: pa.RecordBatch) -> float:
     """Return the share of rejected rows."""
-    kept: int = rows.column("reason").null_count
-    return 1 - kept / rows.num_rows
+    kept: float = rows.column("reason").null_count / rows.num_rows
+    return 1 - kept
 
 
 def measured(table: pa.Table, language: str) -> dict[str, float]:

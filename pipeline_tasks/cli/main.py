@@ -63,6 +63,7 @@ COMMANDS = {
         "inspect.lint",
         "find what in a recipe is wrong or without effect, and what of a snapshot will not fit",
     ),
+    "fetch": Entry("cli.fetch", "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url"),
     "train-lm": Entry("cli.train_lm", "train a language's n-gram model on trusted text, for score_quality"),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
