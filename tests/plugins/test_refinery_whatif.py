@@ -133,7 +133,7 @@ def test_other_packs_are_chosen_by_name(visitor: Any) -> None:
         ({"gopher_repetition.dup_line_frac": "1.5"}, "must be a number from 0 to 1"),
         ({"gopher_quality.min_dok_words": "3"}, "gopher_quality.min_doc_words"),
         ({"xx.gopher_quality.min_doc_words": "3"}, "no language has the code"),
-        ({"packs": "/etc/passwd"}, "choose one of builtin, fineweb2, none"),
+        ({"packs": "/etc/passwd"}, "choose one of builtin, fineweb2, web, none"),
         ({"words": "unicode"}, "decides how signals are computed"),
         ({"": "3"}, "write PROFILE.BOUND=NUMBER"),
         ({f"x{at}.y": "1" for at in range(101)}, "101 changes are too many"),
