@@ -70,7 +70,7 @@ class Airflow:
     def trigger(self, snapshot: str, conf: Mapping[str, Any] | None = None, kind: str = "of") -> str:
         """Start a run of a snapshot by hand; return its id: its kind and the snapshot."""
         run = f"{kind}_{snapshot}"
-        body = {"logical_date": None, "dag_run_id": run, "conf": {"snapshot": snapshot, **(conf or {})}}
+        body = {"logical_date": None, "dag_run_id": run, "conf": {"snapshot": snapshot, "settling": 1, **(conf or {})}}
         self.call("POST", f"/api/v2/dags/{self.dag}/dagRuns", body)
         return run
 

@@ -44,6 +44,7 @@ class Stack:
                 "snapshot": day,
                 "engines": dict(engines),
                 "patience": 1,
+                "settling": 0,
             },
         )
         return name

@@ -1,6 +1,7 @@
 """`refinery run --sample`: a trial reads part of a snapshot, passes the gates, and leaves the dataset as it is."""
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,14 @@ def test_a_trial_is_judged_like_a_run_and_no_run_reads_it(tmp_path: Path, refine
     ingest = trial["stages"]["ingest"]
     assert ingest["rows_in"] == PAGES * FILES // 2
     assert 0 < ingest["rejected"]["ingest:unchanged"] < ingest["rows_in"]
-    little = run(refinery, tmp_path, SECOND, "--sample", "0.01", "--override", "publish=one file")
+    little = run(
+        refinery,
+        tmp_path,
+        SECOND,
+        "--sample",
+        "0.01",
+        *chain.from_iterable(("--override", f"{gate}=one file") for gate in ("ingest", "publish")),
+    )
     assert little["stages"]["ingest"]["rows_in"] == PAGES  # 4 % of the day before, which refuses a whole run
     assert "rows_in" not in " ".join(little["warnings"])
 

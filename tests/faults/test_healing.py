@@ -172,6 +172,8 @@ def test_a_cut_log_is_found_by_its_archived_head(root: SmallRoot) -> None:
     Path(root.root, entry_path(RECIPE, 4)).unlink()
     assert main(["verify", root.root, "--fast"]) == ContractError.exit_code, "its head is still there"
     Path(root.root, head_path(RECIPE, 4)).unlink()
+    assert main(["verify", root.root, "--fast"]) == ContractError.exit_code, "the ledger knows it"
+    Path(root.root, "ledger.sqlite").unlink()
     assert main(["verify", root.root, "--fast"]) == 0
     assert main(["verify", root.root, "--fast", "--head", head]) == ContractError.exit_code
 

@@ -52,7 +52,7 @@ BUILDS: dict[str, Any] = {
     "stages": {
         "tokenize": {"train": {"vocab_size": 1024, "min_bytes": 1000}},
         "select": {"where": {"n_tokens": {"least": 5}}},
-        "mix": {"weights": {"en": 1}, "epochs": {"de": 2.5, "fr": 0.5}, "tokens": {"es": 500}, "max_epochs": 1},
+        "mix": {"weights": {"en": 1}, "epochs": {"de": 2.75, "fr": 0.5}, "tokens": {"es": 500}, "max_epochs": 1},
         "shuffle": {"seed": 3, "buckets": 4},
         "pack": {"method": "best_fit", "length": 64},
     },

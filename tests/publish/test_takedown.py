@@ -242,7 +242,6 @@ NAMELESS = [
     (["--site", "a..example"], "has to be a host"),
     (["--url", "a.example/page"], "has to be a URL with its scheme"),
     (["--doc", "12"], "doc '12' has to be the id of a document, 32 hex digits"),
-    (["--text", "nowhere.txt"], "cannot be read"),
 ]
 """Options that name no document, URL or site, and the message."""
 

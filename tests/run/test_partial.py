@@ -207,7 +207,9 @@ def test_measures_of_a_run_that_was_never_published_may_go(landed: Path, tmp_pat
     root, recipe = str(tmp_path), landed / "other.yaml"
     recipe.write_text(RECIPE.replace("threshold: 0.0", "threshold: 0.0001"))
     refused = chain(landed, tmp_path / "refused")
-    shutil.copytree(refused.root, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("datasets", "publish"))
+    shutil.copytree(
+        refused.root, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("datasets", "publish", "ledger.sqlite")
+    )
     published = refined(root, str(landed / DAY), How(recipe=str(recipe), partitions=FILES))
     remove(root, find_orphans(root, grace=0, expire=1e-9), limit=1)
     assert not verify(root, Scope(full=True)).findings.problems
