@@ -83,8 +83,10 @@ def _with_lines(documents: Batches, depth: int) -> Iterator[tuple[pa.RecordBatch
     for batch in documents:
         texts = batch.column("text")
         parts = paragraphs.cut_parts(texts, 1, 1)
-        numbers = hash_texts(hosts(batch.column("url")).fill_null(""))
-        yield batch, _Lines(parts, edges.edge_lines(texts, parts, numbers, depth))
+        named = hosts(batch.column("url"))
+        found = edges.edge_lines(texts, parts, hash_texts(named.fill_null("")), depth)
+        has_host = named.is_valid().to_numpy(zero_copy_only=False)[parts.doc[found.part]]
+        yield batch, _Lines(parts, found.of(has_host))
 
 
 def edge_lines(documents: Batches, *, params: Params) -> Batches:

@@ -1,6 +1,6 @@
 """Finds the lines at the beginning and the end of texts, and the runs of them that a site repeats."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,17 @@ LETTERS = 3
 """Letters of a line that can be a template: brackets and marks end code and tables, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
+class Edges(NamedTuple):
     """The lines near a side of their text: which part, which side, and two hashes of site, side and line."""
 
     part: Ints
     side: npt.NDArray[np.uint8]
     hash: Ints
     check: Ints
+
+    def of(self, kept: Flags) -> "Edges":
+        """Return the lines that are `kept`."""
+        return Edges(self.part[kept], self.side[kept], self.hash[kept], self.check[kept])
 
 
 @compiled
