@@ -27,6 +27,7 @@ ROWS_KEPT: Mapping[str, float] = {
     "filter_language": 0.934,
     "filter_quality": 0.735,
     "dedup_exact": 0.998,
+    "cut_templates": 1.0,
     "dedup_minhash": 0.992,
     "score_quality": 1.0,
     "scrub_pii": 1.0,

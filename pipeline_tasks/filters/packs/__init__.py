@@ -6,6 +6,7 @@ file that an entry's numbers come from. `base` names a set whose entries the fil
 no language may be stricter than.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
@@ -60,7 +61,7 @@ def path_of(packs: str) -> str:
 def paths_of(packs: str) -> tuple[str, ...]:
     """Return the files whose content decides the packs of a recipe: its own, and the `base` that it names."""
     path = path_of(packs)
-    if not path or not Path(path).exists():  # the caller reads the digest and names the missing file
+    if not os.path.lexists(path):  # the caller reads the digest and names the missing file
         return (path,) if path else ()
     base = _mapping(read_yaml(Path(path)), path).get(BASE)
     return (path,) if base is None else (path, _base_path(base, path))
