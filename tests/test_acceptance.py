@@ -235,7 +235,7 @@ def test_planted_records_meet_what_is_due(demo: Days, planted: Truth) -> None:
     lines = compared(first.root, planted, [first.version, second.version])
     missed = {line.split()[0]: int(line.split()[-1]) for line in lines}
     certain = {
-        "unchanged", "revisit", "exact", "exact_across", "not_html", "http_error", "redirect", "language",
+        "unchanged", "revisit", "exact", "exact_across", "not_html", "http_error", "redirect", "language", "edited",
         "flipped", "short", "long", "cut", "bomb", "contaminated", "pii_email", "pii_phone", "pii_ip",
     }  # fmt: skip
     assert {kind: missed[kind] for kind in certain if missed[kind]} == {}, "\n".join(lines)

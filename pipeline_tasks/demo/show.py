@@ -17,7 +17,7 @@ from pipeline_tasks.publish.decoding import decoder_of
 from pipeline_tasks.publish.published_shards import Spot, open_build
 from pipeline_tasks.recipe import ENGINES, RECIPES
 from pipeline_tasks.shipped import is_checkout
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 
 RECIPE, BUILD = "demo", "demo_corpus"
 FOLDER = ".refinery/demo"
@@ -118,8 +118,11 @@ def _rejected_rows(root: str, version: version_log.Version) -> Iterator[Mapping[
 
 def _kept_rows(root: str, version: version_log.Version) -> Iterator[Mapping[str, Any]]:
     manifest = read_manifest(root, version.manifests["decontaminate"])
-    for batch in read_shards(root, manifest.shards, [*LOCATOR, "pii_email", "pii_phone", "pii_ip"]):
-        yield from batch.to_pylist()
+    near = read_manifest(root, version.manifests["dedup_minhash"])
+    lost = [row for batch in read_history(root, near, "superseded") for row in batch.to_pylist()]
+    better = {id_ for row in lost for id_ in (row["winner"]["id"], row["near"])}
+    for batch in read_shards(root, manifest.shards, ["id", *LOCATOR, "pii_email", "pii_phone", "pii_ip"]):
+        yield from ({**row, "supersedes": row["id"] in better} for row in batch.to_pylist())
 
 
 def _decoded(root: str, version: version_log.Version) -> str:

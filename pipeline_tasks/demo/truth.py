@@ -11,6 +11,9 @@ from typing import Any
 KEPT = "kept"
 """Expected outcome of records that are worth keeping."""
 
+SUPERSEDES = "dedup_minhash:supersedes"
+"""Outcome of a kept record whose near duplicate of an earlier snapshot is superseded by it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plant:
@@ -81,15 +84,16 @@ def compare(truth: Truth, rejected: Iterable[Mapping[str, Any]], kept: Iterable[
     """Return one line per kind of plant: how many are due, found, rejected for another reason, or missed.
 
     Rows have the locator columns (`snapshot`, `file`, `offset`, `record_id`); rejected rows also `reason`, and kept
-    rows the counts of `scrub_pii`. Only snapshots that occur in the rows are compared, so the rows of one snapshot's
-    run may be given alone.
+    rows the counts of `scrub_pii`, and whether each `supersedes` a near duplicate of an earlier snapshot. Only
+    snapshots that occur in the rows are compared, so the rows of one snapshot's run may be given alone.
     """
     survivors = list(kept)
     outcomes = _outcomes(rejected, survivors)
     plants = [plant for plant in truth.plants if plant.snapshot in outcomes.snapshots]
     due, detected, elsewhere = Counter[str](), Counter[str](), Counter[str]()
     for plant in plants:
-        reasons = outcomes.of(plant)
+        worth_keeping = KEPT in plant.expected
+        reasons = [KEPT if worth_keeping and why == SUPERSEDES else why for why in outcomes.of(plant)]
         expected = [reason for reason in reasons if reason.startswith(plant.expected)]
         others = [reason for reason in reasons if reason != KEPT and not reason.startswith(plant.expected)]
         due[plant.kind] += plant.due
@@ -107,7 +111,7 @@ def _outcomes(rejected: Iterable[Mapping[str, Any]], kept: Iterable[Mapping[str,
         outcomes.by_place.append((str(row["file"]), int(row["offset"]), str(row["reason"])))
     for row in kept:
         outcomes.snapshots.add(str(row["snapshot"]))
-        outcomes.by_record[_record_id(row)] = KEPT
+        outcomes.by_record[_record_id(row)] = SUPERSEDES if row.get("supersedes") else KEPT
     return outcomes
 
 

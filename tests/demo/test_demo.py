@@ -166,6 +166,8 @@ def small_truth() -> Truth:
         Plant("personal", "s1", ("u5",), ("r5",), (KEPT,), 1, counts={"pii_email": 2}),
         Plant("cut", "s1", ("u6",), ("r6",), ("error:",), 1, places=(("a.warc.gz", 100, 50),)),
         Plant("spam", "s2", ("u7",), ("r7",), ("filter_",), 1),
+        Plant("edited", "s1", ("u8", "u9"), ("r8", "r9"), ("dedup_minhash:", "dedup_exact:"), 2),
+        Plant("rewritten", "s1", ("u10",), ("r10",), (KEPT,), 1),
     )
     return Truth(1, {}, plants)
 
@@ -176,7 +178,8 @@ def test_compare_counts_found_other_and_missed() -> None:
         row("r4", "filter_quality:short"),
         row("x", "error:bad", offset=120),
     ]
-    kept = [row("r2"), row("r3"), row("r5", pii_email=1)]
+    kept = [row("r2"), row("r3"), row("r5", pii_email=1), row("r9")]
+    kept += [row("r8", supersedes=True), row("r10", supersedes=True)]
     figures = {
         line.split()[0]: [int(word) for word in line.split() if word.isdigit()]
         for line in compare(small_truth(), rejected, kept)
@@ -186,6 +189,8 @@ def test_compare_counts_found_other_and_missed() -> None:
         "article": [1, 0, 1, 0],
         "personal": [1, 1, 0, 0],
         "cut": [1, 1, 0, 0],
+        "edited": [2, 1, 0, 1],
+        "rewritten": [1, 1, 0, 0],
         "pii_email": [2, 1, 0, 1],
     }
 
