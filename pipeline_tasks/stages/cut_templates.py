@@ -154,11 +154,10 @@ def add_history(counted: Batches, *history: HistoryReader) -> Batches:
 
 def recurring_lines(counted: Batches) -> Batches:
     """Yield the `LINES` that at least two documents of this snapshot have, for later snapshots."""
-    for batch in counted:
-        table = pa.Table.from_batches([batch])
-        starts, totals = _summed(table)
-        rows = table.take(pa.array(starts)).set_column(2, "documents", pa.array(totals)).select(LINES.names)
-        yield from batches_of(rows.filter(pc.greater_equal(rows.column("documents"), RECURRING)).combine_chunks())
+    table = read_table(counted)  # the rows of a line may come in several batches
+    lines = table.take(pa.array(run_starts(table.column("hash"), table.column("check"))))
+    lines = lines.set_column(2, "documents", lines.column("total")).select(LINES.names)
+    yield from batches_of(lines.filter(pc.greater_equal(lines.column("documents"), RECURRING)).combine_chunks())
 
 
 def templates(counted: Batches, *, params: Params) -> Batches:

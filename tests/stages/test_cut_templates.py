@@ -32,12 +32,14 @@ def cut(
     shards: int = 1,
     on: str = "local",
     address: str = "",
+    batch_rows: int = 4096,
     **params: Any,
 ) -> tuple[str, Manifest]:
     ends = [table.num_rows * part // shards for part in range(shards + 1)]
     parent = refining.commit_parent(root, [table.slice(at, end - at) for at, end in pairwise(ends)])
     exact, _ = refining.refined(root, "dedup_exact", parent, {"buckets": 2})
-    return refining.refined(root, STAGE, exact, {"buckets": 2, **params}, history=history, on=on, address=address)
+    how = {"history": history, "on": on, "address": address, "batch_rows": batch_rows}
+    return refining.refined(root, STAGE, exact, {"buckets": 2, **params}, **how)  # type: ignore[arg-type]
 
 
 def texts(root: Path, manifest: Manifest) -> dict[str, str]:
@@ -93,6 +95,20 @@ def test_pages_of_earlier_snapshots_count(tmp_path: Path) -> None:
     assert page(3) in texts(tmp_path, alone).values()
     _, second = cut(tmp_path, of_host([page(number) for number in range(3, 5)], first=3), [first])
     assert sorted(texts(tmp_path, second).values()) == [page(3, head=[], tail=[]), page(4, head=[], tail=[])]
+
+
+def test_batches_of_any_size_save_the_same_lines(tmp_path: Path) -> None:
+    """Both buckets have pages with each line: its two rows come in one batch, or in two."""
+    stored = []
+    for batch_rows in (4096, 1):
+        path, manifest = cut(
+            tmp_path / str(batch_rows), of_host([page(number) for number in range(8)]), batch_rows=batch_rows
+        )
+        stored.append((tmp_path / str(batch_rows) / path).read_bytes())
+        counts = refining.rows(tmp_path / str(batch_rows), manifest, "lines").column("documents").to_pylist()
+        assert counts
+        assert set(counts) == {8}
+    assert stored[0] == stored[1]
 
 
 def test_documents_without_an_address_are_compared_with_none(tmp_path: Path) -> None:
