@@ -3,13 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LAND
-from pipeline_tasks.stage import LANDING, WHOLE, Shard
+from pipeline_tasks.stage import LANDING, WHOLE
 from pipeline_tasks.store.reading import read_manifest
 
 LOOKED = 16
@@ -41,7 +42,7 @@ def _late(root: str, version: Version) -> list[str]:
     if LAND not in version.manifests:
         return []
     try:
-        read = _read_files(read_manifest(root, version.manifests[LAND]).shards)
+        read = _read_files(root, version.manifests[LAND])
         is_folder = version.landing.rstrip("/").endswith(f"/{version.snapshot}")
         if len(read) == 1 and not is_folder:
             return []  # the input may have been that file, and its neighbors be others'
@@ -51,8 +52,13 @@ def _late(root: str, version: Version) -> list[str]:
     return sorted(name for name, size, _ in files if read.get(name, -1) < size)
 
 
-def _read_files(shards: Sequence[Shard]) -> Mapping[str, float]:
-    """Return the bytes of each landed file that was read; of one that was read in pieces they are not known."""
+@lru_cache(maxsize=4 * LOOKED)
+def _read_files(root: str, landed: str) -> Mapping[str, float]:
+    """Return the bytes of each landed file that was read; of one that was read in pieces they are not known.
+
+    `landed` refers to a manifest by its digest, which never changes: a page that is shown again reads it once.
+    """
+    shards = read_manifest(root, landed).shards
     return {
         shard.path.removeprefix(LANDING): float(shard.bytes) if shard.start == WHOLE else math.inf for shard in shards
     }

@@ -112,7 +112,7 @@ def test_batches_of_any_size_save_the_same_lines(tmp_path: Path) -> None:
 
 
 def test_documents_without_an_address_are_compared_with_none(tmp_path: Path) -> None:
-    pages: list[str | None] = [page(number) for number in range(6)]
+    pages = [page(number) for number in range(6)]
     _, manifest = cut(tmp_path, documents([*pages, ""], [None] * 7))
     assert sorted(row["text"] for row in refining.rows(tmp_path, manifest).to_pylist()) == sorted([*pages, ""])
 
