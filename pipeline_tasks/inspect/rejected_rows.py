@@ -1,16 +1,14 @@
 """Reads some of the rows that a stage rejected or quarantined: of one reason, from a row on, up to so many bytes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.inspect.text_search import Bounds
+from pipeline_tasks.inspect.text_search import Bounds, batches_from
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stage import Shards
-from pipeline_tasks.store.reading import read_shards
 
 pc: Any = pyarrow.compute
 
@@ -35,7 +33,7 @@ def rejected_rows(root: str, manifest: Manifest, reason: str, bounds: Bounds) ->
     start = end = min(bounds.start, total)
     rows: list[Mapping[str, Any]] = []
     read = 0
-    for first, batch in _batches(root, shards, start):
+    for _, first, batch in batches_from(root, [(shard, None) for shard in shards], start):
         places = _places(batch, reason)
         room = bounds.most_hits - len(rows) if bounds.most_hits else len(places)
         rows += batch.take(pa.array(places[:room], pa.int64())).to_pylist()
@@ -54,17 +52,3 @@ def _places(batch: pa.RecordBatch, reason: str) -> list[int]:
     found = pc.fill_null(pc.equal(batch.column("reason"), reason), fill_value=False)
     places: list[int] = pc.indices_nonzero(found).to_pylist()
     return places
-
-
-def _batches(root: str, shards: Shards, start: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the batches of shards from row `start` on, each with the number of its first row."""
-    first = 0
-    for shard in shards:
-        if first + shard.rows <= start:
-            first += shard.rows
-            continue
-        for batch in read_shards(root, [shard]):
-            skipped = min(max(start - first, 0), batch.num_rows)
-            if skipped < batch.num_rows:
-                yield first + skipped, batch.slice(skipped)
-            first += batch.num_rows

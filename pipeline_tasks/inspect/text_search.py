@@ -3,7 +3,7 @@
 import argparse
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -196,11 +196,12 @@ def _hits(
     """Return the hits of the rows from `start` on, the first row that was not searched, and the bytes that were."""
     hits: list[Hit] = []
     end, read = start, 0
-    for place, first, batch in _batches(root, shards, wanted.column, start):
+    columns = [(place[2], _columns(place, wanted.column)) for place in shards]
+    for nth, first, batch in batches_from(root, columns, start):
         found = pc.indices_nonzero(wanted.is_wanted(batch.column(wanted.column))).to_pylist()
         room = bounds.most_hits - len(hits) if bounds.most_hits else len(found)
         chosen = found[:room]
-        hits += [_hit(place, row, wanted.pattern) for row in batch.take(pa.array(chosen, pa.int64())).to_pylist()]
+        hits += [_hit(shards[nth], row, wanted.pattern) for row in batch.take(pa.array(chosen, pa.int64())).to_pylist()]
         if bounds.most_hits and len(hits) == bounds.most_hits:
             return tuple(hits), first + chosen[-1] + 1, read + batch.column(wanted.column).nbytes
         end, read = first + batch.num_rows, read + batch.column(wanted.column).nbytes
@@ -209,22 +210,28 @@ def _hits(
     return tuple(hits), end, read
 
 
-def _batches(
-    root: str, shards: Sequence[Place], column: str, start: int
-) -> Iterator[tuple[Place, int, pa.RecordBatch]]:
-    """Yield batches from row `start` on, each with its shard and the number of its first row."""
+def batches_from(
+    root: str, shards: Iterable[tuple[Shard, Sequence[str] | None]], start: int
+) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """Yield batches of shards from row `start` on, each with the numbers of its shard and of its first row.
+
+    Of each shard some columns are read (None: all); shards before that row are not.
+    """
     first = 0
-    for place in shards:
-        shard = place[2]
+    for nth, (shard, columns) in enumerate(shards):
         if first + shard.rows <= start:
             first += shard.rows
             continue
-        columns = dict.fromkeys(("id", URL, column, *(() if place[1] == KEPT else ("reason",))))
-        for batch in read_shards(root, [shard], [*columns]):
+        for batch in read_shards(root, [shard], columns):
             if first + batch.num_rows > start:
                 skipped = max(start - first, 0)
-                yield place, first + skipped, batch.slice(skipped)
+                yield nth, first + skipped, batch.slice(skipped)
             first += batch.num_rows
+
+
+def _columns(place: Place, column: str) -> list[str]:
+    """Return the columns of rows with an outcome that a search reads."""
+    return [*dict.fromkeys(("id", URL, column, *(() if place[1] == KEPT else ("reason",))))]
 
 
 def _matches(texts: Any, pattern: str) -> Any:  # noqa: ANN401 -- Arrow arrays
