@@ -101,11 +101,16 @@ class ErrorBudget:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one task of a stage is given on Spark and Ray: CPU cores, GiB of memory, GPUs. 0: as the engine does it."""
+    """What one task of a stage is given on Spark and Ray: CPU cores, GiB of memory, GPUs. 0: as the engine does it.
+
+    GPUs are given to kernels with a model alone; on Ray these run in at most `actors` processes that keep the model (0:
+    as many as the cluster has room for).
+    """
 
     cores: Annotated[int, Range(0, 1024)] = 0
     memory: Annotated[float, Range(0, 1 << 16)] = 0.0
     gpus: Annotated[float, Range(0, 64)] = 0.0
+    actors: Annotated[int, Range(0, 1024)] = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for parts of several GPUs, which neither Spark nor Ray gives."""

@@ -23,6 +23,9 @@ Batches = Iterator[pa.RecordBatch]
 Kernel = Callable[..., Batches]
 """One `Batches` argument per co-partitioned input (and one more for `broadcast`); yields at least one batch."""
 
+Prepare = Callable[[], Any]
+"""Loads the state of a kernel, such as a model: once per worker, however many shards and partitions it serves."""
+
 FilePath = NewType("FilePath", str)
 """A parameter that names a file (model, word list, tokenizer): its digest, not its path, is identity."""
 
@@ -180,6 +183,13 @@ class HistoryReader(Protocol):
         """Return the first row's value of `column`, or None if there are no rows."""
 
 
+class KnownRows(Protocol):
+    """What a kernel gets of a cache: columns of rows that an earlier task computed (see `Engine.map`)."""
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return `id` and the columns of each row whose id is in `wanted` and known, once, in no order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One named table of a stage's history: its columns, and the columns by which its rows are sorted and looked up.
@@ -222,6 +232,8 @@ class Engine(Protocol):
         layer: Layer | None = None,
         shared: bool = False,
         reads: tuple[str, ...] = (),
+        prepare: Prepare | None = None,
+        cache: str = "",
     ) -> Shards:
         """Run `kernel` once per shard; several inputs are zipped shard by shard.
 
@@ -234,6 +246,11 @@ class Engine(Protocol):
         With `shared`, what it yields follows from the kernel, its arguments and its inputs alone, and it rejects
         nothing: every run of the stage that asks for the same finds it, whatever its fingerprint.
         `reads` names the columns that the kernel gets of its first input, where it has them; without any it gets all.
+        With `prepare` the kernel has a state, its first argument: what `prepare` returned in this worker, which stays
+        for the next shards. Such a verb alone is given the GPUs and the memory of the stage's resources, and the
+        attempt whose receipt is committed first decides: a state may compute on other hardware elsewhere.
+        With `cache` the columns that a layer adds follow from the row's `id` and the state alone: they are kept under
+        that name, and the kernel gets `KnownRows`, those that are known, as its last argument.
         """
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:

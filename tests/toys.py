@@ -173,6 +173,52 @@ def run_lookup(shards: Shards, params: LookupParams, on: Engine) -> Shards:
     return kept
 
 
+# --- state: a state that is loaded once per worker, and whose loads and rows a folder counts --------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StateParams:
+    """`log` is a folder that notes who loaded and who read what; `fault` is what happens once, within a shard."""
+
+    log: str = ""
+    fault: str = ""
+
+
+MORE = pa.schema([*ROWS, pa.field("more", pa.int64())])
+
+
+def load_state(log: str) -> int:
+    note(log, f"load {os.getpid()}")
+    return 7
+
+
+def add_state(state: int, batches: Batches, *, params: StateParams) -> Batches:
+    for batch in batches:
+        if params.fault and batch.num_rows:
+            _fail_once(Path(params.log) / "failed", params.fault)
+        note(params.log, f"read {os.getpid()} {batch.num_rows}")
+        numbers = batch.column("id").to_numpy(zero_copy_only=False)
+        yield replace_column(batch, "more", pa.array(numbers + state, pa.int64()))
+
+
+def note(log: str, line: str) -> None:
+    if log:
+        with (Path(log) / "notes").open("a") as stream:
+            stream.write(f"{line}\n")
+
+
+def _fail_once(marker: Path, fault: str) -> None:
+    if fault == "die":
+        _die_once(marker)
+    elif not marker.exists():
+        marker.touch()
+        raise RuntimeError(fault)
+
+
+def run_state(shards: Shards, params: StateParams, on: Engine) -> Shards:
+    return on.map(partial(add_state, params=params), shards, prepare=partial(load_state, params.log))
+
+
 # --- bad: what a stage must not do ------------------------------------------------------------------------------------
 
 
@@ -279,6 +325,7 @@ CARDS: tuple[Stage[Any], ...] = (
     Stage("toy_broadcast", run_broadcast, NoParams, ROWS, LEARNED, 1, splits=False, profiled=MEASURES, engine="local"),
     Stage("toy_history", run_history, NoParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS),
     Stage("toy_lookup", run_lookup, LookupParams, ROWS, ROWS, 1, splits=False, engine="local", history=IDS_BY_KEY),
+    Stage("toy_state", run_state, StateParams, ROWS, MORE, 1, splits=True, engine="local"),
     Stage("toy_bad", run_bad, BadParams, ROWS, ROWS, 1, splits=True, engine="local"),
     Stage("toy_bad_group", run_bad_group, BadParams, ROWS, ROWS, 1, splits=False, engine="local"),
 )

@@ -10,8 +10,8 @@ from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.run.task import Task, run
-from pipeline_tasks.run.tracker import Tracker, guarded, results_of
-from pipeline_tasks.stage import Kernel, Layer, Shards
+from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of
+from pipeline_tasks.stage import Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shard_rows import lowest
@@ -56,7 +56,8 @@ class LocalEngine:
         shards = inputs[0]
         if sorted_by.key:
             keys = (sorted_by.key, *sorted_by.order)
-            shards = self._mapped(self.tracker.map_tasks(kernel or unchanged, inputs, (), keys), inputs)
+            tasks = self.tracker.map_tasks(kernel or unchanged, inputs, (), MapOptions(sorted_by=keys))
+            shards = self._mapped(tasks, inputs)
         self.saved = {**self.saved, section: (*self.saved.get(section, ()), *shards)}
 
     def map(
@@ -67,16 +68,20 @@ class LocalEngine:
         layer: Layer | None = None,
         shared: bool = False,
         reads: tuple[str, ...] = (),
+        prepare: Prepare | None = None,
+        cache: str = "",
     ) -> Shards:
         """Run `kernel` once per shard; see `stage.Engine`."""
-        tasks = self.tracker.map_tasks(kernel, inputs, broadcast, layer=layer, shared=shared, reads=reads)
-        return self._mapped(tasks, inputs)
+        state = self.tracker.state(prepare, cache) if prepare else None
+        options = MapOptions(layer=layer, shared=shared, reads=reads, state=state)
+        return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast, options), inputs)
 
     def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
         weight = sum(shard.weight for stream in inputs for shard in stream)
 
         def run_missing(missing: list[int]) -> list[Any]:
-            return self._each([partial(run, tasks[rank]) for rank in missing], weight)
+            each = self._each_prepared if tasks[0].state else self._each
+            return each([partial(run, tasks[rank]) for rank in missing], weight)
 
         return self.tracker.complete(tasks, run_missing)
 
@@ -105,6 +110,10 @@ class LocalEngine:
             raise_if_canceled()
             results += results_of([guarded(task)])
         return results
+
+    def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
+        """As `_each`, for tasks whose kernel has a state: workers keep it anyway."""
+        return self._each(tasks, weight)
 
 
 def factory(address: str, resources: Resources) -> EngineFactory:  # noqa: ARG001 -- this process is where it is

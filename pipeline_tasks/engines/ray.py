@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import os
 import secrets
 import threading
@@ -11,15 +12,17 @@ from concurrent.futures import Future
 from functools import lru_cache, partial
 from typing import Any
 
-from pipeline_tasks.engines import job
+from pipeline_tasks.engines import job, ray_actors
 from pipeline_tasks.engines.address import is_jobs_api, ray_address
 from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.engines.ray_actors import Pool
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RecipeError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
+from pipeline_tasks.sealed import digest_of
 
 ANY_RESOURCES = Resources()
 
@@ -48,7 +51,27 @@ class RayEngine(LocalEngine):
         resources: Resources = ANY_RESOURCES,
     ) -> None:
         super().__init__(tracker, history)
-        self._address, self._reserved = address, task_options(resources)
+        self._address, self._resources, self._reserved = address, resources, task_options(resources)
+
+    def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- as below
+        """Run tasks whose kernel has a state in the actors of that state, which stay for the next verb."""
+        connect(self._address)
+        import ray
+
+        options = actor_options(self._resources)
+        _require_room(self._address, options)
+        state = tasks[0].args[0].state
+        name = digest_of([self.tracker.io.prefix.partition("/")[0], state.name, options], 16)
+        pool = Pool(f"{self.tracker.io.prefix.partition('/')[0]}-{name}", _most_actors(self._resources), options)
+        try:
+            return pool.run(tasks)
+        except ray.exceptions.RayTaskError as error:
+            cause = f"{type(error.cause).__name__}: {error.cause}"
+            message = f"{self.tracker.io.prefix}: a kernel failed in a Ray actor ({cause})"
+            raise KernelFailed(message) from error
+        except ray.exceptions.RayError as error:
+            message = f"{self.tracker.io.prefix}: the actors were lost ({str(error)[:300]}). Finished tasks are kept"
+            raise JobLost(message) from error
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)
@@ -71,6 +94,23 @@ class RayEngine(LocalEngine):
             raise JobLost(message) from error
 
 
+def _most_actors(resources: Resources) -> int:
+    """Return how many actors a pool may have: as many as are asked for, else those that the cluster has room for.
+
+    One core stays free for other work, where actors reserve cores.
+    """
+    import ray
+
+    if resources.actors:
+        return resources.actors
+    whole = ray.cluster_resources()
+    rooms = [
+        whole.get("GPU", 0) / resources.gpus if resources.gpus else math.inf,
+        (whole.get("CPU", 1) - 1) / resources.cores if resources.cores else whole.get("CPU", 1),
+    ]
+    return max(int(min(rooms)), 1)
+
+
 def _gathered(refs: list[Any]) -> list[Any]:
     """Return the results of tasks in order; once one has failed, the others are canceled: nobody reads what they do."""
     import ray
@@ -89,13 +129,17 @@ def _gathered(refs: list[Any]) -> list[Any]:
 
 
 def task_options(resources: Resources) -> dict[str, float]:
-    """Return the options by which Ray gives each task its resources; memory is in bytes."""
-    asked = {
-        "num_cpus": resources.cores,
-        "memory": int(resources.memory * (1 << 30)),
-        "num_gpus": resources.gpus,
-    }
+    """Return the options by which Ray gives each task its resources; memory is in bytes.
+
+    A task has no GPU: only kernels with a state use one, and Ray would end the process behind each task.
+    """
+    asked = {"num_cpus": resources.cores, "memory": int(resources.memory * (1 << 30))}
     return {name: amount for name, amount in asked.items() if amount}
+
+
+def actor_options(resources: Resources) -> dict[str, float]:
+    """Return the options by which Ray gives each actor its resources; without cores it reserves none as it waits."""
+    return {**task_options(resources), **({"num_gpus": resources.gpus} if resources.gpus else {})}
 
 
 def _require_room(address: str, reserved: Mapping[str, float]) -> None:
@@ -216,6 +260,7 @@ def cancel(job: str) -> None:
 
     for ref in _TASKS.get(job, ()):
         ray.cancel(ref, force=True)
+    ray_actors.cancel(job)
 
 
 def _reachable(written: str) -> str:

@@ -20,7 +20,9 @@ _MEMORY = (
     "can't start new thread",
     "unable to allocate",
     "failed to map segment",
+    "out of memory",
 )
+_GPU = ("cuda error", "cublas", "cudnn")
 _LLVM = ("libllvmlite", "llvm error", "could not find/load shared object file")
 _CACHE = ("no locator available", "numba_cache_dir")
 _LOCKED = ("database is locked",)
@@ -92,6 +94,8 @@ def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a 
         return JobLost(f"too many open files ({reason}); raise the limit with `ulimit -n 65536`")
     if isinstance(error, MemoryError) or number == errno.ENOMEM or _has(text, _MEMORY):
         return NoMemory(f"this process got no more memory ({reason}); {_limit()}. Finished work is kept")
+    if _has(text, _GPU):
+        return MachineFailed(f"a GPU failed ({reason}); the process that used it ends, and the work is tried again")
     if _has(text, _CACHE):
         place = os.environ.get("NUMBA_CACHE_DIR", "the package's folder")
         return RecipeError(

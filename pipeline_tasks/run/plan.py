@@ -26,6 +26,7 @@ from pipeline_tasks.run.task import StageIO, repoint
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.files import digest_of_named
 from pipeline_tasks.store.reading import read_committed
 
 Span = tuple[Count, Count]
@@ -205,7 +206,7 @@ def resources_of(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  
     digests = {}
     for path in map(_absolute, named):
         try:
-            digests[path] = storage.digest_of_file(path)[1]
+            digests[path] = digest_of_named(path)
         except OSError as error:  # missing, a folder, a pipe, without permission, or a name that is too long
             if isinstance(error, RefineryError):  # the store was busy: the path may be right
                 raise

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.run.plan import Plan
 from pipeline_tasks.run.task import Outcome, Task, run, run_streams
-from pipeline_tasks.run.tracker import Tracker
+from pipeline_tasks.run.tracker import MapOptions, Tracker
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
 from pipeline_tasks.stage import LANDING, Batches, Layer, Shard, Shards, reject
 
@@ -42,10 +42,10 @@ def quarantined(planned: Plan, shards: Shards) -> Tracker:
     tracker = Tracker(replace(planned.io, profiled=(), spread=()))
     columns = [name for name, _ in planned.parent.schema]
     if "payload" in columns:
-        tasks = tracker.map_tasks(quarantine_pages, (shards,), (), reads=LOCATOR.names)
+        tasks = tracker.map_tasks(quarantine_pages, (shards,), (), MapOptions(reads=tuple(LOCATOR.names)))
     else:
         layer = Layer(reads=tuple(columns[:1])) if columns else None
-        tasks = tracker.map_tasks(quarantine_rows, (shards,), (), layer=layer)
+        tasks = tracker.map_tasks(quarantine_rows, (shards,), (), MapOptions(layer=layer))
     tracker.complete(tasks, lambda missing: [_run(tasks[rank]) for rank in missing])
     return tracker
 

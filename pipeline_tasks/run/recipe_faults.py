@@ -10,7 +10,7 @@ from pipeline_tasks.recipe import BUILDING, STAGES, Recipe, Step, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.schema import RECORD
-from pipeline_tasks.store import storage
+from pipeline_tasks.store.files import localize
 
 INGEST = "ingest"
 
@@ -51,7 +51,7 @@ def check_files(step: Step) -> None:
     card = stage_card(step.stage)
     params, digests = resources_of(card, bind(card, step.params))
     if card.check_files:
-        local = {uri: storage.localize(uri, digest) for uri, digest in digests.items()}
+        local = {uri: localize(uri, digest) for uri, digest in digests.items()}
         card.check_files(repoint(params, local))
 
 

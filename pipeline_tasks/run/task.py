@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, BinaryIO, Self, cast
 
@@ -21,10 +22,13 @@ from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.layered import LayerInput, columns_read
+from pipeline_tasks.run.row_cache import CachedRows, KnownRows
+from pipeline_tasks.run.states import State, state_of
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Shard, Shards
 from pipeline_tasks.store import s3_waits, storage
+from pipeline_tasks.store.files import localize
 from pipeline_tasks.store.protocol import Store, mismatch
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 from pipeline_tasks.store.segment import Segment, Segments
@@ -66,6 +70,7 @@ class Task:
 
     With `sorted_by`, what the kernel keeps is sorted by those columns and stored as a segment; with `layer`, what it
     says of the rows of its first input is. `reads` names the columns of the first input that it gets, all if empty.
+    `state` is what the kernel gets first.
     """
 
     io: StageIO
@@ -76,6 +81,7 @@ class Task:
     sorted_by: tuple[str, ...] = ()
     layer: Layer | None = None
     reads: tuple[str, ...] = ()
+    state: State | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,17 +195,23 @@ def stored_receipt(store: Store, prefix: str, key: str) -> Receipt | None:
     return receipt if own and all(store.size(shard.path) == shard.bytes for shard in shards) else None
 
 
-def commit_receipt(store: Store, prefix: str, receipt: Receipt) -> None:
-    """Commit the receipt of a task that has run; one that cannot be believed is removed first.
+def commit_receipt(store: Store, prefix: str, receipt: Receipt, *, first_wins: bool = False) -> Receipt:
+    """Commit the receipt of a task that has run, and return it; one that cannot be believed is removed first.
 
-    DeterminismViolation if another attempt's receipt can be believed and is not the same.
+    DeterminismViolation if another attempt's receipt can be believed and is not the same; with `first_wins` that one is
+    returned.
     """
     path, body = receipt_path(prefix, receipt.key), seal(receipt)
     if store.create(path, body):
-        return
-    if store.read(path) != body and stored_receipt(store, prefix, receipt.key) is None:
-        store.delete(path)
+        return receipt
+    if store.read(path) != body:
+        committed = stored_receipt(store, prefix, receipt.key)
+        if committed is None:
+            store.delete(path)
+        elif first_wins:
+            return committed
     storage.commit(store, path, body)
+    return receipt
 
 
 # --- Running a task -------------------------------------------------------------------------------------------
@@ -224,25 +236,50 @@ def _open_first(task: Task, shards: Shards) -> Stream:
 def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) -> Outcome:
     """As `run`, over streams that are already open."""
     started, cpu = time.perf_counter(), _processor_time()
-    kernel = _with_local_files(task.kernel, task.io.files)
     counted = _Counted(streams[0])
-    rest = [*streams[1:]]
+    rest: list[Stream | KnownRows] = [*streams[1:]]
     if task.broadcast:
         rest.append(_open_all(task.io, task.broadcast))
+    cached = _cached_rows(task)
+    if task.state and task.state.cache:
+        rest.append(KnownRows(task.io.root, task.state.known))
     below = streams[0] if isinstance(streams[0], LayerInput) else None
-    with _Split(task.io, task.sorted_by, below) as split:
+    with _started(task) as kernel, _Split(task.io, task.sorted_by, below) as split:
         for batch in kernel(iter(counted), *rest):
             raise_if_canceled()
             split.write(batch)
+            if cached:
+                cached.add(batch)
         for _ in counted:  # a kernel that stopped early has still been given every row
             pass
         receipt = split.receipt(task.key, counted.rows if landed else 0)
-    commit_receipt(storage.connect(task.io.root), task.io.prefix, receipt)
+    if cached:
+        cached.store()
+    store = storage.connect(task.io.root)
+    receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
     for stream in (streams[0], *rest):
-        history_reads.update(stream.cost if isinstance(stream, Segment | Segments) else {})
+        history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows) else {})
     wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
     return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take())
+
+
+@contextmanager
+def _started(task: Task) -> Iterator[Kernel]:
+    """Give the kernel of a task, pointed at this machine's files and given its state."""
+    kernel, files = _with_local_files(task.kernel, task.io.files), task.io.files
+    if task.state is None:
+        yield kernel
+        return
+    with state_of(task.state.name, _with_local_files(task.state.prepare, files)) as state:
+        yield functools.partial(kernel, state)
+
+
+def _cached_rows(task: Task) -> CachedRows | None:
+    """Return what collects the rows of a task for its cache, if it has one."""
+    if task.state is None or not task.state.cache:
+        return None
+    return CachedRows(task.io.root, task.state.cache, task.layer.stores if task.layer else ())
 
 
 def _processor_time() -> float:
@@ -344,7 +381,7 @@ def _read_piece(stage_io: StageIO, shard: Shard) -> Batches:
 
 def _with_local_files(kernel: Kernel, files: Iterable[tuple[str, str]]) -> Kernel:
     """Point a kernel's params at this machine's copies of the files that they name."""
-    moved = {uri: storage.localize(uri, digest) for uri, digest in files}
+    moved = {uri: localize(uri, digest) for uri, digest in files}
     moved = {uri: local for uri, local in moved.items() if uri != local}
     if not moved or not isinstance(kernel, functools.partial):
         return kernel

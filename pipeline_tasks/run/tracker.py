@@ -12,6 +12,8 @@ from pipeline_tasks.manifest import total
 from pipeline_tasks.run.alignment import aligned
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.machine import machine_fault
+from pipeline_tasks.run.row_cache import cache_of, known_segments
+from pipeline_tasks.run.states import State
 from pipeline_tasks.run.task import (
     Outcome,
     Receipt,
@@ -23,8 +25,8 @@ from pipeline_tasks.run.task import (
     stored_receipt,
     task_key,
 )
-from pipeline_tasks.sealed import canonical
-from pipeline_tasks.stage import Kernel, Layer, Shards
+from pipeline_tasks.sealed import canonical, digest_of
+from pipeline_tasks.stage import Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 
@@ -46,6 +48,20 @@ class Step:
         store = storage.connect(self.root)
         folders = {path.rpartition("/")[0] for path in self.weights}
         return {entry.path for folder in folders for entry in store.list(folder)} & self.weights.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """How a map is done: what a task keeps is a segment with `sorted_by`, or a `layer`; see `stage.Engine.map`."""
+
+    sorted_by: tuple[str, ...] = ()
+    layer: Layer | None = None
+    shared: bool = False
+    reads: tuple[str, ...] = ()
+    state: State | None = None
+
+
+PLAIN = MapOptions()
 
 
 @dataclass(slots=True)
@@ -84,21 +100,17 @@ class Tracker:
         kernel: Kernel,
         inputs: Sequence[Shards],
         broadcast: Shards,
-        sorted_by: Sequence[str] = (),
-        layer: Layer | None = None,
-        *,
-        shared: bool = False,
-        reads: Sequence[str] = (),
+        options: MapOptions = PLAIN,
     ) -> list[Task]:
-        """Return one task per shard of the first input; what it keeps is a segment with `sorted_by`, or a `layer`."""
-        rows = aligned(inputs, self.io.prefix)
-        how: list[object] = [*sorted_by, *([layer] if layer else [])]
+        """Return one task per shard of the first input."""
+        rows, layer, state = aligned(inputs, self.io.prefix), options.layer, options.state
+        how: list[object] = [*options.sorted_by, *([layer] if layer else []), *([state.name] if state else [])]
         stage_io = replace(self.io, spread=())  # a map leaves rows where they are
-        if shared or (layer and layer.shared):
+        if options.shared or (layer and layer.shared):
             stage_io = replace(stage_io, prefix=self.io.shared)
             named = kernel_name(kernel)  # what files have decides, of those that the arguments name
             how += sorted(file for file in self.io.files if canonical(file[0]).decode() in named)
-        drawn: dict[str, Any] = {"sorted_by": tuple(sorted_by), "layer": layer, "reads": tuple(reads)}
+        drawn: dict[str, Any] = {"sorted_by": options.sorted_by, "layer": layer, "reads": options.reads, "state": state}
         return [
             Task(
                 stage_io,
@@ -110,6 +122,16 @@ class Tracker:
             )
             for inputs in rows
         ]
+
+    def state(self, prepare: Prepare, cache: str) -> State:
+        """Return the state of a kernel, and what is known of the rows that follow from it."""
+        name = kernel_name(prepare)
+        for path, digest in self.io.files:  # what a file has decides, and not where it is
+            name = name.replace(canonical(path).decode(), digest)
+        if not cache:
+            return State(prepare, name)
+        prefix = cache_of(self.io.prefix.partition("/")[0], f"{cache}-{digest_of(name, 32)}")
+        return State(prepare, name, prefix, known_segments(self.io.root, prefix))
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""

@@ -20,8 +20,8 @@ import pytest
 
 from pipeline_tasks.engines.choose import cancel, engine, start
 from pipeline_tasks.engines.job import working_for
+from pipeline_tasks.engines.ray import actor_options, task_options
 from pipeline_tasks.engines.ray import connect as connect_ray
-from pipeline_tasks.engines.ray import task_options
 from pipeline_tasks.engines.spark import SparkEngine, session, session_settings, task_batch, task_settings
 from pipeline_tasks.errors import (
     ClusterUnreachable,
@@ -55,7 +55,7 @@ from tests.toys import hang_or_fail, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
-STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_lookup")
+STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_lookup", "toy_state")
 TABLES = [table(0, 40), table(40, 0), table(40, 25)]
 
 
@@ -360,7 +360,9 @@ def test_resources_of_a_spark_of_this_machine_are_the_machines(tmp_path: Path) -
 
 
 def test_resources_reach_ray(ray: str, tmp_path: Path) -> None:
-    assert task_options(Resources(cores=2, memory=1.5, gpus=0.5)) == {"num_cpus": 2, "memory": 3 << 29, "num_gpus": 0.5}
+    resources, task = Resources(cores=2, memory=1.5, gpus=0.5), {"num_cpus": 2, "memory": 3 << 29}
+    assert task_options(resources) == task  # a task that decides holds no GPU
+    assert actor_options(resources) == task | {"num_gpus": 0.5}
     parent = commit_parent(tmp_path, TABLES)
     request = RefineRequest(str(tmp_path), "toy_map", {}, parent)
     assert refine(request, engine("ray", ray, Resources(cores=1, memory=0.25))).manifest.rows

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import bind
+from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, STAGE, Params, check_files, resources, score
 from pipeline_tasks.text.words.language_model import dump_model
@@ -34,12 +36,13 @@ LISTING = "| 12 | 0.4 | -- | ## |\n" * 80
 def docs(*texts: str | None, confidence: float | None = 0.95, language: str | None = "en") -> pa.RecordBatch:
     count = len(texts)
     columns: list[pa.Array[Any]] = [
+        pa.array([None if text is None else f"{zlib.crc32(text.encode()):08x}" for text in texts], pa.string()),
         pa.array(texts, pa.large_string()),
         pa.array([None if text is None else len(text) for text in texts], pa.int64()),
         pa.array([language] * count, pa.string()),
         pa.array([confidence] * count, pa.float64()),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=["text", "chars", "language", "language_score"])
+    return pa.RecordBatch.from_arrays(columns, names=["id", "text", "chars", "language", "language_score"])
 
 
 def scored(batch: pa.RecordBatch, params: Params | None = None) -> list[dict[str, object]]:
@@ -210,7 +213,7 @@ def test_stop_words_follow_the_language() -> None:
 
 def test_a_fasttext_model_is_a_component() -> None:
     params = Params(
-        classifiers={"english": language_model()}, labels={"english": "__label__en"}, weights={"english": 1.0}
+        classifiers={"english": Classifier(language_model(), label="__label__en")}, weights={"english": 1.0}
     )
     english, german, empty = scored(docs(PROSE, "Der Fluss entspringt in den Hügeln nördlich der Stadt.", ""), params)
     assert english["score"] > 0.9  # type: ignore[operator]
@@ -219,18 +222,22 @@ def test_a_fasttext_model_is_a_component() -> None:
     assert resources(params) == (language_model(),)
 
 
-def test_a_classifier_needs_label_and_weight() -> None:
-    with pytest.raises(RecipeError, match=r"classifiers\.english .*labels\.english .*weights\.english"):
-        Params(classifiers={"english": language_model()})
+def test_a_classifier_needs_a_weight_or_a_bound() -> None:
+    english = Classifier(language_model(), label="__label__en")
+    with pytest.raises(RecipeError, match=r"classifiers\.english .*weights\.english.*minima\.english"):
+        Params(classifiers={"english": english})
+    assert Params(classifiers={"english": replace(english, minimum=0.5)}).bounds["english"] == 0.5
+    with pytest.raises(RecipeError, match="'length'"):
+        Params(classifiers={"length": english}, weights={"length": 1.0})
 
 
 def test_a_label_that_the_model_does_not_have_is_refused() -> None:
     """fastText gives such a label no probability: every document had a component of 0."""
     params = Params(
-        classifiers={"english": language_model()}, labels={"english": "__label__eng"}, weights={"english": 1.0}
+        classifiers={"english": Classifier(language_model(), label="__label__eng")}, weights={"english": 1.0}
     )
     for refused in (lambda: scored(docs(PROSE), params), lambda: check_files(params)):
-        named = f"labels: english: {re.escape(language_model())} .*'__label__eng'.*'__label__en'"
+        named = f"{re.escape(language_model())} .*'__label__eng'.*'__label__en'"
         with pytest.raises(RecipeError, match=named):
             refused()
 
@@ -238,12 +245,14 @@ def test_a_label_that_the_model_does_not_have_is_refused() -> None:
 def test_empty_batch_keeps_the_schema() -> None:
     (out,) = score(iter([docs().slice(0, 0)]), params=Params())
     assert out.schema.names == [
+        "id",
         "text",
         "chars",
         "language",
         "language_score",
         "score",
         "perplexity",
+        "seen",
         "reason",
         "evidence",
     ]

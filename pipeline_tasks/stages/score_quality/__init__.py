@@ -1,6 +1,7 @@
 """Score every document between 0 and 1 by a weighted composite of signals, and reject the poor ones."""
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from pipeline_tasks.constraints import Ratio, Weight
 from pipeline_tasks.counted import counted
@@ -16,11 +18,16 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.scorers.classifier import Classifier, computing
+from pipeline_tasks.scorers.scorer import check, load
 from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify
 from pipeline_tasks.stages.score_quality.components import Column, components
 from pipeline_tasks.stages.score_quality.shipped_models import SHA256 as SHIPPED
 from pipeline_tasks.stages.score_quality.shipped_models import require_released, shipped_model
 from pipeline_tasks.text.base.cached import cached
+
+pc: Any = pyarrow.compute
 
 LOW_QUALITY, LOW_COMPONENT = "score_quality:low_quality", "score_quality:low_component"
 PERPLEXITY = "perplexity"
@@ -44,7 +51,7 @@ component without a source (no model of the language, no classifier) is left out
 FROM_DOCUMENTS = ("length", "language", "duplication", "redundancy", "density")
 """Components that need no model."""
 
-CLASSIFIER = "name a fastText model in `classifiers`, or give it no weight"
+CLASSIFIER = "name a model in `classifiers`, or give it no weight"
 
 REMEDIES: Mapping[str, str] = {PERPLEXITY: "name models in `language_models`; `refinery train-lm` makes one"}
 """What to do about a weighted component without a source; of any other component `CLASSIFIER`."""
@@ -69,12 +76,14 @@ class Params:
     one, from 0 (the same words in disorder) to 1 (trusted text). Languages without a model are scored without it: the
     column `perplexity` is null.
 
-    `classifiers` maps a component name to a fastText model; `labels` names the label whose probability is that
-    component (so a toxicity model names its *clean* label), `weights` its weight. A component that no weight names has
+    `classifiers` maps a component name to a model (`scorers.Classifier`), `weights` its weight. Its scores are the
+    column `score_<name>`, and `seen` is the least share of a text that one of the models read. A toxicity model names
+    its *clean* label. A component that no weight names has
     none, and one without a source (a weight for `toxicity`, and no classifier of that name) is idle: it is left out. A
     document of which no weighted component is known has no score, and is kept. Documents that score below `minimum` are
     rejected, and those with a component below its own bound in `minima`. Pages of two crawls that score below .5 are
-    menus, listings and code. What no component sees is the order of sentences, and sentences of two texts in turns.
+    menus, listings and code. What the documents' own components do not see is the order of sentences, and sentences of
+    two texts in turns. A document that a model fails on is quarantined.
     """
 
     minimum: Ratio = 0.5
@@ -82,23 +91,27 @@ class Params:
     weights: Mapping[str, Weight] = field(default_factory=lambda: dict(WEIGHTS))
     language_models: Mapping[str, FilePath] = field(default_factory=dict)
     shipped_models: bool = True
-    classifiers: Mapping[str, FilePath] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    classifiers: Mapping[str, Classifier] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for an unknown language or component, and for a classifier without label or weight.
+        """Raise RecipeError for an unknown language or component, and for a classifier that decides nothing.
 
         Also if no component that has a weight has a source, since every score would be unknown.
         """
         for code in self.language_models:
             known_language(code, "score_quality: language_models")
         _require_known(self.weights, {*WEIGHTS, *self.classifiers}, "score_quality: weights")
-        _require_known(self.minima, {*WEIGHTS, *self.weights}, "score_quality: minima")
+        _require_known(self.minima, {*WEIGHTS, *self.weights, *self.classifiers}, "score_quality: minima")
         for name in sorted(self.classifiers):
-            if name not in self.labels or name not in self.weights:
-                message = f"score_quality.classifiers.{name} needs score_quality.labels.{name} and .weights.{name}"
+            _require_name(name)
+            if not self.weights.get(name) and not self.bounds.get(name):
+                message = (
+                    f"score_quality.classifiers.{name} decides nothing: give it a weight (score_quality.weights.{name})"
+                    f" or a bound (score_quality.minima.{name})"
+                )
                 raise RecipeError(message)
-        if not any(weight and self.has_source(name) for name, weight in self.weights.items()):
+        decides = self.weights if not self.classifiers else {**self.weights, **self.bounds}
+        if not any(weight and self.has_source(name) for name, weight in decides.items()):
             weighted = ", ".join(sorted(self.weights)) or "nothing"
             message = (
                 f"score_quality: weights: only {weighted} has a weight, and no model that it could come from, so no "
@@ -107,10 +120,26 @@ class Params:
             )
             raise RecipeError(message)
 
+    @property
+    def bounds(self) -> Mapping[str, float]:
+        """The bound of each component that has one: of `minima`, else the classifier's own."""
+        own = {name: float(model.minimum or 0.0) for name, model in self.classifiers.items() if model.minimum}
+        return {**own, **self.minima}
+
     def has_source(self, component: str) -> bool:
         """Return whether a component can be known of any document."""
         models = bool(self.language_models) or self.shipped_models
         return component in FROM_DOCUMENTS or component in self.classifiers or (component == PERPLEXITY and models)
+
+
+def _require_name(name: str) -> None:
+    """Raise RecipeError for a classifier whose name can be no column's, or is another component's."""
+    if name in FROM_DOCUMENTS or name == PERPLEXITY or not re.fullmatch("[a-z][a-z0-9_]{0,40}", name):
+        message = (
+            f"score_quality: classifiers: {name!r} is no name for one: it becomes the column score_<name>; choose up "
+            "to 41 small letters, digits and _, other than the components' own"
+        )
+        raise RecipeError(message)
 
 
 def _require_known(names: Mapping[str, float], known: Collection[str], where: str) -> None:
@@ -122,16 +151,16 @@ def _require_known(names: Mapping[str, float], known: Collection[str], where: st
 
 
 def resources(params: Params) -> tuple[FilePath, ...]:
-    """Return the model files whose digests are part of the stage's identity."""
-    models = (params.language_models, params.classifiers)
-    return tuple(named[name] for named in models for name in sorted(named))
+    """Return the models whose digests are part of the stage's identity."""
+    languages = [params.language_models[code] for code in sorted(params.language_models)]
+    return (*languages, *(params.classifiers[name].model for name in sorted(params.classifiers)))
 
 
 def check_files(params: Params) -> None:
     """Raise RecipeError unless every model can be read, is one of its language, and has the label that is asked."""
     models = models_of(params)
-    for name in models.classifiers:
-        _check_classifier(models, name)
+    for name in sorted(params.classifiers):
+        check(params.classifiers[name])
     _check_language_models(models)
     if models.shipped:
         require_released()
@@ -158,63 +187,111 @@ def languages_without_model(params: Params, languages: Iterable[str]) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """What of the params decides the components: not the weights, nor the bounds."""
+    """What of the params decides the documents' own components: not the weights, nor the bounds."""
 
     language_models: Mapping[str, FilePath]
     shipped: bool
-    classifiers: Mapping[str, FilePath]
-    labels: Mapping[str, str]
 
 
 def models_of(params: Params) -> Models:
-    """Return what of the params decides the components."""
-    return Models(params.language_models, params.shipped_models, params.classifiers, params.labels)
+    """Return what of the params decides the documents' own components."""
+    return Models(params.language_models, params.shipped_models)
 
+
+SEEN = "seen"
+"""Column: the least share of a text that a classifier read, null without classifiers."""
+
+FAILED = "error:score_quality"
+"""What the reason begins with why a document that a model fails on is quarantined; its name follows."""
+
+
+class _Nothing:
+    """A cache that knows no row."""
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return no row."""
+        return pa.table({"id": pa.array([], wanted.type)})
+
+
+NOTHING = _Nothing()
 
 COMPONENTS = "score_components"
 """Column that `measure` adds, and that no other stage gets: a struct of all components, null where one is unknown."""
 
 
 def score(docs: Batches, *, params: Params) -> Batches:
-    """Append `score` and `perplexity`, rounded to six digits; reject rows below a bound, all components as evidence."""
-    yield from decide(measure(docs, models=models_of(params)), params=params)
+    """Append what `run` appends, in one pass without a cache; rows below a bound are rejected with all components."""
+    classified = docs
+    for name in sorted(params.classifiers):
+        classified = classify(load(params.classifiers[name]), classified, NOTHING, name=name)
+    yield from decide(measure(classified, models=models_of(params)), params=params)
 
 
 def measure(docs: Batches, *, models: Models) -> Batches:
-    """Append all components of each document, rounded to six digits; nothing is decided."""
-    classifiers, model_of = _predictors(models), partial(_model_of, models)
+    """Append the documents' own components, rounded to six digits; nothing is decided."""
+    model_of = partial(_model_of, models)
     _check_language_models(models)
     for batch in docs:
         parts = components(batch, model_of)
-        for name, model in classifiers.items():
-            parts[name] = _probability(model, models.labels[name], batch.column("text"))
         columns = [pa.array(np.round(part, 6), pa.float64(), from_pandas=True) for part in parts.values()]
         yield replace_column(batch, COMPONENTS, pa.StructArray.from_arrays(columns, names=list(parts)))
 
 
 def decide(measured: Batches, *, params: Params) -> Batches:
-    """Append the `score` of the components by weight, and `perplexity`; reject rows below a bound."""
+    """Append the `score` of the components by weight, `perplexity`, and of each classifier its score; `seen` is least.
+
+    Rows below a bound are rejected, and rows that a model failed on are quarantined.
+    """
     for batch in measured:
         column: Any = batch.column(COMPONENTS)
         names = [part.name for part in column.type]
         parts = {name: column.field(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in names}
+        classified = {name: batch.column(MEASURED + name) for name in sorted(params.classifiers)}
+        parts |= {name: _numbers(pc.struct_field(found, "score")) for name, found in classified.items()}
         scores = _composite(parts, params.weights, batch.num_rows)
         known = pa.array(scores, pa.float64(), from_pandas=True)
-        scored = replace_column(batch.drop_columns([COMPONENTS]), "score", known)
+        scored = batch.drop_columns([COMPONENTS, *(MEASURED + name for name in classified)])
+        scored = replace_column(scored, "score", known)
         scored = replace_column(scored, PERPLEXITY, column.field(PERPLEXITY))
-        yield reject(scored, *_verdicts(parts, scores, params))
+        for name, found in classified.items():
+            scored = replace_column(scored, f"score_{name}", pc.struct_field(found, "score"))
+        scored = replace_column(scored, SEEN, _least_seen(classified.values(), batch.num_rows))
+        yield reject(scored, *_judged(parts, scores, params, classified))
+
+
+def _numbers(values: Any) -> Column:  # noqa: ANN401 -- an Arrow array
+    return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+
+
+def _least_seen(classified: Collection[Any], rows: int) -> Any:  # noqa: ANN401 -- an Arrow array
+    """Return the least share of each text that a model read; null where none did."""
+    shares: list[Any] = [pc.struct_field(found, "seen") for found in classified]
+    return pc.min_element_wise(*shares) if shares else pa.nulls(rows, pa.float64())
+
+
+def _judged(
+    parts: Mapping[str, Column], scores: Column, params: Params, classified: Mapping[str, Any]
+) -> tuple[pa.Array, pa.Array]:
+    """Return reasons and evidence: of rows that a model failed on that it did, of all others the verdicts."""
+    reasons, evidence = _verdicts(parts, scores, params)
+    for name, found in classified.items():
+        errors = pc.struct_field(found, "error")
+        failed = pc.is_valid(errors)
+        reasons = pc.if_else(failed, pa.scalar(f"{FAILED}:{name}"), reasons)
+        evidence = pc.if_else(failed, errors, evidence)
+    return reasons, evidence
 
 
 def _verdicts(parts: Mapping[str, Column], scores: Column, params: Params) -> tuple[pa.Array, pa.Array]:
     """Return the reason why each row is rejected, and the evidence; null for kept rows."""
-    low = {name: parts[name] < bound for name, bound in sorted(params.minima.items()) if name in parts}
+    low = {name: parts[name] < bound for name, bound in sorted(params.bounds.items()) if name in parts}
     empty = np.zeros(len(scores), np.bool_)
     low_component, low_score = np.logical_or.reduce([*low.values(), empty]), scores < params.minimum
     reasons: list[str | None] = [None] * len(scores)
     evidence: list[str | None] = [None] * len(scores)
     for row in np.flatnonzero(low_component | low_score).tolist():
         reasons[row] = LOW_COMPONENT if low_component[row] else LOW_QUALITY
-        failed = {name: params.minima[name] for name, rows in low.items() if rows[row]}
+        failed = {name: params.bounds[name] for name, rows in low.items() if rows[row]}
         evidence[row] = _evidence(parts, row, float(scores[row]), params.minimum, failed)
     return pa.array(reasons, pa.string()), pa.array(evidence, pa.string())
 
@@ -255,42 +332,6 @@ def _model_of(models: Models, code: str) -> Any:  # noqa: ANN401 -- as above
     return shipped_model(code) if models.shipped else None
 
 
-def _predictors(models: Models) -> dict[str, Any]:
-    from pipeline_tasks.text.words.fasttext_prediction import Predictor
-
-    predictors = {}
-    for name in sorted(models.classifiers):
-        _check_classifier(models, name)
-        predictors[name] = Predictor(models.classifiers[name], _classifier_key(name))
-    return predictors
-
-
-def _classifier_key(name: str) -> str:
-    return f"score_quality: classifiers: {name}"
-
-
-def _check_classifier(models: Models, name: str) -> None:
-    """Raise RecipeError if the file of a component's model is none, or has no such label."""
-    from pipeline_tasks.text.words import fasttext_model
-
-    path, label = models.classifiers[name], models.labels[name]
-    known = cached(fasttext_model.load, path, _classifier_key(name)).labels
-    if label not in known:
-        near = ", ".join(map(repr, get_close_matches(label, known, 3, cutoff=0)))
-        message = f"score_quality: labels: {name}: {path} has no label {label!r}; the nearest are {near}"
-        raise RecipeError(message)
-
-
-def _probability(predictor: Any, label: str, texts: pa.Array) -> Column:  # noqa: ANN401 -- a Predictor, whose import compiles loops
-    """Return the probability of `label` for each text, read as one line; NaN without text."""
-    from pipeline_tasks.text.base.buffers import views
-
-    offsets, data = views(texts)
-    bounds = np.stack([offsets[:-1], offsets[1:]], axis=1)
-    probabilities: Column = predictor.probability(data, bounds, label)
-    return probabilities
-
-
 def _evidence(parts: Mapping[str, Column], row: int, value: float, minimum: float, failed: Mapping[str, float]) -> str:
     known = {name: round(float(part[row]), 6) for name, part in parts.items() if not np.isnan(part[row])}
     facts: dict[str, Any] = {"components": known, "minimum": round(minimum, 6)}
@@ -302,11 +343,29 @@ def _evidence(parts: Mapping[str, Column], row: int, value: float, minimum: floa
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Measure every shard by itself, then judge it: other weights and bounds find the components of a run before."""
-    measuring = partial(measure, models=models_of(params))
-    measured = on.map(measuring, shards, layer=Layer(shared=True))
-    layer = Layer(reads=(COMPONENTS,), stores=("score", PERPLEXITY))
+    """Score every shard by each model, measure it by itself, then judge it by all.
+
+    Each is a shared layer: other weights and bounds find it, and another model computes no more than its own.
+    """
+    measured = shards
+    for name in sorted(params.classifiers):
+        measured = on.map(
+            partial(classify, name=name),
+            measured,
+            layer=Layer(reads=("id", "text"), stores=(MEASURED + name,), shared=True),
+            prepare=partial(load, computing(params.classifiers[name])),
+            cache=name,
+        )
+    measured = on.map(partial(measure, models=models_of(params)), measured, layer=Layer(shared=True))
+    classified = tuple(MEASURED + name for name in sorted(params.classifiers))
+    own = tuple(f"score_{name}" for name in sorted(params.classifiers))
+    layer = Layer(reads=(COMPONENTS, *classified), stores=("score", PERPLEXITY, *own, SEEN))
     return on.map(partial(decide, params=params), measured, layer=layer)
+
+
+def writes_for(params: Params) -> pa.Schema:
+    """Return the columns of the scores of classifiers."""
+    return pa.schema([pa.field(f"score_{name}", pa.float64()) for name in sorted(params.classifiers)])
 
 
 STAGE = Stage(
@@ -317,11 +376,14 @@ STAGE = Stage(
     check_files=check_files,
     idle=idle,
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
-    writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.float64()) for name in ("language_score", "score", PERPLEXITY))]),
-    version=5,
+    writes=pa.schema(
+        [*DOCUMENT, *(pa.field(name, pa.float64()) for name in ("language_score", "score", PERPLEXITY, SEEN))]
+    ),
+    writes_for=writes_for,
+    version=6,
     splits=True,
     engine="ray",
-    profiled=("score", PERPLEXITY, *MOMENTS),
+    profiled=("score", PERPLEXITY, SEEN, *MOMENTS),
     reasons=(LOW_QUALITY, LOW_COMPONENT),
     title="quality score",
 )

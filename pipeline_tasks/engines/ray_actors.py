@@ -1,0 +1,236 @@
+"""A pool of warm actors of Ray: tasks whose kernels have a state run where that state is loaded already.
+
+The actors of a pool are named by the state and their resources. They outlive the verb and the driver: the next
+partition finds them, whoever runs it, and one that nobody called for `IDLE` seconds ends. Tasks read their input from
+the store and write to it; only tasks and receipts travel. An actor that dies is started again by Ray, and what it was
+at is tried again (docs/decisions/0050-scores-by-models.md has the measurements against Ray Data).
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pipeline_tasks.engines.job import cancel as cancel_thread
+from pipeline_tasks.engines.job import current as current_job
+from pipeline_tasks.engines.job import working_for
+from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, RefineryError
+from pipeline_tasks.run.cancellation import raise_if_canceled
+from pipeline_tasks.run.tracker import guarded
+
+log = logging.getLogger("refinery")
+
+NAMESPACE = "refinery"
+
+CONTROL = "control"
+"""The calls that an actor answers while a task runs in it."""
+
+OF_MACHINE = (MachineFailed, NoMemory)
+"""What a machine does to a task: it is tried again, in another process."""
+
+DEPTH = 2
+"""Tasks that an actor has at a time: one that runs, and one that is there when it ends."""
+
+TRIES = 4
+"""How often a task is tried whose actor died; a receipt makes a repeated one harmless."""
+
+IDLE = float(os.environ.get("REFINERY_ACTOR_IDLE", "60"))
+"""Seconds after which an actor that nobody calls ends, and frees what it has."""
+
+LOOK = 1.0
+"""Seconds between two looks whether the work was canceled."""
+
+
+class Worker:
+    """An actor: runs tasks one after another in a process that keeps their states."""
+
+    def __init__(self, idle: float) -> None:
+        self._idle, self._called, self._running = idle, time.monotonic(), 0
+        threading.Thread(target=self._end_when_idle, name="idle", daemon=True).start()
+
+    def ready(self) -> int:
+        """Return the process of this actor; a call returns once the actor runs."""
+        self._called = time.monotonic()
+        return os.getpid()
+
+    def run(self, task: Callable[[], Any], job: str) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
+        """Run a task; what the machine did to it is a value, and ends this process: a GPU's fault stays in it."""
+        self._running += 1
+        try:
+            with working_for(job):
+                result = guarded(task)
+        finally:
+            self._running -= 1
+            self._called = time.monotonic()
+        if isinstance(result, OF_MACHINE):
+            threading.Timer(0.5, os._exit, (1,)).start()
+        return result
+
+    def cancel(self, job: str) -> None:
+        """Let the task of a job that runs here end before its next batch."""
+        cancel_thread(job)
+
+    def _end_when_idle(self) -> None:
+        while self._running or time.monotonic() - self._called < self._idle:
+            time.sleep(self._idle / 10)
+        os._exit(0)
+
+
+@dataclass(slots=True)
+class _Member:
+    """An actor of a pool, as one driver sees it: `rank` is its number, `calls` the tasks that it has of this driver."""
+
+    rank: int
+    actor: Any
+    ready: Any = None
+    calls: set[Any] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The actors of a state: `name` says which, `most` how many, `options` what each is given."""
+
+    name: str
+    most: int
+    options: Mapping[str, float]
+
+    def run(self, tasks: Sequence[partial[Any]]) -> list[Any]:
+        """Return the results of tasks in order; JobLost if a task's actor died `TRIES` times."""
+        running = _Running(self, deque(enumerate(tasks)), tasks)
+        with _LOCK:
+            _running.append(running)
+        try:
+            return running.finish()
+        finally:
+            running.cancel()
+            with _LOCK:
+                _running.remove(running)
+
+    def member(self, rank: int) -> _Member:
+        """Return the actor of that number, started if it does not run."""
+        import ray
+
+        made = ray.remote(concurrency_groups={CONTROL: 1})(Worker).options(
+            name=f"{self.name}-{rank}",
+            namespace=NAMESPACE,
+            lifetime="detached",
+            get_if_exists=True,
+            max_restarts=-1,
+            max_concurrency=1,
+            **self.options,
+        )
+        actor = made.remote(IDLE)
+        return _Member(rank, actor, ready=actor.ready.options(concurrency_group=CONTROL).remote())
+
+
+_LOCK = threading.Lock()
+
+_running: list["_Running"] = []
+"""What runs on pools now; guarded by `_LOCK`."""
+
+
+def cancel(job: str) -> None:
+    """Cancel the tasks of a job, those that run included."""
+    with _LOCK:
+        canceled = [running for running in _running if running.job == job]
+    for running in canceled:
+        running.cancel()
+
+
+class _Running:
+    """The tasks of one verb on a pool."""
+
+    def __init__(self, pool: Pool, waiting: deque[tuple[int, partial[Any]]], tasks: Sequence[partial[Any]]) -> None:
+        self._pool, self._waiting, self._tasks = pool, waiting, tasks
+        self._members = [pool.member(rank) for rank in range(min(pool.most, len(tasks)))]
+        self._calls: dict[Any, tuple[_Member, int]] = {}
+        self._results: dict[int, Any] = {}
+        self._tries = [0] * len(tasks)
+        self.job = current_job()
+
+    def finish(self) -> list[Any]:
+        """Run until all tasks have a result, or one was refused."""
+        while len(self._results) < len(self._tasks):
+            raise_if_canceled()
+            self._step()
+        return [self._results[rank] for rank in range(len(self._tasks))]
+
+    def _step(self) -> None:
+        """Give tasks to actors that have room, and take what has ended; the first failure ends all."""
+        import ray
+
+        self._give()
+        starting = {member.ready: member for member in self._members if member.ready is not None}
+        done, _ = ray.wait([*starting, *self._calls], num_returns=1, timeout=LOOK)
+        for ref in done:
+            if ref in starting:
+                self._started(starting[ref])
+            else:
+                self._ended(ref)
+
+    def _give(self) -> None:
+        for _ in range(DEPTH):
+            for member in self._members:
+                if self._waiting and member.ready is None and len(member.calls) < DEPTH:
+                    rank, task = self._waiting.popleft()
+                    ref = member.actor.run.remote(task, self.job)
+                    member.calls.add(ref)
+                    self._calls[ref] = (member, rank)
+
+    def _started(self, member: _Member) -> None:
+        import ray
+
+        try:
+            ray.get(member.ready)
+            member.ready = None
+        except ray.exceptions.RayActorError as error:
+            self._replace(member, error)
+
+    def _ended(self, ref: Any) -> None:  # noqa: ANN401 -- an ObjectRef
+        import ray
+
+        member, rank = self._calls.pop(ref)
+        member.calls.discard(ref)
+        try:
+            result = ray.get(ref)
+        except ray.exceptions.RayActorError as error:
+            self._again(rank, error)
+            self._replace(member, error)
+            return
+        if isinstance(result, OF_MACHINE) and self._tries[rank] + 1 < TRIES:
+            self._again(rank, result)
+        elif isinstance(result, RefineryError):
+            raise result
+        else:
+            self._results[rank] = result
+
+    def _again(self, rank: int, error: BaseException) -> None:
+        self._tries[rank] += 1
+        log.warning("an actor of %s failed (%s); its task is tried again", self._pool.name, type(error).__name__)
+        if self._tries[rank] >= TRIES:
+            message = (
+                f"an actor of {self._pool.name} died {TRIES} times at the same task ({str(error)[:300]}); give it more "
+                "memory. Finished tasks are kept and will not run again"
+            )
+            raise JobLost(message) from error
+        self._waiting.append((rank, self._tasks[rank]))
+
+    def _replace(self, member: _Member, error: BaseException) -> None:
+        """Find the actor again, or start another of its number: it ended by itself, or its node is gone."""
+        del error
+        fresh = self._pool.member(member.rank)
+        member.actor, member.ready = fresh.actor, fresh.ready
+
+    def cancel(self) -> None:
+        """Cancel the tasks that have no result yet: those that wait, and between two batches those that run."""
+        import ray
+
+        for ref, (member, _) in list(self._calls.items()):
+            ray.cancel(ref)
+            if self.job:
+                member.actor.cancel.options(concurrency_group=CONTROL).remote(self.job)

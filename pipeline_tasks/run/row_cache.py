@@ -1,0 +1,122 @@
+"""Keeps columns that follow from a row's `id` and a state alone, so that no run computes them again.
+
+A cache is no part of identity: with it and without it a stage writes the same bytes. Each task adds one segment by `id`
+with all of its rows, those that it found included, and beside it a small sealed object that names the segment; its name
+has the first and the last id. Rows are looked up in the newest segments whose ids overlap with those that are asked.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError, JobLost
+from pipeline_tasks.manifest import shard_of
+from pipeline_tasks.sealed import seal, unseal
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.segment import Segment
+from pipeline_tasks.store.segment_writer import SegmentWriter
+
+pc: Any = pyarrow.compute
+
+log = logging.getLogger("refinery")
+
+CACHE = "cache"
+"""Prefix of all caches of a root: whatever is below it may be removed at any time."""
+
+NEWEST = 32
+"""Segments in which an id is looked up, newest first: a run adds one per range of ids."""
+
+KEY = "id"
+
+_END = ".json"
+_WAY_OUT = "remove it: what a cache had is computed again"
+
+
+def cache_of(stage: str, name: str) -> str:
+    """Return the prefix of a stage's cache of that name."""
+    return f"{CACHE}/{stage}/{name}"
+
+
+def known_segments(root: str, prefix: str) -> tuple[str, ...]:
+    """Return the paths of the objects that name the segments of a cache, newest first."""
+    entries = [entry for entry in storage.connect(root).list(prefix) if entry.path.endswith(_END) and entry.bytes]
+    return tuple(entry.path for entry in sorted(entries, key=lambda entry: (-entry.modified, entry.path)))
+
+
+class KnownRows:
+    """The rows of a cache by `id`, as a kernel gets them.
+
+    What cannot be read of a cache is not known; the log says so, and no run fails for it.
+    """
+
+    def __init__(self, root: str, paths: Sequence[str]) -> None:
+        self._root = root
+        self._ranges = [(path, *path.rpartition("/")[2].split("-")[:2]) for path in paths]
+        self._opened: dict[str, Segment | None] = {}
+        self.cost: Counter[str] = Counter()
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows whose id is in `wanted`, one for each id that is known."""
+        missing = pc.unique(wanted).drop_null()
+        found = [pa.table({KEY: pa.array([], pc.unique(wanted).type)})]
+        for path in self._overlapping(missing):
+            if not len(missing):
+                break
+            rows = self._read(path, missing)
+            if rows is not None and rows.num_rows:
+                found.append(rows)
+                missing = missing.filter(pc.invert(pc.is_in(missing, value_set=rows.column(KEY).combine_chunks())))
+        return pa.concat_tables(found, promote_options="default")
+
+    def _overlapping(self, ids: Any) -> list[str]:  # noqa: ANN401 -- an Arrow array
+        if not len(ids):
+            return []
+        ends = pc.min_max(ids).as_py()
+        first, last = ends["min"], ends["max"]
+        return [path for path, low, high in self._ranges if low <= last and first <= high][:NEWEST]
+
+    def _read(self, path: str, ids: Any) -> pa.Table | None:  # noqa: ANN401 -- an Arrow array
+        try:
+            if path not in self._opened:
+                body = storage.connect(self._root).read(path)
+                raw = unseal(body, f"{self._root}/{path}", _WAY_OUT)
+                self._opened[path] = Segment(self._root, shard_of(raw))
+            segment = self._opened[path]
+            return segment.rows(ids) if segment else None
+        except (ContractError, JobLost, FileNotFoundError, TypeError, pa.ArrowInvalid) as error:
+            log.warning("%s/%s cannot be read (%s); its rows are computed again", self._root, path, error)
+            self._opened[path] = None
+            return None
+
+
+class CachedRows:
+    """Collects the rows of a task for a cache, and adds them as one segment."""
+
+    def __init__(self, root: str, prefix: str, columns: Sequence[str]) -> None:
+        self._root, self._prefix, self._columns = root, prefix, (KEY, *columns)
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows that a kernel yielded."""
+        self._batches.append(batch.select(self._columns))
+
+    def store(self) -> None:
+        """Store the segment, then the object that names it; the same rows are stored once."""
+        if not self._batches:
+            return
+        table = pa.Table.from_batches(self._batches)
+        table = table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks()
+        keys = table.column(KEY)
+        if not len(keys):
+            return
+        is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(keys[1:], keys[:-1]).combine_chunks()])
+        writer = SegmentWriter(table.schema, (KEY,))
+        for batch in table.filter(is_first).to_batches():
+            writer.write(batch)
+        shard = writer.store(self._root, self._prefix)
+        name = f"{keys[0].as_py()}-{keys[-1].as_py()}-{shard.digest[:16]}{_END}"
+        storage.connect(self._root).create(f"{self._prefix}/{name}", seal(shard))

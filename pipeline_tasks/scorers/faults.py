@@ -1,0 +1,8 @@
+"""Tells what a machine does to a model (no memory, a GPU that is gone) from a text that the model cannot read."""
+
+_OF_MACHINE = ("out of memory", "cuda error", "cublas", "cudnn", "no kernel image", "device-side assert", "driver")
+
+
+def is_of_machine(error: BaseException) -> bool:
+    """Return whether an error of a model is the machine's: another attempt, elsewhere, may do."""
+    return isinstance(error, MemoryError) or any(word in str(error).lower() for word in _OF_MACHINE)

@@ -1,0 +1,154 @@
+"""Reads sequence classifiers of transformers: on a CPU window by window, on a GPU in batches of few fixed shapes."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens
+
+log = logging.getLogger("refinery")
+
+TOKENS = 65_536
+"""Tokens of a batch on a GPU, whatever the length of its windows."""
+
+LENGTHS = 64
+"""On a GPU the length of a window is brought to a multiple of this: eight shapes for windows of 512 tokens."""
+
+
+def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
+    """Load a sequence classifier; RecipeError without torch and transformers, or if the folder has none."""
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        message = (
+            f"{classifier.model} is a Hugging Face model, and {error.name} is not installed; install the extra "
+            "`refinery[models]`, or export the model to ONNX (model.onnx in its folder), which needs neither"
+        )
+        raise RecipeError(message) from error
+    folder, head = Path(classifier.model), Head.of(classifier)
+    transformers.logging.set_verbosity_error()
+    try:
+        network = transformers.AutoModelForSequenceClassification.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32
+        )
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        message = f"{folder} cannot be read as a sequence classifier ({str(error)[:300]}); name another folder"
+        raise RecipeError(message) from error
+    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), _placed(network.eval(), classifier), head)
+
+
+def _placed(network: Any, classifier: Classifier) -> "OnCpu | OnGpu":  # noqa: ANN401 -- a PreTrainedModel
+    """Return the network on the GPU of this process if it has one, else on the CPU."""
+    import torch
+
+    reach = int(getattr(network.config, "max_position_embeddings", 0) or 0)
+    if reach and int(classifier.length or 0) > reach:
+        message = f"{classifier.model} reads at most {reach} tokens, and length is {classifier.length}; lower it"
+        raise RecipeError(message)
+    return OnGpu(network, str(classifier.numerics)) if torch.cuda.is_available() else OnCpu(network)
+
+
+class OnCpu:
+    """A network on the CPU. Each window is read by itself and by one thread, so nothing is beside it."""
+
+    hardware = "cpu"
+
+    def __init__(self, network: Any) -> None:  # noqa: ANN401 -- a PreTrainedModel
+        import torch
+
+        torch.set_num_threads(1)
+        self._network, self._threads = network, len(os.sched_getaffinity(0))
+
+    def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
+        """Return the outputs of windows, several windows at a time where the process has several cores."""
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="windows") as pool:
+            rows = [row for windows in chunks for row in pool.map(self._output, windows)]
+        return np.array(rows, np.float64)
+
+    def _output(self, ids: Ids) -> list[float]:
+        import torch
+
+        with torch.inference_mode():
+            read = torch.from_numpy(ids[None, :])
+            found: list[float] = self._network(input_ids=read, attention_mask=torch.ones_like(read)).logits[0].tolist()
+        return found
+
+
+class OnGpu:
+    """A network on a GPU. All batches have one of few shapes; what a batch lacks is filled with padding."""
+
+    def __init__(self, network: Any, numerics: str, tokens: int = TOKENS, device: str = "cuda") -> None:  # noqa: ANN401
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = numerics == "tf32"
+        kind = torch.bfloat16 if numerics == "bf16" else torch.float32
+        self._network, self._device, self._tokens = network.to(device, kind), device, tokens
+        self._pad = int(network.config.pad_token_id or 0)
+        self.hardware = torch.cuda.get_device_name() if device == "cuda" else device
+
+    def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
+        """Return the outputs of windows; the GPU reads one batch while the next is put together."""
+        waiting: dict[int, list[tuple[int, Ids]]] = {}
+        found: list[tuple[list[int], Any]] = []
+        count = 0
+        for windows in chunks:
+            for ids in windows:
+                length = -(-len(ids) // LENGTHS) * LENGTHS
+                batch = waiting.setdefault(length, [])
+                batch.append((count, ids))
+                count += 1
+                if len(batch) == self._rows(length):
+                    found += self._read(waiting.pop(length), length)
+        for length, batch in sorted(waiting.items()):
+            found += self._read(batch, length)
+        return _in_order(found, count)
+
+    def _rows(self, length: int) -> int:
+        return max(self._tokens // length, 1)
+
+    def _read(self, batch: list[tuple[int, Ids]], length: int) -> Iterator[tuple[list[int], Any]]:
+        """Yield the ranks and outputs of a batch; one that has no room on the GPU is read in two halves."""
+        import torch
+
+        rows = self._rows(length)
+        for start in range(0, len(batch), rows):
+            part = batch[start : start + rows]
+            try:
+                yield [rank for rank, _ in part], self._outputs(part, length, rows)[: len(part)]
+            except torch.OutOfMemoryError:
+                if self._tokens <= length:
+                    raise
+                self._tokens //= 2
+                log.warning("%s: out of memory; batches have %s tokens from now on", self.hardware, self._tokens)
+                torch.cuda.empty_cache()
+                yield from self._read(part, length)
+
+    def _outputs(self, part: list[tuple[int, Ids]], length: int, rows: int) -> Any:  # noqa: ANN401 -- a tensor
+        import torch
+
+        ids, mask = np.full((rows, length), self._pad, np.int64), np.zeros((rows, length), np.int64)
+        mask[:, 0] = 1  # a row that is nothing but padding has one token to look at
+        for row, (_, window) in enumerate(part):
+            ids[row, : len(window)] = window
+            mask[row, : len(window)] = 1
+        sent = [torch.from_numpy(values).to(self._device, non_blocking=True) for values in (ids, mask)]
+        with torch.inference_mode():
+            return self._network(input_ids=sent[0], attention_mask=sent[1]).logits.float()
+
+
+def _in_order(found: list[tuple[list[int], Any]], count: int) -> Outputs:
+    """Return the outputs of all windows in order; only here the process waits for the GPU."""
+    if not found:
+        return np.empty((0, 1))
+    outputs = np.empty((count, found[0][1].shape[1]), np.float64)
+    for ranks, values in found:
+        outputs[ranks] = values.cpu().numpy()
+    return outputs

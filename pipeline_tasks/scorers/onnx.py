@@ -1,0 +1,74 @@
+"""Reads sequence classifiers that were exported to ONNX, by ONNX Runtime on the CPU, without torch."""
+
+import mmap
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens
+
+DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul")
+"""Operators that take the scale of their input from the batch: a text's score would depend on the texts beside it."""
+
+
+def onnx_scorer(classifier: Classifier) -> EncoderScorer:
+    """Load `model.onnx`; RecipeError without ONNX Runtime, for dynamic quantization, and for what is no model."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        message = f"{classifier.model} is an ONNX model, and onnxruntime is not installed; install `onnxruntime`"
+        raise RecipeError(message) from error
+    folder = Path(classifier.model)
+    _require_static(folder / "model.onnx")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(
+            str(folder / "model.onnx"), sess_options=options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # the library's own classes, of no common base
+        message = f"{folder / 'model.onnx'} cannot be read as a model ({str(error)[:300]}); export it again"
+        raise RecipeError(message) from error
+    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), OnnxModel(session), Head.of(classifier))
+
+
+def _require_static(path: Path) -> None:
+    """Raise RecipeError for a model whose quantization looks at its input."""
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as body:
+        found = next((name.decode() for name in DYNAMIC if body.find(name) >= 0), None)
+    if found:
+        message = (
+            f"{path} is quantized dynamically ({found}): it takes the scale of numbers from the batch that they come "
+            "in, so a score would depend on the batch and on the processor; export it in fp32, or quantize it "
+            "statically"
+        )
+        raise RecipeError(message)
+
+
+class OnnxModel:
+    """A session. Each window is read by itself and by one thread, so nothing is beside it."""
+
+    hardware = "cpu"
+
+    def __init__(self, session: Any) -> None:  # noqa: ANN401 -- an InferenceSession
+        self._session = session
+        self._inputs = {entry.name for entry in self._session.get_inputs()}
+        self._threads = len(os.sched_getaffinity(0))
+
+    def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
+        """Return the first output of the model for windows, several windows at a time where there are several cores."""
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="windows") as pool:
+            rows = [row for windows in chunks for row in pool.map(self._output, windows)]
+        return np.array(rows, np.float64)
+
+    def _output(self, ids: Ids) -> list[float]:
+        read = ids[None, :]
+        given = {"input_ids": read, "attention_mask": np.ones_like(read), "token_type_ids": np.zeros_like(read)}
+        found = self._session.run(None, {name: given[name] for name in given if name in self._inputs})
+        return [float(value) for value in np.ravel(found[0])]

@@ -1,0 +1,90 @@
+"""What a scorer is, and which kind of model a file or folder is."""
+
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.scorers.classifier import Classifier
+
+STEPS = 1024
+"""Steps of a stored score: what floats lose by another order of sums, or another GPU, is far less than one."""
+
+Column = npt.NDArray[np.float64]
+
+
+class Scores(NamedTuple):
+    """The scores of texts from 0 to 1, NaN for a text without a token, and the share of each text that was read."""
+
+    values: Column
+    seen: Column
+
+
+class Scorer(Protocol):
+    """A loaded model. One thread uses it at a time; whoever is done with it returns it (`run.states`)."""
+
+    hardware: str
+    """What computes: `cpu`, or the name of a GPU."""
+
+    def scores(self, texts: pa.Array) -> Scores:
+        """Return the score of each text, which follows from that text alone; a null is a text without a token."""
+
+
+def load(classifier: Classifier) -> Scorer:
+    """Load a model; RecipeError if the file or folder is none, or has no such label."""
+    path = Path(classifier.model)
+    if not path.is_dir():
+        from pipeline_tasks.scorers.fasttext import FastTextScorer
+
+        return FastTextScorer(classifier)
+    return _of_folder(classifier, {entry.name for entry in path.iterdir()})
+
+
+def _of_folder(classifier: Classifier, names: set[str]) -> Scorer:
+    if "head.safetensors" in names:
+        from pipeline_tasks.scorers.static import StaticScorer
+
+        return StaticScorer(classifier)
+    if "model.onnx" in names:
+        from pipeline_tasks.scorers.onnx import onnx_scorer
+
+        return onnx_scorer(classifier)
+    if "config.json" in names:
+        from pipeline_tasks.scorers.huggingface import huggingface_scorer
+
+        return huggingface_scorer(classifier)
+    message = (
+        f"{classifier.model} is no model's folder: it has neither config.json (Hugging Face), model.onnx nor "
+        "head.safetensors (static embeddings); name the folder that has"
+    )
+    raise RecipeError(message)
+
+
+def check(classifier: Classifier) -> None:
+    """Raise RecipeError for a model that cannot be used, as far as this machine can tell without torch."""
+    path = Path(classifier.model)
+    if kind_of(classifier.model) != "Hugging Face":
+        load(classifier)
+        return
+    from pipeline_tasks.scorers.encoder import Head, Tokens
+
+    Head.of(classifier)
+    Tokens.of(path / "tokenizer.json")
+
+
+def in_steps(values: Column) -> Column:
+    """Return scores in steps of 1/1,024, NaN as it is."""
+    return np.asarray(np.round(np.clip(values, 0.0, 1.0) * STEPS) / STEPS, np.float64)
+
+
+def kind_of(path: str) -> str:
+    """Return the kind of model at a path, in words."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return "fastText"
+    names = {entry.name for entry in folder.iterdir()}
+    kinds = (("head.safetensors", "static embeddings"), ("model.onnx", "ONNX"), ("config.json", "Hugging Face"))
+    return next((kind for name, kind in kinds if name in names), "unknown")

@@ -1,0 +1,93 @@
+"""Files and folders that params name, such as models: their digests, which are identity, and copies on this machine."""
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+from pipeline_tasks.errors import DigestMismatch, MachineFailed, RecipeError
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.temporary import user_folder
+
+HUB = "hf://"
+"""A model of the Hugging Face hub: `hf://owner/name@commit`, the commit by its 40 hex digits."""
+
+_ON_HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
+
+
+def digest_of_named(uri: str) -> str:
+    """Return the SHA-256 of a file, or of a folder: of its files' names and digests, sorted, hidden ones left out.
+
+    OSError for what is not there, RecipeError for a model of the hub without a commit.
+    """
+    if uri.startswith(HUB):
+        uri = str(_of_hub(uri))
+    names = _files_of(uri)
+    if names is None:
+        return storage.digest_of_file(uri)[1]
+    lines = [f"{name} {storage.digest_of_file(f'{uri}/{name}')[1]}\n" for name in names]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def localize(uri: str, digest: str) -> str:
+    """Return a local path of a file or folder: itself if local, else a copy in this user's cache.
+
+    DigestMismatch unless it has the digest.
+    """
+    if uri.startswith(HUB):
+        return localize(str(_of_hub(uri)), digest)
+    names = _files_of(uri)
+    if names is None:
+        return storage.localize(uri, digest)
+    if digest_of_named(uri) != digest:
+        message = f"{uri}: its files are not those of when the run was planned; run it again"
+        raise DigestMismatch(message)
+    if not uri.startswith("s3://"):
+        return uri.removeprefix("file://")
+    folder = user_folder() / digest
+    for name in names:
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        copy = storage.localize(f"{uri}/{name}", storage.digest_of_file(f"{uri}/{name}")[1])
+        if not target.exists():
+            shutil.copyfile(copy, target.with_suffix(".part"))
+            target.with_suffix(".part").replace(target)
+    return str(folder)
+
+
+def _files_of(uri: str) -> list[str] | None:
+    """Return the names of the files of a folder, sorted and relative to it; None for what is no folder."""
+    if uri.startswith("s3://"):
+        parent, _, name = uri.rstrip("/").rpartition("/")
+        store = storage.connect(parent)
+        if store.size(name) is not None:
+            return None
+        names = [entry.path.removeprefix(f"{name}/") for entry in store.list(f"{name}/")]
+    else:
+        folder = Path(uri.removeprefix("file://"))
+        if not folder.is_dir():
+            return None
+        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    return sorted(name for name in names if not any(part.startswith(".") for part in name.split("/"))) or None
+
+
+def _of_hub(uri: str) -> Path:
+    """Return the folder of a model of the hub, downloaded once; RecipeError without a commit."""
+    match = _ON_HUB.fullmatch(uri)
+    if match is None:
+        message = (
+            f"{uri} names no commit; write hf://owner/name@<commit> with its 40 hex digits, which the hub shows under "
+            "`Files`: a branch would be another model tomorrow"
+        )
+        raise RecipeError(message)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(match[1], revision=match[2]))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        message = (
+            f"{uri} could not be downloaded ({type(error).__name__}: {str(error)[:200]}); without internet, copy its "
+            "folder here and name that"
+        )
+        raise MachineFailed(message) from error
