@@ -66,7 +66,7 @@ class Classifier:
         card = _params_of(self.card) if self.card else {}
         for name, default in DEFAULTS.items():
             if getattr(self, name) is None:
-                object.__setattr__(self, name, card.get(name, default))
+                object.__setattr__(self, name, type(default)(card.get(name, default)))
         if not self.model:
             where = f"; its repository is {about(self.card)['repository']}" if self.card else ""
             message = f"a classifier needs `model`: the path of its file or folder, or hf://owner/name@commit{where}"

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.scorer import Scores, in_steps
+from pipeline_tasks.scorers.scorer import Scores
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.words.fasttext_prediction import Predictor
 
@@ -26,7 +26,7 @@ class FastTextScorer:
         """Return the probability of the label for each text."""
         offsets, data = views(texts)
         values = self._predictor.probability(data, np.stack([offsets[:-1], offsets[1:]], axis=1), self._label)
-        return Scores(in_steps(values), np.where(np.isnan(values), np.nan, 1.0))
+        return Scores(np.round(values, 6), np.where(np.isnan(values), np.nan, 1.0))
 
 
 def require_label(label: str, known: tuple[str, ...], model: str) -> None:
