@@ -86,7 +86,7 @@ class Tokens:
                     Window(first + row, np.concatenate([self.before, part, self.behind]).astype(np.int64), len(part))
                 )
                 read[row] += len(part) / max(len(ids), 1) * (span.stop - span.start) / len(texts[row])
-        return windows, [float(min(share, 1.0)) if share else float("nan") for share in read]
+        return windows, [round(min(share, 1.0), 6) if share else float("nan") for share in read.tolist()]
 
 
 class EncoderScorer:

@@ -27,6 +27,7 @@ def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
     try:
         import torch
         import transformers
+        from safetensors import SafetensorError
     except ImportError as error:
         message = (
             f"{classifier.model} is a Hugging Face model, and {error.name} is not installed; install the extra "
@@ -39,7 +40,7 @@ def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
         network = transformers.AutoModelForSequenceClassification.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         message = f"{folder} cannot be read as a sequence classifier ({str(error)[:300]}); name another folder"
         raise RecipeError(message) from error
     return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), _placed(network.eval(), classifier), head)
@@ -115,21 +116,22 @@ class OnGpu:
         return max(self._tokens // length, 1)
 
     def _read(self, batch: list[tuple[int, Ids]], length: int) -> Iterator[tuple[list[int], Any]]:
-        """Yield the ranks and outputs of a batch; one that has no room on the GPU is read in two halves."""
+        """Yield the ranks and outputs of a batch; where it has no room on the GPU, this and later ones are halved."""
         import torch
 
-        rows = self._rows(length)
-        for start in range(0, len(batch), rows):
-            part = batch[start : start + rows]
+        while batch:
+            part, rows = batch[: self._rows(length)], self._rows(length)
             try:
-                yield [rank for rank, _ in part], self._outputs(part, length, rows)[: len(part)]
+                outputs = self._outputs(part, length, rows)
             except torch.OutOfMemoryError:
                 if self._tokens <= length:
                     raise
                 self._tokens //= 2
                 log.warning("%s: out of memory; batches have %s tokens from now on", self.hardware, self._tokens)
                 torch.cuda.empty_cache()
-                yield from self._read(part, length)
+                continue
+            yield [rank for rank, _ in part], outputs[: len(part)]
+            batch = batch[len(part) :]
 
     def _outputs(self, part: list[tuple[int, Ids]], length: int, rows: int) -> Any:  # noqa: ANN401 -- a tensor
         import torch
