@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pipeline_tasks.constraints import Range
@@ -79,6 +80,14 @@ class Classifier:
 def computing(classifier: Classifier) -> Classifier:
     """Return what of a classifier decides its scores: not its bound, nor its card's name."""
     return dataclasses.replace(classifier, minimum=0.0, card=None)
+
+
+def require_label(label: str, known: tuple[str, ...], model: str) -> None:
+    """Raise RecipeError unless a model has the label, naming the nearest."""
+    if label not in known:
+        near = ", ".join(map(repr, get_close_matches(label, known, 3, cutoff=0)))
+        message = f"{model} has no label {label!r}; the nearest are {near}"
+        raise RecipeError(message)
 
 
 def card_names() -> list[str]:

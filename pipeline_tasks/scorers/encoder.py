@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.fasttext import require_label
+from pipeline_tasks.scorers.classifier import Classifier, require_label
 from pipeline_tasks.scorers.scorer import Column, Scores, in_steps
 from pipeline_tasks.scorers.windows import chosen, pooled, spans
 

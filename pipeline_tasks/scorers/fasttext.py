@@ -1,12 +1,9 @@
 """Scores texts by a fastText model, which reads a text whole: as one line, whose words any white space parts."""
 
-from difflib import get_close_matches
-
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.classifier import Classifier, require_label
 from pipeline_tasks.scorers.scorer import Scores
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.words.fasttext_prediction import Predictor
@@ -27,11 +24,3 @@ class FastTextScorer:
         offsets, data = views(texts)
         values = self._predictor.probability(data, np.stack([offsets[:-1], offsets[1:]], axis=1), self._label)
         return Scores(np.round(values, 6), np.where(np.isnan(values), np.nan, 1.0))
-
-
-def require_label(label: str, known: tuple[str, ...], model: str) -> None:
-    """Raise RecipeError unless a model has the label, naming the nearest."""
-    if label not in known:
-        near = ", ".join(map(repr, get_close_matches(label, known, 3, cutoff=0)))
-        message = f"{model} has no label {label!r}; the nearest are {near}"
-        raise RecipeError(message)
