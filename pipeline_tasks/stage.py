@@ -295,7 +295,8 @@ class Stage(Generic[P]):
     `conserves` says what comes out as it went in: rows, rows as often as their column `copies` says, or tokens.
     `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`. `for_columns`
     returns the params for an input that has these columns. `idle` returns what of the stage has nothing to work with,
-    by its params and, after a run, by the profiles of the rows that it kept (before one there are none).
+    by its params and, after a run, by the profiles of the rows that it kept (before one there are none). `has_state`
+    returns whether a kernel has a state by these params: no other is given a GPU.
     """
 
     name: str
@@ -314,6 +315,7 @@ class Stage(Generic[P]):
     writes_for: Callable[[P], pa.Schema] | None = None
     for_columns: Callable[[P, frozenset[str]], P] | None = None
     idle: Callable[[P, Mapping[str, Any]], tuple[Idle, ...]] | None = None
+    has_state: Callable[[P], bool] | None = None
     conserves: Literal["rows", "copies", "tokens"] = "rows"
     engine: EngineName = "spark"
     profiled: tuple[str, ...] = ()

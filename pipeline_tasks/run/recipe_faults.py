@@ -40,10 +40,22 @@ def recipe_faults(recipe: Recipe) -> Iterator[Fault]:
     """Yield the faults of order, then those of the files that the params name; the files are read."""
     yield from order_faults(recipe)
     for step in recipe.steps:
+        yield from _unused_gpus(step)
         try:
             check_files(step)
         except RefineryError as error:
             yield Fault(step.stage, str(error).removeprefix(f"{step.stage}: "))
+
+
+def _unused_gpus(step: Step) -> Iterator[Fault]:
+    """Find GPUs for a stage none of whose kernels has a model: they would be held, and nobody would use them."""
+    card = stage_card(step.stage)
+    if step.resources.gpus and not (card.has_state and card.has_state(bind(card, step.params))):
+        yield Fault(
+            step.stage,
+            f"asks for {step.resources.gpus:g} GPUs under `run: resources`, and nothing in it uses one; remove `gpus`, "
+            "or name a model in `score_quality: classifiers`",
+        )
 
 
 def check_files(step: Step) -> None:

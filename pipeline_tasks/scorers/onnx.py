@@ -70,5 +70,8 @@ class OnnxModel:
     def _output(self, ids: Ids) -> list[float]:
         read = ids[None, :]
         given = {"input_ids": read, "attention_mask": np.ones_like(read), "token_type_ids": np.zeros_like(read)}
-        found = self._session.run(None, {name: given[name] for name in given if name in self._inputs})
+        try:
+            found = self._session.run(None, {name: given[name] for name in given if name in self._inputs})
+        except Exception as error:  # the library's own classes, of no common base
+            raise RuntimeError(str(error)) from error
         return [float(value) for value in np.ravel(found[0])]

@@ -17,6 +17,7 @@ from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.trainers.place import FILES
 from pipeline_tasks.publish.trainers.versions import EXPORTS
 from pipeline_tasks.recipe import COMPOSE, PUBLISH, STAGES
+from pipeline_tasks.run.row_cache import CACHE
 from pipeline_tasks.run.task import stored_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry, Store
@@ -36,6 +37,9 @@ UNNAMED = "not named by the stage's manifest"
 
 UNUSED = "a shared shard that no manifest names"
 """Why shared shards go (`stage.Engine.map`, `stage.Layer`): a run that asks for one again computes it again."""
+
+CACHED = "kept for rows that come again, and old"
+"""Why what is below `cache` goes, with `--expire` alone (`run.row_cache`): it is computed again where it is asked for."""
 
 UNPUBLISHED = "written to be published, and named by no version"
 """Why published files go: of a build that was refused or killed, or a report that was written again."""
@@ -66,7 +70,7 @@ class Orphans:
     @property
     def lost(self) -> int:
         """Bytes that somebody may miss: all but unnamed files next to a manifest, and compactions."""
-        made_again = (UNNAMED, UNUSED)
+        made_again = (UNNAMED, UNUSED, CACHED)
         missed = (entry for entry, reason in self.files if reason not in made_again)
         return sum(entry.bytes for entry in missed if not entry.path.startswith(f"{COMPACTED}/"))
 
@@ -154,6 +158,9 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
             abandoned = [entry for entry in prefix.entries if not _is_slot(entry)]
             fenced += [prefix.name] if abandoned else []  # one without files was fenced when they were removed
             files += [(entry, "abandoned before it was committed") for entry in abandoned]
+    cached = tuple(store.list(CACHE))
+    total += sum(entry.bytes for entry in cached)
+    files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]
     published = tuple(store.list(PUBLISH))
     total += sum(entry.bytes for entry in published)
     files += _orphans_outside_stages(store, is_old)

@@ -148,6 +148,19 @@ def _parent_on(root: str) -> str:
     return path
 
 
+def test_a_cache_goes_only_with_expire_and_is_not_missed(tmp_path: Path, parent: str) -> None:
+    refined(tmp_path, "toy_map", parent)
+    store, long_ago = storage.connect(str(tmp_path)), time.time() - 40 * vacuum.DAY
+    for name in ("old", "young"):
+        store.create(f"cache/score_quality/edu-1/{name}.json", b"{}" * 100_000)
+    os.utime(tmp_path / "cache/score_quality/edu-1/old.json", (long_ago, long_ago))
+    assert not vacuum.find_orphans(str(tmp_path)).files
+    orphans = vacuum.find_orphans(str(tmp_path), expire=30 * vacuum.DAY)
+    assert paths(orphans) == ["cache/score_quality/edu-1/old.json"]
+    vacuum.remove(str(tmp_path), orphans)
+    assert [entry.path for entry in store.list("cache")] == ["cache/score_quality/edu-1/young.json"]
+
+
 @pytest.mark.parametrize("arguments", [["--grace", "-1"], ["--expire", "soon"], ["--limit", "7"], ["--limit", "nan"]])
 def test_invalid_numbers_are_refused(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):

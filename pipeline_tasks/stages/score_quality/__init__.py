@@ -375,6 +375,7 @@ STAGE = Stage(
     resources=resources,
     check_files=check_files,
     idle=idle,
+    has_state=lambda params: bool(params.classifiers),
     reads=pa.schema([*DOCUMENT, pa.field("language_score", pa.float64())]),
     writes=pa.schema(
         [*DOCUMENT, *(pa.field(name, pa.float64()) for name in ("language_score", "score", PERPLEXITY, SEEN))]
