@@ -4,6 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 TRAIN := .venv-train
+MODELS := .venv-models
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.refinery/numba
 export PYTHONPATH := $(CURDIR)
 # A module is compiled once, and not by every process: without its bytecode, collecting the tests takes twice as long.
@@ -15,7 +16,7 @@ MEMORY_DISK := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4
 PYTEST := $(if $(MEMORY_DISK),TMPDIR=$(MEMORY_DISK)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test suite nightly nightly-suite train-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
+.PHONY: help demo quick test suite nightly nightly-suite train-test models-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +42,9 @@ nightly-suite: $(VENV)/.installed-dev ## The tests of `make nightly` that need n
 
 train-test: $(TRAIN)/.installed ## The loader under torch and torchdata, and what reads exports, in an environment without the rest
 	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py
+
+models-test: $(MODELS)/.installed ## Scorers that need torch: as transformers says, in batches of a GPU, on every engine
+	@$(MODELS)/bin/python -m pytest -q tests/scorers tests/stages/test_score_by_models.py
 
 fortnight-test: $(VENV)/.installed-dev ## Two weeks with bad days through the scheduler have the digests of a run by hand (tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m fortnight tests/dags
@@ -69,7 +73,7 @@ wheel: $(VENV)/.installed ## Build the wheel that an Airflow of your own install
 	@ls dist/*.whl
 
 clean: ## Remove the environment, caches and the demo's output
-	rm -rf $(VENV) $(TRAIN) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) $(TRAIN) $(MODELS) .refinery .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
 
 requirements: $(VENV)/.uv ## Resolve pyproject.toml into the pinned requirements files
 	$(BIN)/uv pip compile -q pyproject.toml --extra refine --python-version 3.11 --generate-hashes -o requirements.txt
@@ -105,6 +109,14 @@ $(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml setup.py
 	@$(TRAIN)/bin/python -c 'import pipeline_tasks.training.dataset, pipeline_tasks.training.s3_folder'
 	@echo "Installing torch into $(TRAIN) ..."
 	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -r tests/training/requirements.txt
+	@touch $@
+
+# torch by pip, which knows builds for machines without a GPU; all else is that of the tests.
+$(MODELS)/.installed: $(VENV)/.installed-dev tests/scorers/requirements.txt
+	@test -x $(MODELS)/bin/python || $(PYTHON) -m venv $(MODELS)
+	@$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' > "$$($(MODELS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/refinery.pth"
+	@echo "Installing torch and transformers into $(MODELS) ..."
+	@$(MODELS)/bin/python -m pip install -q --disable-pip-version-check -r tests/scorers/requirements.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt

@@ -278,7 +278,7 @@ class Refine(StageOperator):
         """Log the reply and return it; the driver of a stage in one part may end, and has not recorded its cost."""
         part = self.its_part
         if part["span"] is None and release(request := self.request(context)):
-            send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"]))
+            send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"], gpu=reply["gpu"]))
         if part["span"] is None:
             count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
@@ -310,6 +310,7 @@ class Seal(StageOperator):
             poison=tuple(span for span, reply in zip(spans, replies, strict=True) if "poison" in reply),
             wall=sum(reply["wall"] for reply in replies),
             cpu=sum(reply["cpu"] for reply in replies),
+            gpu=sum(reply["gpu"] for reply in replies),
         )
         release(request.stage)
         times = partition_times([part["name"] for part in self.parts_in], replies)

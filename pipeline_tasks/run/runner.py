@@ -55,7 +55,7 @@ EngineFactory = Callable[[Tracker, History], RunningEngine]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an attempt cost: seconds of wall clock and of CPU in the workers, tasks run, and tasks reused.
+    """What an attempt cost: seconds of wall clock, and of CPU and GPUs in the workers, tasks run, and tasks reused.
 
     `history_reads` counts what lookups in history read: rows, pages, bytes and requests. `s3_waits` are requests to S3
     that workers sent again, because it was too busy, and the seconds until then.
@@ -67,6 +67,7 @@ class Cost:
     reused: int = 0
     history_reads: Mapping[str, int] = field(default_factory=dict)
     s3_waits: Waits = NO_WAITS
+    gpu: float = 0.0
 
 
 class Refined(NamedTuple):
@@ -190,7 +191,8 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     tracker = engine.tracker
     wall = time.perf_counter() - started
     reads = dict(sorted(tracker.history_reads.items()))
-    return manifest, Cost(wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits), tracker
+    gpu = tracker.with_state * planned.request.resources.gpus
+    return manifest, Cost(wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits, gpu), tracker
 
 
 def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, saved: Mapping[str, Shards]) -> Manifest:

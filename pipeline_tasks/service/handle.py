@@ -215,7 +215,7 @@ def _completed(request: RefineRequest) -> RefineRequest:
 
 def _seal(request: SealRequest) -> Reply:
     path, manifest, _ = seal(_completed(request.stage), request.spans, request.poison)
-    sealed = Refined(path, manifest, Cost(request.wall, request.cpu))
+    sealed = Refined(path, manifest, Cost(request.wall, request.cpu, gpu=request.gpu))
     _record(request.stage, sealed)
     return _refined_reply(sealed)
 
@@ -226,7 +226,8 @@ def _quarantine(request: QuarantineRequest) -> Reply:
 
 def _record_stage(request: RecordRequest) -> Reply:
     manifest = read_manifest(request.root, request.manifest)
-    _record(request.stage, Refined(path_of(request.manifest), manifest, Cost(request.wall, request.cpu)))
+    cost = Cost(request.wall, request.cpu, gpu=request.gpu)
+    _record(request.stage, Refined(path_of(request.manifest), manifest, cost))
     return {"manifest": request.manifest}
 
 
@@ -246,6 +247,7 @@ def _refined_reply(refined: Refined) -> Reply:
         "s3_waits": asdict(cost.s3_waits),
         "wall": round(cost.wall, 3),
         "cpu": round(cost.cpu, 3),
+        "gpu": round(cost.gpu, 3),
         "idle": [str(part) for part in idle_parts(manifest)],
     }
 
@@ -257,6 +259,7 @@ def _record(request: RefineRequest, refined: Refined) -> None:
             refined.manifest,
             wall=refined.cost.wall,
             cpu=refined.cost.cpu,
+            gpu=refined.cost.gpu,
             snapshot=request.snapshot,
             recipe=request.recipe,
             engine=request.engine,

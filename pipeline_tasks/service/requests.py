@@ -97,7 +97,7 @@ class SpansRequest:
 
 @dataclass(frozen=True, slots=True)
 class SealRequest:
-    """Concatenate a stage's partitions, one per span, into its manifest; `wall` and `cpu` are their cost together.
+    """Concatenate a stage's partitions, one per span, into its manifest; `wall`, `cpu`, `gpu`: their seconds together.
 
     `poison` are those of the spans that were quarantined.
     """
@@ -109,6 +109,7 @@ class SealRequest:
     poison: tuple[Span, ...] = ()
     wall: Weight = 0.0
     cpu: Weight = 0.0
+    gpu: Weight = 0.0
 
     @property
     def root(self) -> str:
@@ -140,6 +141,7 @@ class RecordRequest:
     manifest: ObjectPath
     wall: Weight = 0.0
     cpu: Weight = 0.0
+    gpu: Weight = 0.0
 
     @property
     def root(self) -> str:
