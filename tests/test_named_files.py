@@ -80,7 +80,7 @@ FILES: Mapping[str, Named] = {
     ),
     "score_quality: classifiers": (
         "score_quality",
-        {"classifiers": {"clean": "?"}, "labels": {"clean": "__label__en"}, "weights": {"clean": 1}},
+        {"classifiers": {"clean": {"model": "?", "label": "__label__en"}}, "weights": {"clean": 1}},
         "bin",
         fasttext_body,
     ),

@@ -206,7 +206,7 @@ def binary_file(folder: Path) -> str:
         ("filter_language", lambda path: {"model": path}, text_file),
         (
             "score_quality",
-            lambda path: {"classifiers": {"mine": path}, "labels": {"mine": "good"}, "weights": {"mine": 1}},
+            lambda path: {"classifiers": {"mine": {"model": path, "label": "good"}}, "weights": {"mine": 1}},
             text_file,
         ),
         ("decontaminate", lambda path: {"benchmarks": {"mine": path}}, binary_file),
