@@ -95,8 +95,8 @@ def read_pin_alone(root: str, recipe: str) -> Pin | None:
 
 def _way_out(recipe: str) -> str:
     return (
-        f"restore {pin_path(recipe)} from a backup, or remove it and run again: "
-        "the tokenizer of the published versions is pinned anew"
+        f"restore {pin_path(recipe)} from a backup, or remove it and run again: the tokenizer of the published "
+        "versions is pinned anew. A recipe that names its tokenizer has to name that of a published version first"
     )
 
 

@@ -40,9 +40,12 @@ run: {partitions: 2, resources: {extract: {cores: 1, memory: 0.5}}}
 
 
 def write_crawl(folder: Path) -> None:
-    """Write two days of archives that promise their files; the second day repeats pages of the first."""
+    """Write two days of archives that promise their files; the second day repeats pages of the first.
+
+    Their lengths differ as those of pages do: documents of one length would leave a tenth of each sequence empty.
+    """
     draws = random.Random(7)
-    texts = [" ".join(draws.choices(WORDS, k=200)) for _ in range(PAGES * 3)]
+    texts = [" ".join(draws.choices(WORDS, k=draws.randint(20, 380))) for _ in range(PAGES * 3)]
     for number, day in enumerate(DAYS):
         (folder / day).mkdir(parents=True)
         promised = []

@@ -159,6 +159,9 @@ def test_verify_names_the_changed_object_of_a_snapshot_and_nothing_that_was_buil
 def follow(small: SmallRoot, problem: Problem) -> None:
     """Do what the way to heal says, to the letter."""
     path, heal = Path(problem.object), problem.heal
+    if heal.startswith("copy "):
+        shutil.copy(heal.removeprefix("copy ").removesuffix(" there"), path)
+        return
     again = f"run `refinery build --again {version_log.current(small.root, DATASET).number} --recipe {DATASET}`"
     assert again in heal or f"build {DATASET} again" in heal, heal
     if "remove the folder" in heal:
@@ -172,7 +175,18 @@ def follow(small: SmallRoot, problem: Problem) -> None:
     if again in heal:
         build_again(small.root, DATASET, "1", How("local", {}))
     else:
-        build(small, judged=True)
+        build(naming_its_tokenizer(small, heal), judged=True)
+
+
+def naming_its_tokenizer(small: SmallRoot, heal: str) -> SmallRoot:
+    """Return the root with the tokenizer that the recipe has to name first, if the way to heal says so."""
+    published = heal.partition("let it name ")[2].removesuffix(" first")
+    if not published:
+        return small
+    own = replace(small, landing=Path(small.root).parent / "own" / "landing")
+    Path(own.tokenizer).parent.mkdir()
+    shutil.copy(published, own.tokenizer)
+    return own
 
 
 HEALED = [kind for kind in KINDS if not kind.startswith(("log ", "receipt"))]
@@ -187,6 +201,8 @@ WAYS = (
     ("Data Docs page", "delete"),
     ("dataset.json", "flip"),
     (".bin", "truncate"),
+    ("tokenizer pin", "flip"),
+    ("tokenizer definition", "delete"),
 )
 """A kind of object and a damage for each way to heal, and for what each way makes again."""
 

@@ -36,7 +36,8 @@ IDENTITY = frozenset({"format", "stage", "version", "fingerprint", "params", "pa
 COMPARED: Mapping[str, frozenset[str]] = {
     "compaction": IDENTITY
     | {"covers", "parent_digests", "rows_in", "history", "shards", "schema", "below", "rejects", "quarantine"},
-    "partition": IDENTITY | {"covers", "parent_digests", "below", "rejects", "quarantine"},
+    "partition": IDENTITY
+    | {"covers", "parent_digests", "rows_in", "shards", "rejected", "quarantined", "below", "rejects", "quarantine"},
     "receipt": frozenset({"key", "below", "rejects", "quarantine"}),
 }
 """Fields whose change is found under a new seal too, of kinds that no digest names; of all other kinds every field."""

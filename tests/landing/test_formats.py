@@ -322,7 +322,10 @@ def test_damage_in_a_whole_file_gzip_ends_in_a_row_that_says_where() -> None:
 )
 @pytest.mark.parametrize("name", ["a.warc.gz", "a.parquet", "a"])
 def test_a_file_that_is_none_is_one_row(data: bytes, error: str, name: str) -> None:
-    assert outcome(read(data, name)) == [("damage", error)]
+    rows = read(data, name)
+    assert outcome(rows) == [("damage", error)]
+    assert rows[0]["offset"] == 0
+    assert rows[0]["length"] <= len(data)
 
 
 SMALL = b"".join(zipped([response(f"https://example.org/{at}", http(b"<p>%d</p>" % at)) for at in range(6)]))

@@ -246,6 +246,17 @@ def test_only_what_is_missing_runs_again(tmp_path: Path, parent: str, stage: str
     assert (cost.ran, cost.reused) == (1 + whole.ran - left, left - 1)
 
 
+@pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_broadcast", "toy_lookup"])
+def test_a_commit_leaves_the_shards_that_it_names_and_no_others(tmp_path: Path, parent: str, stage: str) -> None:
+    path, manifest, cost = run(tmp_path, stage, parent)
+    names = [entry.path for entry in storage.connect(str(tmp_path)).list(path.rpartition("/")[0])]
+    assert {name for name in names if name.endswith((".parquet", ".segment"))} == {
+        shard.path for shard in manifest.stored
+    }
+    intermediate = cost.ran - len([name for name in names if "/receipts/" in name])
+    assert intermediate == {"toy_broadcast": 3, "toy_lookup": 3}.get(stage, 0)
+
+
 def test_a_group_leaves_no_scratch(tmp_path: Path, parent: str) -> None:
     run(tmp_path, "toy_group", parent)
     with pytest.raises(LookupError):

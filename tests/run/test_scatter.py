@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -48,6 +49,24 @@ def test_every_row_is_in_one_piece_of_its_bucket(keys: list[str], buckets: int, 
         found += rows.to_pylist()
     assert sum(rows for _, rows, _ in pieces) == len(keys)
     assert sorted(found, key=lambda row: row["row"]) == whole.to_pylist()
+
+
+STEP = 0x9E3779B97F4A7C15
+"""What splitmix64 adds to its state before each number."""
+
+SPLITMIX64 = (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F, 0xF88BB8A8724C81EC, 0x1B39896A51A8749B)
+"""The first numbers of the published generator that starts at 0: the finalizer of 1, 2, 3, ... steps."""
+
+
+def test_buckets_are_those_of_the_published_hashes() -> None:
+    """A root in use would be refined again if one row came into another bucket."""
+    whole = np.arange(1, 1 + len(SPLITMIX64), dtype=np.uint64) * np.uint64(STEP)
+    numbers = pa.array([*whole.astype(np.int64), None])
+    assert bucket_of(numbers, 1 << 32).tolist() == [*(number >> 32 for number in SPLITMIX64), 0]
+    assert bucket_of(numbers, 10).tolist() == [8, 4, 0, 9, 1, 0]
+    empty = 0x2D06800538D394C2  # XXH3-64 of no bytes
+    assert bucket_of(pa.array(["", None, "a"]), 1 << 32).tolist() == [empty >> 32, empty >> 32, 0xE6C632B6]
+    assert bucket_of(numbers, 1).tolist() == [0] * len(numbers)
 
 
 def test_rows_of_many_buckets_do_not_wait_for_the_whole_shard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,19 @@ def _check_leftover(root: str, manifest: Manifest, entry: Entry, findings: Findi
         findings.add(Problem(where, "names shards that the sealed manifest does not", heal=heal))
     elif entry.path.rpartition("/")[2] != f"{partition_name(part.covers)}{POISON if part.poison else ''}.json":
         findings.add(Problem(where, "is the manifest of another partition", partition_name(part.covers), "", heal))
+    elif (named := _rows_named(part)) != (counted := _rows_counted(part)):
+        findings.add(Problem(where, "names other rows than it counts", str(counted), str(named), heal))
+
+
+def _rows_named(part: Manifest) -> tuple[int, ...]:
+    """Return the rows of the shards that a partition names: kept, rejected and quarantined."""
+    return tuple(sum(shard.rows for shard in shards) for shards in (part.shards, part.rejects, part.quarantine))
+
+
+def _rows_counted(part: Manifest) -> tuple[int, ...]:
+    """Return the rows that a partition says it has: kept, rejected and quarantined. Stages that split conserve rows."""
+    rejected, quarantined = sum(part.rejected.values()), sum(part.quarantined.values())
+    return part.rows_in - rejected - quarantined, rejected, quarantined
 
 
 def _was_sealed(part: Manifest, manifest: Manifest) -> bool:

@@ -1,6 +1,6 @@
 """Checks the tokenizer that is pinned to a dataset, and that every version has it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import digest_of
@@ -14,10 +14,8 @@ def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Fin
     """Check the pin of a dataset, its definition, and its versions; one without tokens has no pin."""
     tokenized = [version for version in versions if TOKENIZE in version.manifests]
     where = f"{root}/{pin_path(recipe)}"
-    heal = (
-        f"restore it from a backup; without one, where recipe {recipe} names no tokenizer, remove it and build again: "
-        "the tokenizer of the versions is pinned anew"
-    )
+    again = _built_again(root, recipe, tokenized)
+    heal = f"restore it from a backup; without one, remove it and {again}"
     for digest, version in {version.tokenizer: version for version in tokenized}.items():
         name = tokenizer_file(version)
         definition = f"{root}/tokenizers/{recipe}/{name.replace('tokenizer', digest, 1)}"
@@ -26,7 +24,7 @@ def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Fin
         pin = read_pin_alone(root, recipe)
         if pin is None:
             if tokenized:
-                findings.add(Problem(where, "is missing", heal=_heal_missing(root, recipe, tokenized[-1])))
+                findings.add(Problem(where, "is missing", heal=f"restore it from a backup; without one, {again}"))
             return
         findings.count("tokenizer pins")
         if not tokenized:
@@ -38,10 +36,15 @@ def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Fin
                 findings.add(Problem(where, problem, version.tokenizer, pin.digest, heal))
 
 
-def _heal_missing(root: str, recipe: str, version: Version) -> str:
+def _built_again(root: str, recipe: str, tokenized: Sequence[Version]) -> str:
+    """Return how a build pins the tokenizer anew; a recipe that names its own is compared with the published one."""
+    again = f"build {recipe} again"
+    if not tokenized:
+        return again
+    version = tokenized[-1]
     return (
-        f"restore it from a backup; without one, build {recipe} again: its versions' tokenizer is pinned anew. If the "
-        f"recipe names its tokenizer, let it name {root}/{version.prefix}/{tokenizer_file(version)} first"
+        f"{again}: its versions' tokenizer is pinned anew. If the recipe names its tokenizer, let it name "
+        f"{root}/{version.prefix}/{tokenizer_file(version)} first"
     )
 
 
