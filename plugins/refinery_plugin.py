@@ -5,6 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, Any
 
 import refinery_rendering as rendering
@@ -20,7 +21,18 @@ from refinery_build import build_of
 from refinery_compare import compared
 from refinery_credentials import adopt_credentials_for_pages
 from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
-from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
+from refinery_document import (
+    MEMBERS_SHOWN,
+    MOST_HEADER,
+    MOST_OF_CLUSTERS,
+    TEXT_SHOWN,
+    duplicates_command,
+    explored,
+    signals,
+    single_facts,
+    stretches,
+)
+from refinery_document import MOST_BYTES as MOST_OF_DOCUMENT
 from refinery_evidence import evidence_of
 from refinery_find import find_of
 from refinery_landed import landed_now
@@ -62,6 +74,9 @@ ROWS_SHOWN = 20
 
 SAMPLED = ("url", "language", "text")
 """Columns of kept rows that a page shows, of those that a stage has."""
+
+MOST_SAMPLED = 64_000_000
+"""Bytes of shards in which a request looks for rows of a sample; it reads the shard in which it comes to these."""
 
 SAMPLE = 400
 """Characters of a row's text that are shown."""
@@ -338,9 +353,14 @@ def _of_stage(recipe: str, snapshot: str, stage: str) -> tuple[Committed, Manife
 
 
 def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = None) -> Iterator[Mapping[str, Any]]:
-    """Yield the first rows that have `reason` (any, if it is ""), their texts cut short; all columns unless given."""
+    """Yield the first rows that have `reason` (any, if it is ""), their texts cut short; all columns unless given.
+
+    They are looked for in the first shards, up to `MOST_SAMPLED` bytes of these.
+    """
     left = ROWS_SHOWN
-    for batch in read_shards(root(), shards, columns):
+    read = accumulate(shard.weight for shard in shards)
+    first = [shard for shard, bytes_ in zip(shards, read, strict=True) if bytes_ - shard.weight < MOST_SAMPLED]
+    for batch in read_shards(root(), first, columns):
         for row in batch.to_pylist():
             if left and reason in ("", row.get("reason")):
                 left -= 1
@@ -366,6 +386,7 @@ def sample_page(path: str, reason: str = "") -> HTMLResponse:
         reasons={**manifest.rejected, **manifest.quarantined},
         reason=reason,
         evidence_of=evidence_of,
+        most_bytes=MOST_SAMPLED,
     )
 
 
@@ -375,19 +396,24 @@ def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     version = version_log.current(root(), recipe, snapshot)
     if COMPOSE not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
-    origin = trace(root(), version, token)
+    origin = trace(root(), version, token, MOST_HEADER)
     source = refined_version(root(), version, origin.snapshot)
     return render("trace.html", version=version, origin=origin, source=source)
 
 
 @app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
-    """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text."""
+def document_page(recipe: str, snapshot: str, doc: Term = "", file: Term = "") -> Response:
+    """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text.
+
+    A page that leads here may name the landed `file` of a record of it, so that the shards of that are read first.
+    """
     version = version_log.current(root(), recipe, snapshot)
-    page = explored(root(), version, doc.strip())
+    page = explored(root(), version, doc.strip(), file)
     values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
-    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED, "command": page.command(root())}
-    shown = render("document.html", version=version, explored=page, **values, **limits)
+    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED}
+    limits |= {"most_bytes": MOST_OF_DOCUMENT, "most_clusters": MOST_OF_CLUSTERS}
+    commands = {"command": page.command(root()), "duplicates": duplicates_command(root(), version, page.wanted)}
+    shown = render("document.html", version=version, explored=page, **values, **limits, **commands)
     shown.status_code = NOT_FOUND if page.message else shown.status_code
     return shown
 
