@@ -29,7 +29,16 @@ from pipeline_tasks.demo.show import SNAPSHOTS, recipe_of
 from pipeline_tasks.embedded.airflow_home import numba_folder
 from pipeline_tasks.shipped import PACKAGE
 
-TEXT = "The ferry left the harbor in the morning before the fog had lifted, and nobody on the pier waited for it. " * 9
+TEXT = """The ferry left the harbor at six, before the fog had lifted from the water. Nobody on the pier waited for it.
+
+An old man who sold newspapers said that he had seen every crossing since the war, and that the boat had been late only
+twice: once when the captain slept, and once when a whale lay in the channel. Children did not believe him, but they
+asked for the story whenever it rained.
+
+Behind the warehouses the town wakes later. Bakers carry trays over the street, a dog follows them as far as the bridge,
+and the first tram rings its bell although the rails are empty. By eight the square is full. People who have lived here
+for a long time know which stall has the best apples, and they never tell a stranger.
+"""
 
 STARTED = " land "
 """What the line of the last task before the first stage has."""

@@ -18,7 +18,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_answers import answers_of
 from refinery_build import build_of
-from refinery_compare import compared
+from refinery_compare import SETTINGS_SHOWN, compared
 from refinery_credentials import adopt_credentials_for_pages
 from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
 from refinery_document import (
@@ -36,7 +36,7 @@ from refinery_document import MOST_BYTES as MOST_OF_DOCUMENT
 from refinery_evidence import evidence_of
 from refinery_find import find_of
 from refinery_landed import landed_now
-from refinery_lineage import LISTED, lineage_page
+from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
 from refinery_rejects import MEDIA_TYPES as FILE_TYPES
@@ -280,7 +280,8 @@ def build_page(recipe: str, request: Request) -> Response:
 def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
     """Show the manifests that a snapshot's version was made from, with their parents and what became of their rows."""
     shown = lineage_page(root(), version_log.current(root(), recipe, snapshot))
-    return render("lineage.html", shown=shown, listed=LISTED, command=shown.command(root()))
+    limits = {"listed": LISTED, "places_shown": PLACES_SHOWN}
+    return render("lineage.html", shown=shown, command=shown.command(root()), **limits)
 
 
 @app.get("/whatif/{recipe}/{snapshot}")
@@ -307,7 +308,7 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
 def compare_page(recipe: str, a: Name = "", b: Name = "", documents: Name = "") -> Response:
     """Show what differs between two versions, named by number or snapshot; with `documents`, by id, too."""
     page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents))
-    shown = render("compare.html", compared=page, command=page.command(root()))
+    shown = render("compare.html", compared=page, settings_shown=SETTINGS_SHOWN, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
     return shown
 

@@ -40,7 +40,7 @@ def words(page: str) -> str:
 
 
 def conf_of(page: str) -> Any:
-    [written] = re.findall(r'<pre tabindex="0" aria-label="Params of the run">([^<]+)</pre>', page)
+    [written] = re.findall(r'<pre tabindex="0" aria-label="Params of the run"[^>]*>([^<]+)</pre>', page)
     return json.loads(html.unescape(written))
 
 
