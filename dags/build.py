@@ -37,7 +37,7 @@ from refinery_form import params_of_builds, params_of_runs
 from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_retry import BOUNDS, RETRIES
-from refinery_wiring import asset_of, cuts_of, wire_stages
+from refinery_wiring import asset_of, cuts_of, steps_of, wire_stages
 
 from pipeline_tasks.recipe import BUILDS, MIX, Recipe, Versions, load_build, recipe_names
 
@@ -70,6 +70,7 @@ def wire(recipe: Recipe) -> DAG:
     ) as dag:
         mixture = next((dict(step.params) for step in recipe.steps if step.stage == MIX), None)
         about: dict[str, Any] = {"recipe": recipe.name, "versions": asdict(versions), "mixture": mixture}
+        about["steps"] = steps_of(recipe)
         compose = Compose(task_id="compose", **about, next_cut=cuts[0])
         landed = XComArg(compose, key="landed")
         gates = wire_stages(recipe, cuts, landed, compose.output)

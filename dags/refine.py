@@ -49,7 +49,7 @@ from refinery_operators import Land, Publish, PublishGate, log_failure, log_retr
 from refinery_retry import BOUNDS, RETRIES
 from refinery_sensor import SnapshotSensor
 from refinery_turn import SENSE, Turn
-from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, wire_stages
+from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, steps_of, wire_stages
 
 from pipeline_tasks.recipe import PUBLISH, Recipe
 
@@ -124,7 +124,8 @@ def wire(recipe: Recipe) -> DAG:
         doc_md=__doc__,
         tags=["refinery"],
     ) as dag:
-        land = Land(task_id="land", recipe=recipe.name, fields=dict(recipe.fields), next_cut=cuts[0])
+        fields, steps = dict(recipe.fields), steps_of(recipe)
+        land = Land(task_id="land", recipe=recipe.name, fields=fields, steps=steps, next_cut=cuts[0])
         SnapshotSensor(task_id=SENSE, outlets=[asset_of(recipe.name, "arrivals")]) >> Turn(task_id="turn") >> land
         landed = XComArg(land, key="landed")
         gates = wire_stages(recipe, cuts, landed, land.output)

@@ -13,7 +13,7 @@ from pipeline_tasks.inspect.diff import Diff, Retention, compare
 from pipeline_tasks.inspect.distributions import paired_distributions
 from pipeline_tasks.inspect.document_sets import Amount
 from pipeline_tasks.inspect.plotted_report import Published
-from pipeline_tasks.inspect.stage_differences import Rows, Shift, StageDifference
+from pipeline_tasks.inspect.stage_differences import Difference, Rows, Shift, StageDifference
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.change import change_plot
@@ -30,6 +30,15 @@ MOST_DOCUMENTS = 1_000_000
 
 LEAST_SHIFT = 0.01
 """Population stability index from which on the page lists a shift."""
+
+SETTINGS_SHOWN = MOVED_SHOWN = 6
+"""Settings and reasons that the first screen lists."""
+
+SHIFTS_SHOWN = 3
+"""Shifts that the first screen names."""
+
+SURE = ("moderate", "large")
+"""Sizes of a shift that says something."""
 
 GROUPS_SHOWN = 12
 """Groups of a column that the page lists, those with most documents."""
@@ -94,6 +103,18 @@ class Compared:
         return [(stage.stage, reason, rows) for stage in stages for reason, rows in stage.reasons.items()]
 
     @property
+    def settings(self) -> list[tuple[str, Difference]]:
+        """The settings that differ of the stages that both versions have, with their stages."""
+        stages = self.diff.stages if self.diff else ()
+        return [(stage.stage, each) for stage in stages if all(stage.present) for each in stage.differences]
+
+    @property
+    def moved(self) -> list[tuple[str, int, int]]:
+        """The reasons whose rows changed most, of those that both versions counted."""
+        known = [(reason, a, b) for _, reason, (a, b) in self.reasons if a is not None and b is not None and a != b]
+        return sorted(known, key=lambda each: (-abs(each[2] - each[1]), each[0]))[:MOVED_SHOWN]
+
+    @property
     def retention(self) -> Sequence[Retention]:
         """The languages that are listed, the largest."""
         return self.diff.retention[:GROUPS_SHOWN] if self.diff else ()
@@ -120,6 +141,11 @@ class Compared:
     def shifts(self) -> list[Shift]:
         """The shifts that the page lists."""
         return [shift for shift in self.diff.shifts if shift.psi >= LEAST_SHIFT] if self.diff else []
+
+    @property
+    def sure_shifts(self) -> list[Shift]:
+        """The shifts that the first screen names: moderate and large ones, of enough rows."""
+        return [shift for shift in self.shifts if shift.size in SURE][:SHIFTS_SHOWN]
 
     @property
     def groups(self) -> dict[str, list[Group]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect import redactions
-from pipeline_tasks.inspect.document import Document, Record, Step, bytes_read, document, edit_facts
+from pipeline_tasks.inspect.document import Document, Record, Step, bytes_of, document, edit_facts, unread_text
 from pipeline_tasks.inspect.duplicates import STAGES, Cluster, duplicates
 from pipeline_tasks.inspect.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.places import Place, placed
@@ -18,8 +18,14 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.text.urls.takedown import DOC
 
-MOST_BYTES = 2_000_000_000
-"""Bytes of a snapshot's shards up to which a request looks for a document in them."""
+MOST_BYTES = 256_000_000
+"""Bytes of a snapshot's shards that a request reads to find a document."""
+
+MOST_OF_CLUSTERS = 64_000_000
+"""Bytes of all snapshots' shards up to which a request looks for a cluster in them; it reads them two to four times."""
+
+MOST_HEADER = 16_000_000
+"""Bytes of the content of a file that is compressed as a whole, which a request reads to come to a record."""
 
 MOST_LINEAGE = 256_000_000
 """Bytes of the lineages of training datasets in which a request looks for a document."""
@@ -45,8 +51,8 @@ class Explored:
     """The page: what was looked for, and what is known of it, or the message of what is wrong.
 
     `headers` has the identifying lines of each record that is shown. `cluster` is None where nothing was compared with
-    the document, or where the snapshots are too large to look for it on a page. `edits` are of the record whose text is
-    shown.
+    the document, or where it is not looked for, as a page reads less than `cluster_unread` bytes. `edits` are of the
+    record whose text is shown.
     """
 
     version: Version
@@ -55,9 +61,15 @@ class Explored:
     document: Document | None = None
     headers: Sequence[Sequence[str]] = ()
     cluster: Cluster | None = None
+    cluster_unread: int = 0
     places: Sequence[Place] = ()
     edits: Sequence[ShownEdit] = ()
     reach: Reach | None = None
+
+    @property
+    def unread(self) -> Sequence[str]:
+        """What was not read of the snapshot, by stage and outcome."""
+        return [unread_text(part) for part in self.document.unread] if self.document else []
 
     @property
     def records(self) -> Sequence[tuple[Record, Sequence[str]]]:
@@ -86,33 +98,36 @@ class Explored:
         return shlex.join([*named, "--recipe", self.version.recipe, "--snapshot", self.version.snapshot])
 
 
-def explored(root: str, version: Version, wanted: str) -> Explored:
-    """Return the page of a document of a snapshot; without one that is `wanted`, it asks for an id."""
+def duplicates_command(root: str, version: Version, wanted: str) -> str:
+    """Return the command that finds the cluster of a document."""
+    return shlex.join(["refinery", "duplicates", wanted, root, "--recipe", version.recipe])
+
+
+def explored(root: str, version: Version, wanted: str, file: str = "") -> Explored:
+    """Return the page of a document of a snapshot; without one that is `wanted`, it asks for an id.
+
+    Where the page knows the landed `file` of a record of it, the shards of that are read first.
+    """
     page = Explored(version, wanted)
     if not wanted:
         return page
     try:
-        return _filled(root, page)
+        return _filled(root, page, file)
     except RecipeError as error:
         return replace(page, message=str(error))
 
 
-def _filled(root: str, page: Explored) -> Explored:
-    size = bytes_read(root, page.version)
-    if size > MOST_BYTES:
-        message = (
-            f"snapshot {page.version.snapshot} has {size:,} bytes of shards, and a page searches {MOST_BYTES:,}; the "
-            "command below has no limit"
-        )
-        raise RecipeError(message)
-    known = document(root, page.version, page.wanted)
+def _filled(root: str, page: Explored, file: str) -> Explored:
+    known = document(root, page.version, page.wanted, MOST_BYTES, file)
     reach = reach_of(root, current_versions(root), 0, MOST_LINEAGE)
     shown = known.records[:RECORDS_SHOWN]
+    weight = _bytes_of_clusters(root, page.version)
     return replace(
         page,
         document=known,
-        headers=[list(landed_header(known.landing, asdict(record))) for record in shown],
-        cluster=_cluster(root, page.version, known.id),
+        headers=[list(landed_header(known.landing, asdict(record), MOST_HEADER)) for record in shown],
+        cluster=_cluster(root, page.version, known.id) if weight <= MOST_OF_CLUSTERS else None,
+        cluster_unread=weight if weight > MOST_OF_CLUSTERS else 0,
         places=list(islice(_places(root, page.version, known.id, reach), PLACES_SHOWN)),
         reach=reach,
         edits=[_shown_edit(root, page.version, _farthest(known), edit) for edit in _farthest(known).edits],
@@ -145,12 +160,16 @@ def _shown_edit(root: str, version: Version, record: Record, edit: TextEdit) -> 
     return ShownEdit(edit_facts(edit), pieces, is_cut_short)
 
 
-def _cluster(root: str, version: Version, wanted: str) -> Cluster | None:
-    """Return the document's cluster over all snapshots; None if it never came to deduplication, or they are large."""
+def _bytes_of_clusters(root: str, version: Version) -> int:
+    """Return how many bytes the shards of every snapshot of a recipe have, in which a cluster is looked for."""
     if not any(stage in version.manifests for stage in STAGES):
-        return None
-    versions = version_log.latest_by_snapshot(root, version.recipe)
-    if sum(bytes_read(root, each) for each in versions) > MOST_BYTES:
+        return 0
+    return sum(bytes_of(root, each) for each in version_log.latest_by_snapshot(root, version.recipe))
+
+
+def _cluster(root: str, version: Version, wanted: str) -> Cluster | None:
+    """Return the document's cluster over all snapshots; None if it never came to deduplication, or is alone."""
+    if not any(stage in version.manifests for stage in STAGES):
         return None
     try:
         cluster = duplicates(root, version.recipe, wanted)

@@ -40,7 +40,14 @@ from pipeline_tasks.errors import ClusterUnreachable, Transient
 from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest, QuarantineRequest, Reply, Request, SealRequest
+from pipeline_tasks.service.requests import (
+    LandRequest,
+    PreflightRequest,
+    QuarantineRequest,
+    Reply,
+    Request,
+    SealRequest,
+)
 from pipeline_tasks.service.session import Session
 
 log = logging.getLogger("refinery")
@@ -125,7 +132,9 @@ def uris_of(request: Request) -> tuple[str, ...]:
     """Return the URIs that a request reads or writes."""
     if isinstance(request, LandRequest):
         return (request.root, request.input)
-    return (request.root, request.landing) if isinstance(request, RefineRequest) else (request.root,)
+    if isinstance(request, RefineRequest | PreflightRequest):
+        return tuple(filter(None, (request.root, request.landing)))
+    return (request.root,)
 
 
 def address_of(engine: str) -> str:
@@ -145,6 +154,16 @@ def address_of(engine: str) -> str:
         return without_token(spark_address(SparkConnectHook("spark_default").get_connection_url()))
     written = Place(connection.host or "", connection.port or 0, scheme).written()
     return ray_address(written) if engine == RAY else without_token(spark_address(written))
+
+
+def addresses_of(engines: Iterable[str]) -> dict[str, str]:
+    """Return the address of each engine."""
+    return {engine: address_of(engine) for engine in set(engines)}
+
+
+def is_here() -> bool:
+    """Return whether requests are handled in this process, which has looked for what would end the run."""
+    return bool(os.environ.get(HERE))
 
 
 def require_clusters(engines: Iterable[str], pause: float = PAUSE) -> None:

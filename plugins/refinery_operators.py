@@ -14,7 +14,7 @@ from refinery_approval import Review, Reviewed, rows_of
 from refinery_credentials import adopt_credentials
 from refinery_failures import record_failure
 from refinery_form import mixture_of
-from refinery_launch import release, send, submit
+from refinery_launch import addresses_of, is_here, release, send, submit
 from refinery_metrics import count_stage
 from refinery_quarantine import after_last_try
 from refinery_run import Run, announce, base, run_of
@@ -48,6 +48,8 @@ from pipeline_tasks.service.requests import (
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
+    PlannedStep,
+    PreflightRequest,
     PublishRequest,
     RecordRequest,
     Reply,
@@ -117,6 +119,22 @@ class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         """Return in words what the run makes: a snapshot, or a training dataset."""
         return f"snapshot {run.snapshot} of recipe {self.dataset(run)}" if run.snapshot else f"dataset {self.recipe}"
 
+    def preflight(self, context: Context, run: Run, steps: Sequence[Mapping[str, Any]], **of_input: Any) -> None:  # noqa: ANN401
+        """Refuse a run that would end before its last stage, for all that is wrong; log what may be.
+
+        `refinery run` has looked already, before Airflow was there.
+        """
+        if is_here():
+            return
+        planned = tuple(
+            PlannedStep(step["stage"], step["params"], engine_of(step["stage"], step["engine"], run.engines))
+            for step in steps
+        )
+        addresses = addresses_of(step.engine for step in planned)
+        request = PreflightRequest(steps=planned, addresses=addresses, **of_input, **self.about(context, run))
+        for note in send(request)["notes"]:
+            log.warning("%s  %s", self.task_id, note)
+
     def parts(self, context: Context, run: Run, manifest: str, verdict: str, cut: Mapping[str, Any]) -> list[Part]:
         """Return what the next stage reads of a manifest: spans of it if that stage is mapped, as `cut` says."""
         whole = Part(manifest=manifest, span=None, name="", of=1, verdict=verdict)
@@ -136,15 +154,23 @@ class Land(RequestOperator):
 
     operator_extra_links = (ManifestLink(),)
 
-    def __init__(self, *, fields: Mapping[str, str], next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        *,
+        fields: Mapping[str, str],
+        steps: Sequence[Mapping[str, Any]],
+        next_cut: Mapping[str, Any],
+        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+    ) -> None:
         super().__init__(**kwargs)
-        self.fields, self.next_cut = fields, next_cut
+        self.fields, self.steps, self.next_cut = fields, steps, next_cut
 
     def execute(self, context: Context) -> list[Part]:
         """Push `landed` (its manifest, the folder of the files, history per stage); return the first stage's parts."""
         run = run_of(context)
         about = self.about(context, run)
         fields = fields_of(self.fields, run.text_field)
+        self.preflight(context, run, self.steps, landing=run.input, sample=run.sample, fields=fields)
         reply = send(LandRequest(input=run.input, sample=run.sample, fields=fields, **about))
         self.manifest = path_of(reply["manifest"])
         history = send(HistoryRequest(**{**about, "recipe": self.recipe}))  # a trial reads that of the whole runs
@@ -168,16 +194,18 @@ class Compose(RequestOperator):
         *,
         versions: Mapping[str, Any],
         mixture: Mapping[str, Any] | None,
+        steps: Sequence[Mapping[str, Any]],
         next_cut: Mapping[str, Any],
         **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
     ) -> None:
         super().__init__(**kwargs)
-        self.versions, self.mixture, self.next_cut = versions, mixture, next_cut
+        self.versions, self.mixture, self.steps, self.next_cut = versions, mixture, steps, next_cut
 
     def execute(self, context: Context) -> list[Part]:
         """Push `landed` (the manifest, and the last version to compare with); return the first stage's parts."""
         run = run_of(context)
         self.require_mixture(mixture_of(context["params"]))
+        self.preflight(context, run, self.steps)
         snapshots = context["params"].get("snapshots")
         versions = {**self.versions, **({"snapshots": tuple(snapshots)} if snapshots else {})}
         reply = send(ComposeRequest(versions=Versions(**versions), **self.about(context, run)))

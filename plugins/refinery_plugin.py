@@ -5,6 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Annotated, Any
 
 import refinery_rendering as rendering
@@ -17,14 +18,25 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from refinery_answers import answers_of
 from refinery_build import build_of
-from refinery_compare import compared
+from refinery_compare import SETTINGS_SHOWN, compared
 from refinery_credentials import adopt_credentials_for_pages
 from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
-from refinery_document import MEMBERS_SHOWN, TEXT_SHOWN, explored, signals, single_facts, stretches
+from refinery_document import (
+    MEMBERS_SHOWN,
+    MOST_HEADER,
+    MOST_OF_CLUSTERS,
+    TEXT_SHOWN,
+    duplicates_command,
+    explored,
+    signals,
+    single_facts,
+    stretches,
+)
+from refinery_document import MOST_BYTES as MOST_OF_DOCUMENT
 from refinery_evidence import evidence_of
 from refinery_find import find_of
 from refinery_landed import landed_now
-from refinery_lineage import LISTED, lineage_page
+from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
 from refinery_rejects import MEDIA_TYPES as FILE_TYPES
@@ -62,6 +74,9 @@ ROWS_SHOWN = 20
 
 SAMPLED = ("url", "language", "text")
 """Columns of kept rows that a page shows, of those that a stage has."""
+
+MOST_SAMPLED = 64_000_000
+"""Bytes of shards in which a request looks for rows of a sample; it reads the shard in which it comes to these."""
 
 SAMPLE = 400
 """Characters of a row's text that are shown."""
@@ -265,7 +280,8 @@ def build_page(recipe: str, request: Request) -> Response:
 def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
     """Show the manifests that a snapshot's version was made from, with their parents and what became of their rows."""
     shown = lineage_page(root(), version_log.current(root(), recipe, snapshot))
-    return render("lineage.html", shown=shown, listed=LISTED, command=shown.command(root()))
+    limits = {"listed": LISTED, "places_shown": PLACES_SHOWN}
+    return render("lineage.html", shown=shown, command=shown.command(root()), **limits)
 
 
 @app.get("/whatif/{recipe}/{snapshot}")
@@ -292,7 +308,7 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
 def compare_page(recipe: str, a: Name = "", b: Name = "", documents: Name = "") -> Response:
     """Show what differs between two versions, named by number or snapshot; with `documents`, by id, too."""
     page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents))
-    shown = render("compare.html", compared=page, command=page.command(root()))
+    shown = render("compare.html", compared=page, settings_shown=SETTINGS_SHOWN, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
     return shown
 
@@ -338,9 +354,14 @@ def _of_stage(recipe: str, snapshot: str, stage: str) -> tuple[Committed, Manife
 
 
 def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = None) -> Iterator[Mapping[str, Any]]:
-    """Yield the first rows that have `reason` (any, if it is ""), their texts cut short; all columns unless given."""
+    """Yield the first rows that have `reason` (any, if it is ""), their texts cut short; all columns unless given.
+
+    They are looked for in the first shards, up to `MOST_SAMPLED` bytes of these.
+    """
     left = ROWS_SHOWN
-    for batch in read_shards(root(), shards, columns):
+    read = accumulate(shard.weight for shard in shards)
+    first = [shard for shard, bytes_ in zip(shards, read, strict=True) if bytes_ - shard.weight < MOST_SAMPLED]
+    for batch in read_shards(root(), first, columns):
         for row in batch.to_pylist():
             if left and reason in ("", row.get("reason")):
                 left -= 1
@@ -366,6 +387,7 @@ def sample_page(path: str, reason: str = "") -> HTMLResponse:
         reasons={**manifest.rejected, **manifest.quarantined},
         reason=reason,
         evidence_of=evidence_of,
+        most_bytes=MOST_SAMPLED,
     )
 
 
@@ -375,19 +397,24 @@ def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
     version = version_log.current(root(), recipe, snapshot)
     if COMPOSE not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
-    origin = trace(root(), version, token)
+    origin = trace(root(), version, token, MOST_HEADER)
     source = refined_version(root(), version, origin.snapshot)
     return render("trace.html", version=version, origin=origin, source=source)
 
 
 @app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def document_page(recipe: str, snapshot: str, doc: Term = "") -> Response:
-    """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text."""
+def document_page(recipe: str, snapshot: str, doc: Term = "", file: Term = "") -> Response:
+    """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text.
+
+    A page that leads here may name the landed `file` of a record of it, so that the shards of that are read first.
+    """
     version = version_log.current(root(), recipe, snapshot)
-    page = explored(root(), version, doc.strip())
+    page = explored(root(), version, doc.strip(), file)
     values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
-    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED, "command": page.command(root())}
-    shown = render("document.html", version=version, explored=page, **values, **limits)
+    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED}
+    limits |= {"most_bytes": MOST_OF_DOCUMENT, "most_clusters": MOST_OF_CLUSTERS}
+    commands = {"command": page.command(root()), "duplicates": duplicates_command(root(), version, page.wanted)}
+    shown = render("document.html", version=version, explored=page, **values, **limits, **commands)
     shown.status_code = NOT_FOUND if page.message else shown.status_code
     return shown
 

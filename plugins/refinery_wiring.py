@@ -42,6 +42,11 @@ def cuts_of(recipe: Recipe) -> list[Cut]:
     ]
 
 
+def steps_of(recipe: Recipe) -> list[dict[str, Any]]:
+    """Return what the first task of a run looks at before the first stage: each stage, its params and its engine."""
+    return [{"stage": step.stage, "params": dict(step.params), "engine": step.engine} for step in recipe.steps]
+
+
 def wire_stages(recipe: Recipe, cuts: Sequence[Cut], landed: XComArg, parts: XComArg) -> Mapping[str, XComArg]:
     """Wire the stages behind the task that gives `landed` and the first `parts`; return the gates' outputs by stage."""
     gates: dict[str, XComArg] = {}

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.embedded import airflow_home, postgresql
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Become Airflow's command, in the environment of the embedded installation."""
     home = airflow_home.state_folder() / "airflow"
+    url = airflow_home.database_url(home)
+    if postgresql.is_of(home, url):
+        postgresql.require_database(url, "`refinery up` runs it: start that in another terminal")
     env = {**os.environ, **airflow_home.environment(home)}
     airflow_home.migrate(home, env)
     command = [sys.executable, "-m", "airflow", *options.words]

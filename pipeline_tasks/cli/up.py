@@ -10,36 +10,51 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline_tasks.demo.show import FOLDER
-from pipeline_tasks.embedded import airflow_home
+from pipeline_tasks.embedded import airflow_home, postgresql
 from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.service import daemon
+
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+"""Words for Airflow's metadata database: a file of the home, and a server of this machine."""
 
 STARTUP = 240.0
 """Seconds that Airflow may take until its web server, scheduler and DAG processor are healthy."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the port."""
+    """Add the port and the database."""
     port = int(os.environ.get("AIRFLOW__API__PORT", airflow_home.PORT))
     parser.add_argument("--port", type=int, default=port, help=f"port of the web UI ({airflow_home.PORT})")
+    parser.add_argument(
+        "--database",
+        default="",
+        metavar="URL",
+        help="Airflow's metadata database: sqlite (the default), postgresql (a server that this command starts and "
+        "stops), or postgresql://USER:PASSWORD@HOST/DATABASE; kept until another is named",
+    )
 
 
 def answer(options: argparse.Namespace) -> int:
     """Run Airflow in the foreground; return its exit code, 0 after Ctrl-C."""
-    return up(options.port)
+    return up(options.port, options.database)
 
 
-def up(port: int) -> int:
+def up(port: int, database: str = "") -> int:
     """Run `airflow standalone` in the foreground with everything embedded, until Ctrl-C."""
     _require_free(port)
     airflow_home.require_plugin()
     home = airflow_home.state_folder() / "airflow"
     os.environ["AIRFLOW__API__PORT"] = str(port)
+    with metadata_database(home, database):
+        return _run(home)
+
+
+def _run(home: Path) -> int:
     env = airflow_home.environment(home)
     ensure_compiled(sys.stdout)
     sys.stdout.write(f"preparing Airflow in {home} ...\n")
@@ -59,6 +74,26 @@ def up(port: int) -> int:
         return 0
     finally:
         _stop(airflow)
+
+
+@contextlib.contextmanager
+def metadata_database(home: Path, named: str = "") -> Iterator[None]:
+    """Have the metadata database of a home at work: the one that is `named`, else that of last time.
+
+    A server of this machine is started, and stopped at the end.
+    """
+    if named == SQLITE:
+        airflow_home.choose_database(home, "")
+    elif named == POSTGRESQL or (not named and postgresql.is_of(home, airflow_home.database_url(home))):
+        with postgresql.running(postgresql.server_of(home), postgresql.password_of(home)) as url:
+            airflow_home.choose_database(home, url)
+            yield
+        return
+    elif named:
+        url = postgresql.sqlalchemy_url(named)
+        postgresql.require_database(url)
+        airflow_home.choose_database(home, url)
+    yield
 
 
 def _require_free(port: int) -> None:

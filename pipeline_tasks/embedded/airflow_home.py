@@ -2,8 +2,10 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
+import re
 import secrets
 import sqlite3
 import subprocess
@@ -67,11 +69,32 @@ def environment(home: Path) -> dict[str, str]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags")),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(home / "plugins"),  # the user's: ours comes by its entry point
-        CONNECTION: _sqlite(home / "airflow.db"),
+        CONNECTION: database_url(home),
         "PYTHONPATH": python_path(),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
     return {key: os.environ.get(key, value) for key, value in defaults.items()} | fixed
+
+
+DATABASE = "database"
+"""File of a home: the URL of Airflow's metadata database, absent for the SQLite of the home."""
+
+
+def database_url(home: Path) -> str:
+    """Return the URL of a home's metadata database: that of its file, else of the SQLite in it."""
+    file = home / DATABASE
+    return file.read_text(encoding="utf-8").strip() if file.exists() else _sqlite(home / "airflow.db")
+
+
+def choose_database(home: Path, url: str) -> None:
+    """Keep which database a home has, readable by its owner only; "" for the SQLite in it."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not url:
+        (home / DATABASE).unlink(missing_ok=True)
+        return
+    with tempfile.NamedTemporaryFile("w", dir=home, delete=False) as draft:  # created with mode 0600
+        draft.write(f"{url}\n")
+    Path(draft.name).replace(home / DATABASE)
 
 
 def require_plugin() -> None:
@@ -110,27 +133,46 @@ def locked(path: Path) -> Iterator[None]:
 def migrate(home: Path, env: Mapping[str, str]) -> None:
     """Bring the database of `home` to this Airflow's version, once per version.
 
-    A copy is migrated and takes the name of the database when it is whole, so that a killed migration is no damage.
+    A copy of a SQLite is migrated and takes the name of the database when it is whole, so that a killed migration is no
+    damage. PostgreSQL undoes what was not committed.
     """
     mark, database, draft = home / f"migrated-{version('apache-airflow')}", home / "airflow.db", home / "migrating.db"
     with locked(home / "migrate.lock"):
+        if (home / DATABASE).exists():
+            _migrate_server(home, env, mark)
+            return
         if mark.exists() and database.exists():
             return
         for stale in home.glob(f"{draft.name}*"):
             stale.unlink()
         if database.exists():
             _copy_database(database, draft)
-        command = [sys.executable, "-m", "airflow", "db", "migrate"]
-        there = {**os.environ, **env, CONNECTION: _sqlite(draft)}
-        run = subprocess.run(command, env=there, capture_output=True, text=True, check=False)  # noqa: S603
-        if run.returncode:
-            message = f"{home}: Airflow could not prepare its database ({run.stderr.strip()[-500:]}); remove {home}"
-            raise RecipeError(message)
+        _migrate(home, {**env, CONNECTION: _sqlite(draft)})
         _copy_database(draft, home / "migrated.db")  # with what is in its log of writes
         (home / "migrated.db").replace(database)
         mark.touch()
         for stale in home.glob(f"{draft.name}*"):
             stale.unlink()
+
+
+def _migrate_server(home: Path, env: Mapping[str, str], mark: Path) -> None:
+    """Migrate a database that is no file, once per version and database; a server may have another port each time."""
+    named = re.sub(r":\d+/", "/", database_url(home))
+    of_server = mark.with_name(f"{mark.name}-{hashlib.sha256(named.encode()).hexdigest()[:16]}")
+    if not of_server.exists():
+        _migrate(home, env)
+        of_server.touch()
+
+
+def _migrate(home: Path, env: Mapping[str, str]) -> None:
+    command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    run = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)  # noqa: S603
+    if run.returncode:
+        way_out = (
+            f"look at the database that {home / DATABASE} names" if (home / DATABASE).exists() else f"remove {home}"
+        )
+        message = f"{home}: Airflow could not prepare its database ({run.stderr.strip()[-500:]}); {way_out}"
+        raise RecipeError(message)
 
 
 def _copy_database(source: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 from pipeline_tasks.binding import shown
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded import airflow_home, early_start
+from pipeline_tasks.embedded import airflow_home, early_start, preflight
 from pipeline_tasks.embedded.loops import ensure_compiled
+from pipeline_tasks.embedded.preflight import PlannedRun
 from pipeline_tasks.embedded.progress import Progress, open_log, redirected_output
 from pipeline_tasks.embedded.summary import summary_lines
-from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
-from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
-from pipeline_tasks.landing.folder import refuse_overlap, require_place
-from pipeline_tasks.landing.listing import list_snapshot, require_readable
+from pipeline_tasks.gate.checks import check_overrides, gate_names
+from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import (
     BUILDS,
     DEFAULT_BUILD,
@@ -43,9 +42,9 @@ from pipeline_tasks.recipe import (
     trial_of,
 )
 from pipeline_tasks.run.machine import named
-from pipeline_tasks.run.recipe_faults import check_recipe
+from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.shipped import shipped
-from pipeline_tasks.store.storage import require_folder, require_root, require_usable
+from pipeline_tasks.store.storage import require_root
 
 UNIQUE = "dedup_exact"
 """The stage behind which no document is there twice."""
@@ -104,12 +103,11 @@ class _Dag(NamedTuple):
 def build(options: BuildOptions, *, json_summary: bool = False) -> int:
     """Build a training dataset by the same DAG that Airflow runs; return the exit code of `errors`."""
     recipe = load_build(options.recipe)
-    check_bounds(recipe)
-    check_recipe(recipe)
-    check_overrides(options.override, gate_names(recipe))
-    check_engines(recipe, options.engine)
-    require_root(options.root)
-    require_usable(absolute(options.root))
+    _, found = preflight.tried(preflight.RECIPE, lambda: check_overrides(options.override, gate_names(recipe)))
+    _, no_root = preflight.tried(preflight.STORE, lambda: require_root(options.root))
+    root, engines = absolute(options.root), _engines(options.engine)
+    planned = PlannedRun(root, (recipe,), engines=engines, elsewhere=_elsewhere())
+    _say(preflight.findings(planned, [*found, *no_root]))
     facts, code = _built(recipe, options, json_summary=json_summary)
     if not code and json_summary:
         sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
@@ -138,17 +136,11 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
 
     A trial is not built from. Ctrl-C is raised.
     """
-    recipe = load_recipe(options.recipe)
-    building = _building(recipe, options)
-    check_overrides(options.override, [*gate_names(recipe), *(gate_names(building) if building else ())])
-    require_folder(options.root)
-    require_place(absolute(options.input))
-    params = _dag_params(options, recipe) | {"override": _overrides(options, recipe)}
-    for each in filter(None, (recipe, building)):
-        check_bounds(each)
-        check_recipe(each)  # which imports what the stages need: what is cheap to refuse comes first
-        check_engines(each, options.engine)
-    require_usable(absolute(options.root))
+    recipe, building, found = _recipes(options)
+    planned = _planned(options, recipe, building)
+    _say(preflight.findings(planned, found))
+    assert recipe
+    params = _dag_params(options, planned) | {"override": _overrides(options, recipe)}
     name = recipe.name if options.sample == 1 else trial_of(recipe.name)
     what = "refining" if options.sample == 1 else f"trying {options.sample:.2%} of"
     title = f"{what} {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
@@ -173,6 +165,43 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     if json_summary:
         sys.stdout.write(json.dumps(facts, sort_keys=True) + "\n")
     return code
+
+
+def _recipes(options: RunOptions) -> tuple[Recipe | None, Recipe | None, list[Finding]]:
+    """Return the recipe of a run, that of the build that it ends with (None for none), and what is wrong with them."""
+    recipe, found = preflight.tried(preflight.RECIPE, lambda: load_recipe(options.recipe))
+    if recipe is None:
+        return None, None, found
+    building, other = preflight.tried(preflight.RECIPE, lambda: _building(recipe, options))
+    names = [*gate_names(recipe), *(gate_names(building) if building else ())]
+    wrong = [] if other else preflight.tried(preflight.RECIPE, lambda: check_overrides(options.override, names))[1]
+    _, unnamed = preflight.tried(preflight.INPUT, lambda: _require_name(options.snapshot))
+    return recipe, building, [*other, *wrong, *unnamed]
+
+
+def _planned(options: RunOptions, recipe: Recipe | None, building: Recipe | None) -> PlannedRun:
+    return PlannedRun(
+        root=absolute(options.root),
+        recipes=tuple(filter(None, (recipe, building))),
+        input=absolute(options.input),
+        snapshot=options.snapshot,
+        fields=fields_of(recipe.fields, options.text_field) if recipe else None,
+        engines=_engines(options.engine),
+        elsewhere=_elsewhere(),
+        sample=options.sample,
+    )
+
+
+def _elsewhere() -> frozenset[str]:
+    """Return the engines that may be clusters: their connections are read when Airflow is imported."""
+    return frozenset({SPARK, RAY}) - early_start.embedded((SPARK, RAY))
+
+
+def _say(found: Sequence[Finding]) -> None:
+    """Raise the error of what is wrong; print what may be."""
+    preflight.refuse(found)
+    for finding in found:
+        sys.stderr.write(f"refinery: note: {finding.message}\n")
 
 
 def _building(recipe: Recipe, options: RunOptions) -> Recipe | None:
@@ -232,21 +261,17 @@ def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary:
     return progress, code
 
 
-def _dag_params(options: RunOptions, recipe: Recipe) -> dict[str, Any]:
-    """Return the DAG's params. What cannot be read is refused here, and not after Airflow's start and retries."""
-    landing, root = absolute(options.input), absolute(options.root)
-    refuse_overlap(root, landing)
-    _require_name(options.snapshot)
-    listing = list_snapshot(landing, options.snapshot)
-    _require_name(listing.snapshot)
-    require_readable(landing, listing, fields_of(recipe.fields, options.text_field))
+def _dag_params(options: RunOptions, planned: PlannedRun) -> dict[str, Any]:
+    """Return the DAG's params."""
+    snapshot = list_snapshot(planned.input, options.snapshot).snapshot
+    _require_name(snapshot)
     return {
-        "input": landing,
-        "root": root,
-        "snapshot": listing.snapshot,
+        "input": planned.input,
+        "root": planned.root,
+        "snapshot": snapshot,
         "text_field": options.text_field or None,
         "partitions": options.partitions,
-        "engines": _engines(options.engine),
+        "engines": planned.engines,
         "sample": options.sample,
         "patience": 0,
         "approval": 0,
@@ -330,24 +355,6 @@ def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str]) ->
         sys.path.pop(0)
     importlib.import_module("refinery_launch").require_clusters(needed & connected)
     importlib.import_module("refinery_walk").walk(wiring.wire(dag.recipe), params)
-
-
-def check_engines(recipe: Recipe, engine: str) -> None:
-    """Raise RecipeError if a stage runs on Spark of this machine, and there is no Java for it.
-
-    The stage would raise it, too, after the stages before it had run.
-    """
-    if SPARK not in early_start.embedded(engines_of(recipe, _engines(engine))):
-        return
-    try:
-        require_java()
-    except RecipeError as error:
-        stages = [step.stage for step in recipe.steps if engine_of(step.stage, step.engine, _engines(engine)) == SPARK]
-        message = (
-            f"recipe {recipe.name} runs {counted(len(stages), 'stage')} on Spark of this machine ({stages[0]} first): "
-            f"{error}; or run all stages without Spark, with `--engine local`"
-        )
-        raise RecipeError(message) from error
 
 
 def _engines(engine: str) -> dict[str, str]:

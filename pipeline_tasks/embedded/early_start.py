@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
-from pipeline_tasks.engines import choose
 from pipeline_tasks.recipe import RAY, SPARK
 
 log = logging.getLogger(__name__)
@@ -46,6 +45,8 @@ def start_engines(names: Iterable[str]) -> None:
     Modules are imported here, as two threads that import at once may see half of a module. The embedded home has
     set the connections before.
     """
+    from pipeline_tasks.engines import choose  # with all that runs stages: refusals of a run need none of it
+
     places = [
         (name, json.loads(os.environ[_variable(name)])["host"]) for name in sorted(names, reverse=True)
     ]  # Spark, which takes longer, first
@@ -56,6 +57,8 @@ def start_engines(names: Iterable[str]) -> None:
 
 
 def _start(places: Sequence[tuple[str, str]]) -> None:
+    from pipeline_tasks.engines import choose
+
     for name, address in places:
         try:
             choose.start(name, address)

@@ -2,13 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, groupby, pairwise
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
@@ -20,10 +21,10 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
-from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.run.shuffle import bucket_of
+from pipeline_tasks.stage import BY_ID, LANDING, Shard, Shards
+from pipeline_tasks.store.matching_rows import MatchingRows
 from pipeline_tasks.text.urls.takedown import DOC
-
-pc: Any = pyarrow.compute
 
 KEPT = "kept"
 PARTS = {"shards": KEPT, "rejects": "rejected", "quarantine": "quarantined"}
@@ -78,14 +79,29 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """Shards of rows with one outcome at a stage that were not read, and their bytes."""
+
+    stage: str
+    outcome: str
+    shards: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """A document of a snapshot: all records of the snapshot with its text, in the order of their places."""
+    """A document of a snapshot: all records of the snapshot with its text, in the order of their places.
+
+    `read` are the bytes of the shards that were read. What is `unread` may have more records, or more of these.
+    """
 
     id: str
     recipe: str
     snapshot: str
     landing: str
     records: tuple[Record, ...]
+    read: int = 0
+    unread: tuple[Unread, ...] = ()
 
     @property
     def is_kept(self) -> bool:
@@ -110,66 +126,187 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def document(root: str, version: Version, wanted: str) -> Document:
+def document(root: str, version: Version, wanted: str, most_bytes: int = 0, file: str = "") -> Document:
     """Return every decision of a version on the document with the id `wanted`; RecipeError if it has none.
 
-    Reads the ids of all rows of every stage, and all columns of the shards that have the document.
+    Each shard that may have the document is read once, up to `most_bytes` in all (0: no bound): where ids are in
+    buckets one shard of a stage, and those of the landed `file`, if it is known; then the shards of the files of what
+    is found; then the others, the smallest first.
     """
     [(_, name)] = valid_entries([(DOC, wanted)])
     if COMPOSE in version.manifests:
         message = f"{version.recipe} is a training dataset, whose documents are decided on in their own snapshots"
         raise RecipeError(message)
-    rows: dict[tuple[Any, ...], list[tuple[Step, Mapping[str, Any]]]] = {}
-    before: list[Step] = []
-    known: frozenset[str] = UNSHOWN
-    for stage, manifest in ordered_manifests(root, version).items():
-        columns = [column for column, _ in manifest.schema]
-        if "id" in columns:
-            for step, row in _found(root, manifest, version.manifests[stage], name, known):
-                rows.setdefault(tuple(row[column] for column in PLACE), []).append((step, row))
-        elif not manifest.landed and not rows:
-            before.append(Step(stage, version.manifests[stage], KEPT))
-        known |= frozenset(columns)
-    if not rows:
-        message = (
-            f"{root}: snapshot {version.snapshot} of recipe {version.recipe} has no document {name}; `refinery find` "
-            "says in which published tokens it is, and `refinery duplicates` looks at every snapshot"
-        )
-        raise RecipeError(message)
-    records = tuple(_record(before, pairs) for _, pairs in sorted(rows.items()))
-    return Document(name, version.recipe, version.snapshot, version.landing, records)
+    manifests = ordered_manifests(root, version)
+    search = _searched(list(_pieces(manifests, name)), MatchingRows(root, "id", name, most_bytes), file)
+    if not search.rows:
+        raise RecipeError(_not_found(root, version, name, search))
+    records = tuple(_records(version, manifests, search))
+    unread = tuple(_unread(search.unread))
+    return Document(name, version.recipe, version.snapshot, version.landing, records, search.read, unread)
 
 
-def bytes_read(root: str, version: Version) -> int:
-    """Return how many bytes `document` reads at most: those of the shards of every stage that has ids."""
+def bytes_of(root: str, version: Version) -> int:
+    """Return how many bytes the shards of every stage that has ids have, each counted once."""
     manifests = [manifest for manifest in ordered_manifests(root, version).values() if "id" in dict(manifest.schema)]
-    return sum(shard.weight for manifest in manifests for part in PARTS for shard in getattr(manifest, part))
+    parts = ("below", *PARTS)
+    sizes = {shard.path: shard.bytes for manifest in manifests for part in parts for shard in getattr(manifest, part)}
+    return sum(sizes.values())
 
 
-def _found(
-    root: str, manifest: Manifest, path: str, wanted: str, known: frozenset[str]
-) -> Iterator[tuple[Step, Mapping[str, Any]]]:
-    """Yield the rows of a stage that have the id, with what the stage decided on each."""
-    for part, outcome in PARTS.items():
-        for shard in getattr(manifest, part):
-            if not any(_having(batch, wanted).num_rows for batch in read_shards(root, [shard], ("id",))):
-                continue
-            for batch in read_shards(root, [shard]):
-                for row in _having(batch, wanted).to_pylist():
-                    facts = {name: value for name, value in row.items() if name not in known and value is not None}
-                    verdict = (outcome, row.get("reason") or "", row.get("evidence") or "")
-                    yield Step(manifest.stage, path, *verdict, facts), row
+# --- What is looked at ----------------------------------------------------------------------------------------------
 
 
-def _having(batch: pa.RecordBatch, wanted: str) -> pa.RecordBatch:
-    return batch.filter(pc.equal(batch.column("id"), wanted))
+class Stretch(NamedTuple):
+    """The bytes `[start, end)` of a landed file; -1 at the end is all that follow."""
+
+    file: str
+    start: int
+    end: int
+
+    def has(self, file: str, offset: int) -> bool:
+        """Return whether a record is in it."""
+        return file == self.file and self.start <= offset and (self.end < 0 or offset < self.end)
 
 
-def _record(before: Sequence[Step], pairs: Sequence[tuple[Step, Mapping[str, Any]]]) -> Record:
+class Piece(NamedTuple):
+    """A shard of the rows with one outcome at a stage, that may have a document.
+
+    `landed` is where its records landed, None where they are of any file. `is_indexed` is whether it is the only one of
+    its stage's kept shards that may have the document.
+    """
+
+    stage: str
+    outcome: str
+    shard: Shard
+    landed: Stretch | None = None
+    is_indexed: bool = False
+
+    def is_of(self, file: str) -> bool:
+        """Return whether its records are of a landed file alone."""
+        return self.landed is not None and self.landed.file == file
+
+    def has_any(self, places: Iterable[tuple[str, int]]) -> bool:
+        """Return whether a record, named by its file and offset, is known to be in it."""
+        return self.landed is not None and any(self.landed.has(file, offset) for file, offset in places)
+
+
+class _Search(NamedTuple):
+    """The rows that were found, by piece; the pieces that were not read; and the bytes of those that were."""
+
+    rows: Sequence[tuple[Piece, Mapping[str, Any]]]
+    unread: Sequence[Piece]
+    read: int
+
+
+def _pieces(manifests: Mapping[str, Manifest], wanted: str) -> Iterator[Piece]:
+    """Yield the shards that may have a document, in the order of their stages."""
+    landed = next((_stretches(manifest.shards) for manifest in manifests.values() if manifest.landed), [])
+    in_buckets = _in_buckets(manifests)
+    for stage, manifest in manifests.items():
+        if "id" not in dict(manifest.schema):
+            continue
+        kept = manifest.shards
+        if stage in in_buckets:
+            yield Piece(stage, KEPT, kept[int(bucket_of(pa.array([wanted]), len(kept))[0])], is_indexed=True)
+        elif len(kept) == len(landed) and not manifest.poison:
+            yield from (Piece(stage, KEPT, shard, stretch) for shard, stretch in zip(kept, landed, strict=True))
+        else:
+            yield from (Piece(stage, KEPT, shard) for shard in kept)
+        for part, outcome in PARTS.items():
+            if outcome != KEPT:
+                yield from (Piece(stage, outcome, shard) for shard in getattr(manifest, part))
+
+
+def _stretches(landed: Shards) -> list[Stretch]:
+    """Return where each shard of a landed snapshot is: a piece of a file ends where the next piece of it begins."""
+    files = [(shard.path.removeprefix(LANDING), max(shard.start, 0)) for shard in landed]
+    following = [*files[1:], ("", 0)]
+    return [
+        Stretch(file, start, end if file == other else -1)
+        for (file, start), (other, end) in zip(files, following, strict=True)
+    ]
+
+
+def _in_buckets(manifests: Mapping[str, Manifest]) -> frozenset[str]:
+    """Return the stages whose kept shards are buckets by id: those that make them, and those that map them."""
+    counts: dict[str, int] = {}  # of buckets, by fingerprint
+    stages = set()
+    for stage, manifest in manifests.items():
+        count = len(manifest.shards)
+        follows = any(counts.get(parent) == count for parent in manifest.parents[:1])
+        if (stage in BY_ID or follows) and count.bit_count() == 1 and not manifest.poison:
+            counts[manifest.fingerprint] = count
+            stages.add(stage)
+    return frozenset(stages)
+
+
+def _searched(pieces: Sequence[Piece], matching: MatchingRows, file: str) -> _Search:
+    """Look for rows where an index leads to and in the landed file, then in files of what is found, then elsewhere."""
+    rows: list[tuple[Piece, Mapping[str, Any]]] = []
+    unread: list[Piece] = []
+    left = deque(sorted(pieces, key=lambda piece: (not (piece.is_indexed or piece.is_of(file)), piece.shard.weight)))
+    while left:
+        piece = left.popleft()
+        found = matching.of(piece.shard)
+        if found is None:
+            unread.append(piece)
+        elif found.num_rows:
+            rows += [(piece, row) for row in found.to_pylist()]
+            places = {(row["file"], row["offset"]) for _, row in rows}
+            left = deque(sorted(left, key=lambda piece: not (piece.is_indexed or piece.has_any(places))))
+    return _Search(rows, unread, matching.read)
+
+
+def _unread(pieces: Sequence[Piece]) -> Iterator[Unread]:
+    """Yield what was not read, by stage and outcome."""
+    by = attrgetter("stage", "outcome")
+    for (stage, outcome), shards in groupby(sorted(pieces, key=by), key=by):
+        sizes = [piece.shard.bytes for piece in shards]
+        yield Unread(stage, outcome, len(sizes), sum(sizes))
+
+
+def _not_found(root: str, version: Version, wanted: str, search: _Search) -> str:
+    if search.unread:
+        left = ", ".join(unread_text(part) for part in _unread(search.unread))
+        return (
+            f"{root}: no document {wanted} is in the {search.read:,} bytes of snapshot {version.snapshot} that were "
+            f"read; not read: {left}"
+        )
+    return (
+        f"{root}: snapshot {version.snapshot} of recipe {version.recipe} has no document {wanted}; `refinery find` "
+        "says in which published tokens it is, and `refinery duplicates` looks at every snapshot"
+    )
+
+
+# --- Records --------------------------------------------------------------------------------------------------------
+
+
+def _records(version: Version, manifests: Mapping[str, Manifest], search: _Search) -> Iterator[Record]:
+    """Yield the records that were found, in the order of their places."""
+    order = list(manifests)
+    columns = {stage: frozenset(name for name, _ in manifest.schema) for stage, manifest in manifests.items()}
+    known = dict(zip(order, accumulate(columns.values(), frozenset.union, initial=UNSHOWN), strict=False))
+    has_ids = next(rank for rank, stage in enumerate(order) if "id" in columns[stage])
+    unnamed = [stage for stage in order[:has_ids] if not manifests[stage].landed]
+    before = [Step(stage, version.manifests[stage], KEPT) for stage in unnamed]
+    rows: dict[tuple[Any, ...], list[tuple[Step, Mapping[str, Any]]]] = {}
+    for piece, row in sorted(search.rows, key=lambda found: order.index(found[0].stage)):
+        facts = {name: value for name, value in row.items() if name not in known[piece.stage] and value is not None}
+        verdict = (piece.outcome, row.get("reason") or "", row.get("evidence") or "")
+        step = Step(piece.stage, version.manifests[piece.stage], *verdict, facts)
+        rows.setdefault(tuple(row[column] for column in PLACE), []).append((step, row))
+    for (_, file, offset), pairs in sorted(rows.items()):
+        is_whole = not any(piece.landed is None or piece.has_any([(file, offset)]) for piece in search.unread)
+        yield _record(before, pairs, is_whole=is_whole)
+
+
+def _record(before: Sequence[Step], pairs: Sequence[tuple[Step, Mapping[str, Any]]], *, is_whole: bool) -> Record:
+    """Return a record; what a stage changed in its text is known only where each stage before it was read."""
     row = pairs[-1][1]
     texts = [(step.stage, str(row[TEXT])) for step, row in pairs if row.get(TEXT)]
     changed = [(before, edit) for (_, before), edit in pairwise(texts) if before != edit[1]]
-    edits = tuple(TextEdit(stage, before, after) for before, (stage, after) in changed)
+    edits = tuple(TextEdit(stage, before, after) for before, (stage, after) in changed if is_whole)
     origin = {name: str(row[name] or "") for name in ORIGIN if name != "offset"}
     steps = (*before, *(step for step, _ in pairs))
     return Record(**origin, offset=row["offset"], steps=steps, text=texts[-1][1] if texts else "", edits=edits)
@@ -192,6 +329,11 @@ def edit_facts(edit: TextEdit) -> dict[str, Any]:
 
 
 # --- Output -----------------------------------------------------------------------------------------------------
+
+
+def unread_text(part: Unread) -> str:
+    """Return what was not read, for a person."""
+    return f"{counted(part.shards, 'shard')} {part.outcome} by {part.stage} ({part.bytes:,} bytes)"
 
 
 def document_lines(shown: Document) -> Iterator[str]:

@@ -2,23 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.recipe import Recipe, stage_card
+from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.stage import Idle
 from pipeline_tasks.stages import filter_language, score_quality
 from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem of a stage or rule (`where`). A `fault` is certain; a note may be meant, or depends on the data."""
-
-    fault: bool
-    where: str
-    message: str
 
 
 def idle_stages(recipe: Recipe) -> Iterator[Finding]:

@@ -16,12 +16,11 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
-from pipeline_tasks.inspect.idle_stages import Finding, idle_stages
+from pipeline_tasks.inspect.idle_stages import idle_stages
 from pipeline_tasks.inspect.read.answers import answers
 from pipeline_tasks.inspect.read.shares import findings as read_findings
 from pipeline_tasks.inspect.read.shares import reading
 from pipeline_tasks.inspect.size_findings import Workers, history_findings, size_findings
-from pipeline_tasks.inspect.sizes import size_facts, size_lines, sizes_of
 from pipeline_tasks.inspect.whatif import (
     Decision,
     decision_of,
@@ -34,7 +33,8 @@ from pipeline_tasks.landing.listing import Listing, folder_of, list_snapshot, re
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe
-from pipeline_tasks.run.recipe_faults import recipe_faults
+from pipeline_tasks.run.recipe_faults import Finding, recipe_faults
+from pipeline_tasks.run.sizes import size_facts, size_lines, sizes_of
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
@@ -134,7 +134,7 @@ def lint(
         check_bounds(loaded)
     except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing else can be checked
         return [Finding(fault=True, where=recipe, message=str(error))]
-    findings = [Finding(fault=True, where=stage, message=message) for stage, message in recipe_faults(loaded)]
+    findings = list(recipe_faults(loaded))
     findings += idle_stages(loaded)
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:

@@ -19,8 +19,8 @@ from pipeline_tasks.inspect.demand import (
     total_kept,
 )
 from pipeline_tasks.inspect.plan_bases import measured_basis, published_basis
-from pipeline_tasks.inspect.sizes import in_bytes
 from pipeline_tasks.inspect.version_costs import StageCost, VersionCost, token_bytes, version_basis, version_cost
+from pipeline_tasks.run.sizes import in_bytes
 from pipeline_tasks.store.storage import require_root
 
 CORE_HOUR = 0.05

@@ -4,12 +4,12 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pipeline_tasks.inspect.idle_stages import Finding
-from pipeline_tasks.inspect.sizes import HOUR, Sizes, StageSize, hours, in_bytes
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LAND, MAX_PARTITIONS
 from pipeline_tasks.run.history import compactions, cover, has_keys
 from pipeline_tasks.run.partitions import PARTITION_SECONDS
+from pipeline_tasks.run.recipe_faults import Finding
+from pipeline_tasks.run.sizes import HOUR, Sizes, StageSize, hours, in_bytes
 from pipeline_tasks.run.unit_costs import BUCKET_BASE, MEGABYTE, TASK_MEMORY, cost_of
 from pipeline_tasks.store.reading import read_manifest
 

@@ -99,8 +99,11 @@ def _drawn(root: str, dataset: PublishedShards, count: int) -> Iterator[Trace]:
         yield traced
 
 
-def trace_spot(root: str, dataset: PublishedShards, spot: Spot) -> Trace:
-    """Trace a token of a training dataset; RecipeError if there is no such token, or it is a pad."""
+def trace_spot(root: str, dataset: PublishedShards, spot: Spot, most_bytes: int = 0) -> Trace:
+    """Trace a token of a training dataset; RecipeError if there is no such token, or it is a pad.
+
+    `most_bytes` is of `landed_header`.
+    """
     piece, version = dataset.piece(spot), dataset.version
     shown = dataset.sequence(spot)[_around(piece, spot.token)]
     refined = refined_version(root, version, piece["snapshot"])
@@ -108,7 +111,7 @@ def trace_spot(root: str, dataset: PublishedShards, spot: Spot) -> Trace:
     position = (before + spot.sequence) * dataset.index["length"] + spot.token
     text = decoder_of(root, version)(shown.tolist())
     return replace(
-        _traced(root, refined, piece, text),
+        _traced(root, refined, piece, text, most_bytes),
         position=position,
         shard=spot.shard,
         sequence=spot.sequence,
@@ -122,13 +125,16 @@ def _around(piece: dict[str, Any], at: int) -> slice:
     return slice(max(piece["start"], at - AROUND), min(piece["start"] + piece["length"], at + AROUND))
 
 
-def trace(root: str, version: version_log.Version, position: int) -> Trace:
-    """Trace the token at a position of all shards end to end, pads included; RecipeError if there is none, or a pad."""
+def trace(root: str, version: version_log.Version, position: int, most_bytes: int = 0) -> Trace:
+    """Trace the token at a position of all shards end to end, pads included; RecipeError if there is none, or a pad.
+
+    `most_bytes` is of `landed_header`.
+    """
     dataset = open_build(root, version)
-    return trace_spot(root, dataset, dataset.spot(position))
+    return trace_spot(root, dataset, dataset.spot(position), most_bytes)
 
 
-def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text: str) -> Trace:
+def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text: str, most_bytes: int) -> Trace:
     """Return the trace of a piece without the numbers of its token; `version` is that of its snapshot."""
     return Trace(
         position=0,
@@ -143,7 +149,7 @@ def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text
         file=piece["file"],
         offset=piece["offset"],
         landed=f"{version.landing}/{piece['file']}",
-        header=tuple(landed_header(version.landing, piece)),
+        header=tuple(landed_header(version.landing, piece, most_bytes)),
         redactions=_redactions(root, version, piece) if redactions.STAGE in version.manifests else "",
     )
 
@@ -153,17 +159,22 @@ def _redactions(root: str, version: version_log.Version, piece: dict[str, Any]) 
     return f"refinery redactions {root} {chosen}"
 
 
-def landed_header(landing: str, piece: Mapping[str, Any]) -> Iterator[str]:
+def landed_header(landing: str, piece: Mapping[str, Any], most_bytes: int = 0) -> Iterator[str]:
     """Yield the identifying WARC header lines of the landed record; ContractError if the file was changed.
 
-    `piece` has the `file` below `landing`, the `offset` in it, and the `record_id`.
+    `piece` has the `file` below `landing`, the `offset` in it, and the `record_id`. A file that is compressed as a
+    whole is read from its start: with `most_bytes` only for a record that begins within so many bytes of its content.
     """
     uri = f"{landing}/{piece['file']}"
     if any(ending in piece["file"].lower() for ending in (".parquet", ".json")):
         yield f"row or byte {piece['offset']} of {piece['file']}"
         return
     try:
-        lines = _stored_header(uri, piece) or _read_header(uri, piece)
+        lines = _stored_header(uri, piece)
+        if lines is None and most_bytes and piece["offset"] > most_bytes:
+            yield f"its header is behind {piece['offset']:,} bytes of {piece['file']}, and so was not read"
+            return
+        lines = lines or _read_header(uri, piece)
     except FileNotFoundError:
         yield "the landed file is not there any more"
         return
@@ -197,6 +208,8 @@ def _read_header(uri: str, piece: Mapping[str, Any]) -> list[str] | None:
     with storage.open_landed(uri) as stream:
         for batch in read_records(piece["file"], stream, snapshot=piece["snapshot"], columns=columns):
             if not pc.any(pc.equal(batch["offset"], piece["offset"])).as_py():
+                if batch.num_rows and pc.min(batch["offset"]).as_py() > piece["offset"]:
+                    return None  # records come in the order of their places
                 continue
             row = batch.filter(pc.equal(batch["offset"], piece["offset"])).to_pylist()[0]
             names = ("WARC-Type", "WARC-Record-ID", "WARC-Date", "WARC-Target-URI", "WARC-Payload-Digest")

@@ -1,7 +1,8 @@
 """Finds what a run of a recipe would refuse later: stages out of order, files that are not what they should be."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from pipeline_tasks.binding import bind
@@ -18,44 +19,72 @@ PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
 
 
-class Fault(NamedTuple):
-    """What is wrong with a stage of a recipe."""
+class Finding(NamedTuple):
+    """A problem of a stage, a rule or something else (`where`). A `fault` is certain; a note may be meant.
 
-    stage: str
+    `error` is the class by which a run refuses a fault: it says whether the run is worth another try.
+    """
+
+    fault: bool
+    where: str
     message: str
+    error: type[RefineryError] = RecipeError
 
 
 def check_recipe(recipe: Recipe) -> None:
     """Raise RecipeError for the first fault of a recipe, and for a secret that this process does not have."""
     for fault in recipe_faults(recipe):
-        message = f"recipe {recipe.name}: {fault.stage}: {fault.message}"
+        message = f"recipe {recipe.name}: {fault.where}: {fault.message}"
         raise RecipeError(message)
+    check_secrets(recipe)
+
+
+def check_secrets(recipe: Recipe) -> None:
+    """Raise RecipeError for a secret that this process does not have, nor a connection for it."""
     if PII_CONNECTION not in os.environ:
         for step in recipe.steps:
             card = stage_card(step.stage)
             require_secret(card, bind(card, step.params))
 
 
-def recipe_faults(recipe: Recipe) -> Iterator[Fault]:
+def recipe_faults(recipe: Recipe) -> Iterator[Finding]:
     """Yield the faults of order, then those of the files that the params name; the files are read."""
     yield from order_faults(recipe)
     for step in recipe.steps:
         yield from _unused_gpus(step)
-        try:
-            check_files(step)
-        except RefineryError as error:
-            yield Fault(step.stage, str(error).removeprefix(f"{step.stage}: "))
+    yield from file_faults(recipe)
 
 
-def _unused_gpus(step: Step) -> Iterator[Fault]:
+def missing_files(recipe: Recipe) -> Iterator[Finding]:
+    """Yield a fault per stage with a file that is not there; nothing is imported that reads what is in it."""
+    for step in recipe.steps:
+        card = stage_card(step.stage)
+        yield from _fault_of(step, partial(resources_of, card, bind(card, step.params)))
+
+
+def file_faults(recipe: Recipe) -> Iterator[Finding]:
+    """Yield a fault per stage with files that are not what they should be: they are read as by its kernels."""
+    for step in recipe.steps:
+        yield from _fault_of(step, partial(check_files, step))
+
+
+def _fault_of(step: Step, check: Callable[[], object]) -> Iterator[Finding]:
+    try:
+        check()
+    except RefineryError as error:
+        message = str(error).removeprefix(f"{step.stage}: ")
+        yield Finding(fault=True, where=step.stage, message=message, error=type(error))
+
+
+def _unused_gpus(step: Step) -> Iterator[Finding]:
     """Find GPUs for a stage none of whose kernels has a model: they would be held, and nobody would use them."""
     card = stage_card(step.stage)
     if step.resources.gpus and not (card.has_state and card.has_state(bind(card, step.params))):
-        yield Fault(
-            step.stage,
+        message = (
             f"asks for {step.resources.gpus:g} GPUs under `run: resources`, and nothing in it uses one; remove `gpus`, "
-            "or name a model in `score_quality: classifiers`",
+            "or name a model in `score_quality: classifiers`"
         )
+        yield Finding(fault=True, where=step.stage, message=message)
 
 
 def check_files(step: Step) -> None:
@@ -70,14 +99,15 @@ def check_files(step: Step) -> None:
 # --- Order ----------------------------------------------------------------------------------------------------
 
 
-def order_faults(recipe: Recipe) -> Iterator[Fault]:
+def order_faults(recipe: Recipe) -> Iterator[Finding]:
     """Find a recipe that does not begin with `ingest`, and stages that need columns which none before them leaves.
 
     One that builds begins with documents that all stages of the other kind have passed.
     """
     first = recipe.steps[0].stage
     if first != INGEST and recipe.versions is None:
-        yield Fault(first, "gets landed records as they are: damage, redirects, images; put `ingest: {}` before it")
+        message = "gets landed records as they are: damage, redirects, images; put `ingest: {}` before it"
+        yield Finding(fault=True, where=first, message=message)
     columns = set(RECORD.names if recipe.versions is None else _documents())
     removed = dict[str, str]()
     for step in recipe.steps:
@@ -85,7 +115,7 @@ def order_faults(recipe: Recipe) -> Iterator[Fault]:
         needed = [*card.reads.names, *(name for name in card.writes.names if _writer(name) != step.stage)]
         missing = [name for name in dict.fromkeys(needed) if name not in columns]
         if missing:
-            yield Fault(step.stage, _way_out(missing, removed))
+            yield Finding(fault=True, where=step.stage, message=_way_out(missing, removed))
         passes = set(card.reads.names) <= set(card.writes.names)
         left = {*card.writes.names, *(columns if passes else ())}
         removed |= dict.fromkeys(columns - left, step.stage)

@@ -1,5 +1,7 @@
 """Handles requests: each verb's work, and the program that a cluster runs.
 
+preflight
+         find what would end a run before its first stage
 land     list a landed snapshot and commit its manifest
 compose  commit the manifest of the versions that a training dataset is built from
 history  name the history that earlier snapshots of a recipe saved for this one
@@ -29,6 +31,7 @@ from pipeline_tasks.alerts.spending import spending_of
 from pipeline_tasks.binding import bind_fields, require_known
 from pipeline_tasks.constraints import OptionalUri
 from pipeline_tasks.counted import counted
+from pipeline_tasks.embedded.preflight import PlannedRun, findings, is_cluster, refuse
 from pipeline_tasks.engines import job
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
@@ -50,7 +53,7 @@ from pipeline_tasks.publish.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
-from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, is_trial
+from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, Recipe, Step, Versions, is_trial
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.partitions import partitions_for, spans
 from pipeline_tasks.run.plan import RefineRequest, Span
@@ -64,6 +67,7 @@ from pipeline_tasks.service.requests import (
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
+    PreflightRequest,
     PublishRequest,
     QuarantineRequest,
     RecordRequest,
@@ -105,10 +109,29 @@ def handle(request: Request) -> Reply:
     """
     storage.require_folder(request.root)
     reply = HANDLERS[type(request)](request)
-    if isinstance(request, HistoryRequest | SpansRequest | RecordRequest):
+    if isinstance(request, PreflightRequest | HistoryRequest | SpansRequest | RecordRequest):
         return reply
     waits = Waits(**reply.pop("s3_waits", {})) + s3_waits.take()
     return {**reply, "s3_waits": asdict(waits)} if waits.requests else reply
+
+
+def _preflight(request: PreflightRequest) -> Reply:
+    steps = tuple(Step(step.stage, step.params, step.engine) for step in request.steps)
+    recipe = Recipe(request.recipe, "", steps, versions=None if request.landing else Versions(""))
+    planned = PlannedRun(
+        root=request.root,
+        recipes=(recipe,),
+        input=request.landing,
+        snapshot=request.snapshot,
+        fields=request.fields,
+        elsewhere=frozenset(engine for engine, address in request.addresses.items() if is_cluster(address)),
+        addresses=request.addresses,
+        sample=request.sample,
+        has_secrets=False,  # a connection of Airflow may have them, and each task takes its own
+    )
+    found = findings(planned)
+    refuse(found)
+    return {"notes": [finding.message for finding in found]}
 
 
 def _land(request: LandRequest) -> Reply:
@@ -352,6 +375,7 @@ def _verify(request: VerifyRequest) -> Reply:
 
 
 HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
+    PreflightRequest: _preflight,
     LandRequest: _land,
     ComposeRequest: _compose,
     HistoryRequest: _history,

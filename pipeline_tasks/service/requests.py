@@ -35,6 +35,35 @@ Reply = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A stage of a run, with its params as written and the engine that it will run on."""
+
+    stage: PlainWord
+    params: Mapping[str, Any]
+    engine: EngineWord = LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightRequest:
+    """Find what would end a run before its first stage; the reply has notes, and faults are raised together.
+
+    `landing` is where the snapshot is, "" for a build. `addresses` are those of the engines.
+    """
+
+    verb: ClassVar[str] = "preflight"
+
+    root: Uri
+    recipe: PlainWord
+    steps: tuple[PlannedStep, ...]
+    landing: OptionalUri = ""
+    snapshot: OptionalSnapshot = ""
+    sample: Share = 1.0
+    fields: Mapping[str, FieldName] = field(default_factory=dict)
+    addresses: Mapping[PlainWord, Note] = field(default_factory=dict)
+    run_id: Note = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LandRequest:
     """List the snapshot that landed at `input`, or a `sample` of its files, and commit its manifest.
 
@@ -258,6 +287,7 @@ class VerifyRequest:
 
 
 Request = Union[  # noqa: UP007 -- `get_args` lists its members
+    PreflightRequest,
     LandRequest,
     ComposeRequest,
     HistoryRequest,

@@ -237,7 +237,7 @@ class _LayerRows:
         columns = [
             own.column(name)
             if name in self._plain
-            else _changed(below.column(name), own.column(CHANGED + name) if name in self._changed else None)
+            else changed(below.column(name), own.column(CHANGED + name) if name in self._changed else None)
             for name in self._names
         ]
         return pa.RecordBatch.from_arrays(columns, names=list(self._names))
@@ -248,11 +248,11 @@ def _numbers(own: pa.RecordBatch) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def _changed(values: pa.Array, changes: pa.StructArray | None) -> pa.Array:
+def changed(values: pa.Array, changes: pa.StructArray | None) -> pa.Array:
     """Return values with those of `changes` in their place; a null there changes nothing."""
     if changes is None or changes.null_count == len(changes):
         return values
-    changed = pc.struct_field(changes, VALUE)
+    other = pc.struct_field(changes, VALUE)
     if is_long(values.type):
-        changed = delta.decode(values, changed, values.type)
-    return pc.if_else(pc.is_valid(changes), changed, values)
+        other = delta.decode(values, other, values.type)
+    return pc.if_else(pc.is_valid(changes), other, values)

@@ -1,5 +1,6 @@
 """Connects to the store of a URI, and commits to it: put-if-absent is the only commit."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -8,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError
+from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.protocol import CHUNK, Store
 from pipeline_tasks.store.s3_client import require_reachable
@@ -95,6 +96,23 @@ def require_usable(root: str) -> None:
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         message = f"{root}: this user may not write to {parent}; choose another root"
         raise RecipeError(message)
+
+
+PROBE = "doctor/conditional"
+"""What is put into a bucket to see whether a commit there is one; it is removed again, where that is allowed."""
+
+
+def require_conditional(root: str) -> None:
+    """Raise RecipeError unless a bucket heeds `If-None-Match: *`, without which a retry overwrites what is committed.
+
+    A disk does. The object may stay where objects cannot be removed: the next look finds it there.
+    """
+    if not root.startswith("s3://"):
+        return
+    store = connect(root)
+    if store.create(PROBE, b"refinery"):
+        with contextlib.suppress(RefineryError):
+            store.delete(PROBE)
 
 
 def require_root(root: str) -> None:

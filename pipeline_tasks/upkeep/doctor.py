@@ -1,4 +1,4 @@
-"""Checks what a run needs before it runs: Python, Java, the engines' packages, a tokenizer, and the object store."""
+"""Checks what a run needs before it runs: packages, Java, the object store; and what a run of some input would find."""
 
 import argparse
 import sys
@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 
+from pipeline_tasks.embedded.dag_run import absolute
+from pipeline_tasks.embedded.early_start import embedded
+from pipeline_tasks.embedded.preflight import AREAS, RECIPE, PlannedRun, findings, tried
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.inspect.command import print_lines
+from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_lines
+from pipeline_tasks.recipe import ENGINES, RAY, SPARK, load_recipe
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
@@ -29,14 +34,18 @@ class Check:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root."""
+    """Add the root, and what a run would read and do."""
     parser.add_argument("root", nargs="?", metavar="ROOT", default="", help="a folder or s3://bucket/prefix to check")
+    parser.add_argument("--input", default="", help="also look at what `refinery run` would refuse of this input")
+    parser.add_argument("--recipe", default=DEFAULT_RECIPE, help="the recipe of that run")
+    parser.add_argument("--engine", default="", choices=["", *ENGINES], help="the engine of all its stages")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print each check as it is done; return RecipeError's exit code if one fails."""
     failed = False
-    for check in checks(options.root):
+    of_run = run_checks(options.root, options.input, options.recipe, options.engine) if options.input else ()
+    for check in chain(checks(options.root), of_run):
         failed |= not check.ok
         print_lines([f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<14}{check.message}"])
     return RecipeError.exit_code if failed else 0
@@ -53,6 +62,25 @@ def checks(root: str) -> Iterator[Check]:
     if root:
         yield _guarded("storage", lambda: _storage(root))
         yield _guarded("put-if-absent", lambda: _race(root))
+
+
+def run_checks(root: str, uri: str, recipe: str, engine: str) -> Iterator[Check]:
+    """Yield what `refinery run` looks at before its first stage: a check of each area without a finding, else these."""
+    loaded, found = tried(RECIPE, lambda: load_recipe(recipe))
+    planned = PlannedRun(
+        root=absolute(root or default_root()),
+        recipes=(loaded,) if loaded else (),
+        input=absolute(uri),
+        fields=loaded.fields if loaded else None,
+        engines={"*": engine} if engine else {},
+        elsewhere=frozenset({SPARK, RAY}) - embedded((SPARK, RAY)),
+    )
+    found = findings(planned, found)
+    for area in AREAS:
+        of_area = [finding for finding in found if finding.where == area]
+        yield from (Check(area, not finding.fault, finding.message) for finding in of_area)
+        if not of_area:
+            yield Check(area, ok=True, message="nothing that would end the run")
 
 
 def _guarded(name: str, check: Callable[[], Check]) -> Check:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.embedded.dag_run import check_engines, engines_of
-from pipeline_tasks.embedded.early_start import connections, start_engines
+from pipeline_tasks.embedded.dag_run import engines_of
+from pipeline_tasks.embedded.early_start import connections, embedded, start_engines
+from pipeline_tasks.embedded.preflight import PlannedRun, engines, refuse
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import RAY, SPARK, load_recipe
+from pipeline_tasks.recipe import RAY, SPARK, Recipe, load_recipe
 from tests.chain import command
 from tests.engines.test_addresses import RECIPE
 
@@ -113,6 +114,12 @@ def test_a_run_that_needs_java_says_so_before_anything_runs(
     assert "with `--engine local`" in run.stderr
     assert not run.stdout
     assert not (tmp_path / "root").exists()
+
+
+def check_engines(recipe: Recipe, engine: str) -> None:
+    """Raise what the pre-flight finds of the engines of a run on this machine."""
+    elsewhere = frozenset({SPARK, RAY}) - embedded((SPARK, RAY))
+    refuse(list(engines(PlannedRun("", (recipe,), engines={"*": engine} if engine else {}, elsewhere=elsewhere))))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.document import bytes_read, document
+from pipeline_tasks.inspect.document import bytes_of, document
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.run.shuffle import bucket_of
+from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from tests.chain import How, refined
 from tests.inspect import test_whatif
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
 
@@ -73,8 +78,121 @@ def test_what_is_not_there_is_refused(small_root: SmallRoot) -> None:
         document(small_root.root, version, "0" * 32)
     with pytest.raises(RecipeError, match="doc '<b>'"):
         document(small_root.root, version, "<b>")
-    everything = sum(path.stat().st_size for path in Path(small_root.root).rglob("*") if path.is_file())
-    assert 0 < bytes_read(small_root.root, version) < 99 * everything
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the bytes of each shard that is read from a local store."""
+    reads: list[int] = []
+    read = LocalStore.read
+
+    def counting(store: LocalStore, path: str) -> bytes:
+        body = read(store, path)
+        reads.extend([len(body)] if path.endswith(".parquet") else [])
+        return body
+
+    monkeypatch.setattr(LocalStore, "read", counting)
+    return reads
+
+
+def test_each_shard_is_read_once_and_an_index_leads_to_those_in_buckets(
+    refined_root: tuple[str, Version], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, version = refined_root
+    manifests = ordered_manifests(root, version)
+    assert len(manifests["dedup_exact"].shards) > 1
+    ids = [row["id"] for batch in read_shards(root, manifests["dedup_exact"].shards) for row in batch.to_pylist()]
+    reads = counted_reads(monkeypatch)
+    whole = document(root, version, ids[0])
+    assert sum(reads) == whole.read < bytes_of(root, version)
+    assert whole.unread == ()
+    named = [shard.path for stage in manifests.values() for shard in stage.stored]
+    assert len(reads) < len(named)
+
+
+def test_what_is_not_read_is_named_and_what_an_index_leads_to_is_read_first(
+    refined_root: tuple[str, Version], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page read up to 2 GB of shards for one request."""
+    root, version = refined_root
+    manifests = ordered_manifests(root, version)
+    last = list(manifests)[-1]
+    doc = next(row["id"] for batch in read_shards(root, manifests[last].shards) for row in batch.to_pylist())
+    whole = document(root, version, doc)
+    reads = counted_reads(monkeypatch)
+    seen = set()
+    for most in range(1, whole.read + 1, max(whole.read // 40, 1)):
+        reads.clear()
+        if not has_record(root, version, doc, most, ""):
+            assert sum(reads) <= most
+            continue
+        reads.clear()
+        part = document(root, version, doc, most)
+        assert sum(reads) == part.read <= most
+        assert part.unread
+        [record] = part.records
+        steps = {step.stage: step for step in record.steps}
+        assert steps.items() <= {step.stage: step for step in whole.records[0].steps}.items()
+        seen.add(len(steps))
+    assert len(seen) > 1
+    assert document(root, version, doc, whole.read) == whole
+    bucket = int(bucket_of(pa.array([doc]), len(manifests[last].shards))[0])
+    indexed = [stage for stage, manifest in manifests.items() if len(manifest.shards) == len(manifests[last].shards)]
+    part = document(root, version, doc, sum(manifests[stage].shards[bucket].bytes for stage in indexed))
+    assert [step.stage for step in part.records[0].steps if step.stage != "ingest"] == indexed
+
+
+def test_a_named_landed_file_leads_to_a_record_that_was_rejected_early(refined_root: tuple[str, Version]) -> None:
+    root, version = refined_root
+    manifests = ordered_manifests(root, version)
+    rejects = [shard for shard in manifests["filter_quality"].rejects if shard.rows]
+    rows = [next(row for batch in read_shards(root, [shard]) for row in batch.to_pylist()) for shard in rejects]
+    sizes = [4_000, 8_000, 16_000]
+    found = {
+        file: sum(has_record(root, version, row["id"], most, file and row["file"]) for row in rows for most in sizes)
+        for file in ("", "named")
+    }
+    assert len(rows) > 1
+    assert found[""] < found["named"]
+
+
+def has_record(root: str, version: Version, doc: str, most: int, file: str) -> bool:
+    try:
+        return bool(document(root, version, doc, most, file).records)
+    except RecipeError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def refined_root(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Version]:
+    """A snapshot of several landed files that layers and buckets are made of."""
+    folder = tmp_path_factory.mktemp("buckets")
+    landing = folder / "2026-11-19"
+    landing.mkdir()
+    for file in range(6):
+        records = [
+            {"url": f"https://a.example.org/{file}/{page}", "text": f"{prose(file, page)} " * (3 if page % 5 else 1)}
+            for page in range(40)
+        ]
+        (landing / f"{file}.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    (folder / "wide.yaml").write_text(WIDE)
+    refined(str(folder / "root"), str(landing), How(recipe=str(folder / "wide.yaml")))
+    return str(folder / "root"), version_log.current(str(folder / "root"), "wide")
+
+
+def prose(file: int, page: int) -> str:
+    return f"The ferry {file} of the morning left the harbor {page} before the fog had lifted from the {file * page}th pier."
+
+
+WIDE = """
+name: wide
+stages:
+  ingest: {}
+  extract: {min_chars: 20}
+  filter_language: {keep: [en], threshold: 0.1}
+  filter_quality: {profiles: [gopher_quality], gopher_quality: {min_doc_words: 30, min_stop_words: 1}}
+  dedup_exact: {buckets: 8}
+  scrub_pii: {action: redact}
+"""
 
 
 def test_the_command_prints_both_forms_without_the_text(

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import random
 import re
 import shlex
 from pathlib import Path
@@ -15,6 +16,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.trace import landed_header, trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
+from pipeline_tasks.landing.decompression import PlainSource
 from tests.archives import http, lz4, read, response, zipped
 from tests.chain import How, build_of, built, refined
 from tests.sentence_piece import trained_model
@@ -108,3 +110,28 @@ def test_every_record_is_found_again_where_its_row_says(name: str, tmp_path: Pat
     (tmp_path / name).write_bytes(LANDED["members.warc.gz"].replace(zipped(RECORDS)[-1], b""))
     with pytest.raises(ContractError, match=re.escape(f"{tmp_path / name} ") + f".* {rows[-1]['offset']}"):
         list(landed_header(str(tmp_path), rows[-1]))
+
+
+def test_a_record_far_behind_in_a_file_that_is_compressed_as_a_whole_is_not_read_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page decompressed the whole file for the header of one record."""
+    noise = random.Random(7).randbytes(4 << 20)
+    far = response("https://a.example.org/far", http(noise.hex().encode()))
+    body = gzip.compress(b"".join([far, *RECORDS]))
+    (tmp_path / "whole.warc.gz").write_bytes(body)
+    first, *_, last = read(body, "whole.warc.gz")
+    consumed: list[int] = []
+    plain = PlainSource.read
+
+    def counting(source: PlainSource, size: int) -> bytes:
+        part = plain(source, size)
+        consumed.append(len(part))
+        return part
+
+    monkeypatch.setattr(PlainSource, "read", counting)
+    [line] = landed_header(str(tmp_path), last, 1 << 20)
+    assert f"{last['offset']:,} bytes of whole.warc.gz" in line
+    assert sum(consumed) < len(body) / 2
+    assert f"WARC-Target-URI: {first['url']}" in list(landed_header(str(tmp_path), first, 1 << 20))
+    assert f"WARC-Target-URI: {last['url']}" in list(landed_header(str(tmp_path), last, last["offset"]))

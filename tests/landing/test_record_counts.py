@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from pipeline_tasks.inspect.sizes import sizes_of
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.landing.record_counts import FILES, READ, counted_records
 from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.run.sizes import sizes_of
 from tests.archives import http, response, zipped
 
 

@@ -40,7 +40,7 @@ def words(page: str) -> str:
 
 
 def conf_of(page: str) -> Any:
-    [written] = re.findall(r'<pre tabindex="0" aria-label="Params of the run">([^<]+)</pre>', page)
+    [written] = re.findall(r'<pre tabindex="0" aria-label="Params of the run"[^>]*>([^<]+)</pre>', page)
     return json.loads(html.unescape(written))
 
 
@@ -135,7 +135,7 @@ def test_the_run_takes_what_the_form_chose_and_refuses_what_the_mixture_does_not
     chosen = mixture_of({"weights": {"en": 1}, "budget_tokens": 0, "max_epochs": None, "engine": "ray"})
     assert chosen == {"weights": {"en": 1}, "budget_tokens": 0}
     assert mixture_of({"weights": {}, "budget_tokens": None}) == {}
-    about: dict[str, Any] = {"recipe": "corpus", "versions": {}, "next_cut": {}}
+    about: dict[str, Any] = {"recipe": "corpus", "versions": {}, "steps": [], "next_cut": {}}
     Compose(task_id="compose", **about, mixture={}).require_mixture(chosen)
     with pytest.raises(RecipeError, match="max_epochs"):
         Compose(task_id="compose", **about, mixture={}).require_mixture({"max_epochs": -1})

@@ -180,16 +180,26 @@ def test_what_is_not_there_is_said(visitor: Any) -> None:
         assert (visitor.get(path).status_code, "<h1>Not found</h1>" in visitor.get(path).text) == (404, True)
 
 
-def test_a_large_snapshot_is_not_searched_by_a_page(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_reads_so_many_bytes_and_says_what_it_did_not_read(
+    visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import refinery_document
 
     version = version_log.current(str(root), "tiny")
     doc = id_of(root, "scrub_pii", "shards", "/1")
-    assert refinery_document.explored(str(root), version, doc).document is not None
-    monkeypatch.setattr(refinery_document, "MOST_BYTES", 99)
-    page = refinery_document.explored(str(root), version, doc)
-    assert page.document is None
-    assert "a page searches 99; the command below has no limit" in page.message
+    whole = document(str(root), version, doc)
+    page = shown(visitor, doc).text
+    assert "A page reads" not in page
+    monkeypatch.setattr(refinery_document, "MOST_BYTES", whole.read - 1)
+    part = shown(visitor, doc)
+    assert part.status_code == 200
+    assert "and not 1 shard rejected by" in text(part.text)
+    assert f"refinery document {doc} {root} --recipe tiny" in text(part.text)
+    monkeypatch.setattr(refinery_document, "MOST_BYTES", 1)
+    none = shown(visitor, doc)
+    assert none.status_code == 404
+    for unread in ("not read: ", "kept by extract", f"refinery document {doc}"):
+        assert unread in text(none.text)
 
 
 def test_pages_lead_to_a_document_and_on(visitor: Any, root: Path) -> None:
@@ -211,6 +221,11 @@ def test_duplicates_and_tokens_of_a_document_are_linked(
     [twin] = [row for batch in read_shards(small_root.root, manifest.rejects) for row in batch.to_pylist()]
     page = shown(visitor, twin["id"], f"/document/small/{DAYS[0]}")
     assert page.status_code == 200
+    assert "was not looked for" not in page.text
+    monkeypatch.setattr("refinery_document.MOST_OF_CLUSTERS", 1)
+    larger = shown(visitor, twin["id"], f"/document/small/{DAYS[0]}").text
+    assert "Its cluster was not looked for" in larger
+    assert f"refinery duplicates {twin['id']} {small.root} --recipe small" in text(larger)
     assert "Record 2" in page.text
     assert "documents with the same winner" in page.text
     links = [html.unescape(link) for link in re.findall(r'href="/refinery(/[^"]+)"', page.text)]

@@ -50,7 +50,7 @@ def words(page: str) -> str:
 
 
 def shown_ids(page: str) -> list[str]:
-    return re.findall(r'/document/web/2026-11-19\?doc=([0-9a-f]{32})"', page)
+    return re.findall(r'/document/web/2026-11-19\?doc=([0-9a-f]{32})[&"]', page)
 
 
 def test_a_value_stands_beside_its_bound(visitor: Any) -> None:

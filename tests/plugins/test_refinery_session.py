@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -18,8 +20,9 @@ from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import LandRequest
+from pipeline_tasks.service.requests import LandRequest, encode
 from pipeline_tasks.service.session import LOST, REPLIED, Session, Watch, open_jobs
+from tests.chain import PROJECT
 from tests.cluster.containers import wait_until
 
 pytestmark = pytest.mark.slow
@@ -171,6 +174,71 @@ def test_a_task_that_waits_itself_stays_with_its_driver_until_others_have_their_
     assert "ended" in session.driver_names(1)
     later = post(replace(request_here, span=(0, 1), batch_rows=9), "try1")
     assert (later.driver, wait(later)["rows"]) == (2, 1)
+
+
+POD = """
+import json, sys
+sys.path.insert(0, "plugins")
+from pipeline_tasks.service import session as sessions
+from pipeline_tasks.service.requests import decode
+from refinery_session import post, wait
+sessions.PATIENCE, sessions.LISTEN = 12.0, 1.0
+waiting = post(decode(json.loads(sys.argv[1])), sys.argv[2])
+print(waiting.driver, waiting.job, wait(waiting)["rows"])
+"""
+"""A task with REFINERY_DEFER=0, as the KubernetesExecutor runs it: all that it started ends with it."""
+
+
+def pod(request: RefineRequest, attempt: str) -> "subprocess.Popen[str]":
+    """Run a task as the first process of its own PID namespace: the kernel kills the others when it ends."""
+    alone = [
+        "unshare",
+        *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]),
+        "--fork",
+        "--pid",
+        "--kill-child",
+    ]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system makes no PID namespace")
+    command = [*alone, sys.executable, "-c", POD, json.dumps(encode(request)), attempt]
+    return subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end_of(task: "subprocess.Popen[str]") -> tuple[list[str], str]:
+    """Return the words that a pod printed, and the last line of its errors."""
+    said, failed = task.communicate(timeout=240)
+    return said.split(), (failed.strip().splitlines() or [""])[-1]
+
+
+def test_no_driver_is_lost_when_the_pods_of_tasks_end_one_after_the_other(request_here: RefineRequest) -> None:
+    """Without the stay of the first task its driver is killed with its pod: seen to fail so."""
+    requests = [replace(request_here, span=(0, 1), batch_rows=rows) for rows in (1, 2, 3)]
+    ends = [end_of(task) for task in [pod(request, f"try1-{rank}") for rank, request in enumerate(requests)]]
+    assert [said[-1:] for said, _ in ends] == [["1"]] * 3, ends
+    session = Session.of(request_here)
+    drivers = {int(said[0]) for said, _ in ends}
+    for number in drivers:
+        assert "ended" in session.driver_names(number), "it ended by itself, and was not killed"
+
+
+def test_the_retry_of_a_pod_that_was_killed_starts_another_driver_for_the_same_job(request_here: RefineRequest) -> None:
+    (Path(request_here.landing) / "b.jsonl").write_text(f'{{"text": "{"hello " * 50}"}}\n' * 150_000)
+    landed = handle(LandRequest(request_here.root, request_here.landing, snapshot="day"))["manifest"]
+    request = replace(request_here, parent=landed)
+    session = Session.of(request)
+    first = pod(request, "try1")
+    for _ in wait_until("the driver lives", 120, each=0.05):
+        if any(name.startswith("beat-") for name in session.driver_names(1)):
+            break
+    (job,) = open_jobs(session.job_names())
+    first.kill()
+    first.communicate()
+    assert session.reply(job) is None
+    said, failed = end_of(pod(request, "try2"))
+    assert (said, "JobLost" in failed, f"driver 1 of {session.name}" in failed) == ([], True, True), failed
+    said, failed = end_of(pod(request, "try3"))
+    assert said == ["2", job, "150001"], failed
+    assert "ended" in session.driver_names(2)
 
 
 def test_a_driver_that_ends_well_leaves_no_log(request_here: RefineRequest) -> None:

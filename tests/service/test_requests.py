@@ -17,6 +17,7 @@ from pipeline_tasks.service.requests import REQUESTS, LandRequest, decode, encod
 ABOUT = {"recipe": "web", "snapshot": "d1", "run_id": "r"}
 
 VALID: Mapping[str, dict[str, Any]] = {
+    "preflight": {"landing": "crawl", "steps": [{"stage": "ingest", "params": {}, "engine": "local"}], **ABOUT},
     "land": {"input": "crawl", **ABOUT},
     "compose": {"recipe": "corpus", "versions": {"recipe": "web"}},
     "history": ABOUT,

@@ -114,3 +114,31 @@ function addSlider(field) {
 }
 
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-slider]").forEach(addSlider));
+
+/* --- Copy: a button before what is pasted elsewhere --- */
+
+/* A page that is no secure context, or whose frame may not write to the clipboard, copies what is selected. */
+async function copyText(place) {
+  const selection = getSelection();
+  selection.selectAllChildren(place);
+  try {
+    await navigator.clipboard.writeText(place.textContent);
+  } catch {
+    if (!document.execCommand("copy")) return "Selected: copy it with the keyboard";
+  }
+  selection.removeAllRanges();
+  return "Copied";
+}
+
+function addCopy(place) {
+  const row = document.createElement("p"), button = document.createElement("button"), said = document.createElement("span");
+  button.type = "button";
+  button.textContent = place.dataset.copy;
+  said.setAttribute("role", "status");
+  said.className = "quiet small";
+  button.addEventListener("click", async () => { said.textContent = await copyText(place); });
+  row.append(button, " ", said);
+  place.before(row);
+}
+
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-copy]").forEach(addCopy));

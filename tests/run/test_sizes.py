@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.idle_stages import Finding
 from pipeline_tasks.inspect.size_findings import RULES, Workers, history_findings, size_findings
-from pipeline_tasks.inspect.sizes import Sizes, sizes_of
 from pipeline_tasks.landing.listing import Listing
 from pipeline_tasks.recipe import load_recipe, parse_recipe
 from pipeline_tasks.run.partitions import partitions_for
+from pipeline_tasks.run.recipe_faults import Finding
+from pipeline_tasks.run.sizes import Sizes, sizes_of
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import LandRequest, SpansRequest
 from pipeline_tasks.stage import buckets_for

@@ -139,6 +139,17 @@ def _landing_seconds(listing: Listing) -> float:
     return sum(size / MEGABYTE * rate for size, rate in rates)
 
 
+def stage_sizes(recipe: Recipe, files: Sequence[tuple[str, int]]) -> Iterator[StageSize]:
+    """Yield what files, by name and bytes, ask of each stage of a recipe; no file is read."""
+    piece = cuts.piece_bytes(size for _, size in files)
+    yield from _stage_sizes(recipe, [(name, part) for name, size in files for part in cuts.foretold(name, size, piece)])
+
+
+def handed_on(size: StageSize) -> int:
+    """Return how many bytes a stage hands on to the next."""
+    return int(size.read * cost_of(size.stage).kept)
+
+
 def _stage_sizes(recipe: Recipe, pieces: Sequence[tuple[str, int]]) -> Iterator[StageSize]:
     """Follow the shards of a snapshot through the stages."""
     shards = tuple(_made_up(size) for _, size in pieces)
