@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.manifest import total
 from pipeline_tasks.profiles.bins import octave_bins, octave_end
 
 PREFIX = "signals_"
@@ -19,7 +20,10 @@ SIGNALS = "signals"
 """Key of the quantiles in a manifest's metrics: `kept`, and `read` for kept and rejected rows together."""
 
 SHARES = (0.0, 0.05, 0.25, 0.45, 0.5, 0.55, 0.75, 0.95, 1.0)
-"""Shares of the rows whose quantiles a manifest has, behind their count; those beside .5 say how sure the median is."""
+"""Shares of the rows whose quantiles a manifest has; those beside .5 say how sure the median is."""
+
+ABOVE = "+"
+"""Stands for a value above 0, however small, in the keys of a histogram."""
 
 LARGEST = 8
 """Languages whose quantiles a manifest has, the most frequent ones, besides those of all rows."""
@@ -34,7 +38,7 @@ MOST = 1e12
 """Values above are counted as this one."""
 
 Quantiles = Mapping[str, Mapping[str, Sequence[float]]]
-"""Signal (`gopher_quality.words`) -> language -> count of rows, and the quantiles of SHARES."""
+"""Signal (`gopher_quality.words`) -> language -> count of rows, of those above 0, and the quantiles of SHARES."""
 
 pc: Any = pyarrow.compute
 
@@ -42,7 +46,8 @@ pc: Any = pyarrow.compute
 def signal_profiles(batch: Any, names: Iterable[str]) -> dict[str, dict[str, Any]]:  # noqa: ANN401 -- a batch or table
     """Return a profile for each signal of columns of structs, its bins by language and value: `en 45` is .45 to .46.
 
-    Nulls and NaN, which say that a row has no signal, are not counted. Rows without a language count as `und`.
+    `en +` counts the values above 0. Nulls and NaN, which say that a row has no signal, are not counted. Rows without a
+    language count as `und`.
     """
     structs = [name for name in names if name in batch.schema.names and _is_struct(batch.schema.field(name).type)]
     if not structs or "language" not in batch.schema.names:
@@ -69,9 +74,10 @@ def _whole(batch: Any, name: str) -> Any:  # noqa: ANN401 -- Arrow
 def _profile(column: Any, codes: Any, labels: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 -- Arrow
     values = pc.fill_null(column, np.nan).to_numpy(zero_copy_only=False)
     known = ~np.isnan(values)
-    pairs = np.stack([codes[known], _bins(values[known])])
-    found, counts = np.unique(pairs, axis=1, return_counts=True)
+    found, counts = np.unique(np.stack([codes[known], _bins(values[known])]), axis=1, return_counts=True)
     bins = {f"{labels[code]} {low}": int(count) for (code, low), count in zip(found.T.tolist(), counts, strict=True)}
+    positive, counts = np.unique(codes[known & (values > 0)], return_counts=True)
+    bins |= {f"{labels[code]} {ABOVE}": int(count) for code, count in zip(positive.tolist(), counts, strict=True)}
     return {"kind": "name", "count": int(known.sum()), "bins": dict(sorted(bins.items()))}
 
 
@@ -120,41 +126,43 @@ def _is_signal(name: str) -> bool:
 
 
 def _added(*profiles: Mapping[str, Any] | None) -> dict[str, Any]:
-    bins: dict[str, int] = {}
-    for profile in profiles:
-        for key, count in (profile or {"bins": {}})["bins"].items():
-            bins[key] = bins.get(key, 0) + count
-    return {"bins": bins}
+    return {"bins": total(profile["bins"] for profile in profiles if profile)}
 
 
 def _largest(profiles: Mapping[str, Any]) -> list[str]:
     """Return the most frequent languages, by the signal that most rows have; of equal counts, the first names."""
     counts: dict[str, int] = {}
     for profile in profiles.values():
-        own: dict[str, int] = {}
-        for key, count in profile["bins"].items():
-            language = key.partition(" ")[0]
-            own[language] = own.get(language, 0) + count
-        counts = {code: max(counts.get(code, 0), own.get(code, 0)) for code in {*counts, *own}}
+        for language, bins in _by_language(profile["bins"]).items():
+            counts[language] = max(counts.get(language, 0), _rows(bins))
     return sorted(counts, key=lambda code: (-counts[code], code))[:LARGEST]
 
 
-def _quantiles(bins: Mapping[str, int], languages: Sequence[str]) -> dict[str, list[float]]:
-    """Return the count and the quantiles of all rows, and of the languages that have some."""
-    by_language: dict[str, dict[int, int]] = {name: {} for name in (ALL, *languages)}
+def _by_language(bins: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Return the counts of each language by what follows it in the keys."""
+    languages: dict[str, dict[str, int]] = {}
     for key, count in bins.items():
         language, _, low = key.partition(" ")
-        for name in (ALL, language):
-            if name in by_language:
-                by_language[name][int(low)] = by_language[name].get(int(low), 0) + count
-    return {name: _of(counts) for name, counts in by_language.items() if counts}
+        languages.setdefault(language, {})[low] = count
+    return languages
 
 
-def _of(counts: Mapping[int, int]) -> list[float]:
-    lows = np.array(sorted(counts))
-    ends = np.cumsum([counts[low] for low in lows.tolist()])
+def _rows(bins: Mapping[str, int]) -> int:
+    return sum(count for low, count in bins.items() if low != ABOVE)
+
+
+def _quantiles(bins: Mapping[str, int], languages: Sequence[str]) -> dict[str, list[float]]:
+    """Return the counts and the quantiles of all rows, and of the languages that have some."""
+    every = _by_language(bins)
+    named = {ALL: total(every.values())} | {code: every[code] for code in languages if code in every}
+    return {name: _of(counts) for name, counts in named.items() if _rows(counts)}
+
+
+def _of(bins: Mapping[str, int]) -> list[float]:
+    lows = np.array(sorted(int(low) for low in bins if low != ABOVE))
+    ends = np.cumsum([bins[str(low)] for low in lows.tolist()])
     ranks = np.maximum(np.ceil(np.array(SHARES) * ends[-1]), 1)
-    return [int(ends[-1]), *(lows[np.searchsorted(ends, ranks)] / 100).tolist()]
+    return [int(ends[-1]), bins.get(ABOVE, 0), *(lows[np.searchsorted(ends, ranks)] / 100).tolist()]
 
 
 def quantiles_of(metrics: Mapping[str, Any], side: str = "kept") -> Quantiles:
@@ -165,4 +173,9 @@ def quantiles_of(metrics: Mapping[str, Any], side: str = "kept") -> Quantiles:
 
 def value_at(stored: Sequence[float], share: float) -> float:
     """Return the value below which a share of the rows lies, between two that are stored by their line."""
-    return float(np.interp(share, SHARES, stored[1:]))
+    return float(np.interp(share, SHARES, stored[2:]))
+
+
+def share_above(stored: Sequence[float]) -> float:
+    """Return the share of the rows whose value is above 0."""
+    return stored[1] / stored[0]

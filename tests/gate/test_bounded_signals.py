@@ -58,10 +58,10 @@ def test_a_signal_that_no_profile_has_is_refused_with_the_nearest(tmp_path: Path
 
 
 def test_few_rows_leave_a_median_open_and_many_do_not() -> None:
-    few, many = (stored_quantile([rows, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], 0.5) for rows in (12, 5000))
+    few, many = (stored_quantile([rows, rows, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], 0.5) for rows in (12, 5000))
     assert (few.low < 0.3, few.high > 0.5) == (True, True)
     assert (many.low, many.value, many.high) == (0.4, 0.4, 0.4)
-    one = stored_quantile([1, *[0.5] * 9], 0.5)
+    one = stored_quantile([1, 1, *[0.5] * 9], 0.5)
     assert (one.low, one.high) == (float("-inf"), float("inf"))
 
 

@@ -84,6 +84,7 @@ def test_snapshots_and_their_funnel_are_shown(visitor: Any) -> None:
     assert funnel.status_code == 200
     assert "extract:empty" in funnel.text
     assert "overridden: a test" in funnel.text
+    assert funnel.text.count("before and after</h3>") == funnel.text.count('<p class="quiet">idle: ') == 4
 
 
 def assert_strict(policy: str) -> None:

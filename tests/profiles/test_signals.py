@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.profiles.columns import merge, profile
-from pipeline_tasks.profiles.signals import ALL, LARGEST, SHARES, bin_end, quantiles_of, value_at, with_quantiles
+from pipeline_tasks.profiles.signals import (
+    ALL,
+    LARGEST,
+    SHARES,
+    bin_end,
+    quantiles_of,
+    share_above,
+    value_at,
+    with_quantiles,
+)
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.judged_root import RECIPE, judged_root
@@ -49,25 +58,26 @@ def test_quantiles_are_those_of_the_values_but_for_their_bins(rows: Rows) -> Non
     if not known:
         return
     stored = quantiles[ALL]
-    assert stored[0] == len(known)
-    for share, low in zip(SHARES, stored[1:], strict=True):
+    assert stored[:2] == [len(known), sum(value > 0 for value in known)]
+    assert share_above(stored) == stored[1] / len(known)
+    for share, low in zip(SHARES, stored[2:], strict=True):
         exact = known[max(int(np.ceil(share * len(known))), 1) - 1]
         assert low - 1e-6 <= exact < bin_end(low) + 1e-6
         assert value_at(stored, share) == pytest.approx(low)
-    assert all(low <= high for low, high in pairwise(stored[1:]))
+    assert all(low <= high for low, high in pairwise(stored[2:]))
 
 
 def test_the_largest_languages_are_named_and_rows_without_one_count() -> None:
     rows: Rows = [(f"l{at}", 0.5) for at in range(40) for _ in range(at + 1)] + [(None, 0.1)] * 3
     quantiles = quantiles_of(metrics(rows))["a.x"]
     assert set(quantiles) == {ALL, *(f"l{at}" for at in range(40 - LARGEST, 40))}
-    assert quantiles[ALL][:2] == [len(rows), 0.1]
+    assert quantiles[ALL][:3] == [len(rows), len(rows), 0.1]
 
 
 def test_read_rows_are_kept_and_rejected_ones() -> None:
     found = metrics([("en", 0.5)] * 3, rejected=[("en", 0.9)] * 7)
     assert [quantiles_of(found, side)["b.y"]["en"][0] for side in ("kept", "read")] == [3, 10]
-    assert quantiles_of(found, "read")["b.y"]["en"][5] == 0.9
+    assert quantiles_of(found, "read")["b.y"]["en"][6] == 0.9
     assert set(found["kept"]) == set()
 
 
@@ -88,6 +98,6 @@ def test_a_manifest_has_the_quantiles_of_its_rows_and_stays_small(tmp_path: Path
     words = sorted(row["signals_gopher_quality"]["words"] for row in rows)
     stored = quantiles["gopher_quality.words"][ALL]
     assert stored[0] == len(words)
-    assert stored[1] <= words[0] < bin_end(stored[1])
+    assert stored[2] <= words[0] < bin_end(stored[2])
     assert len(json.dumps(quantiles)) < 200 * (LARGEST + 1) * len(fields)
     assert not any("." in name for name in manifest.metrics["kept"])
