@@ -265,7 +265,11 @@ def _personal_row(name: str, profile: Mapping[str, Any]) -> Sequence[Child]:
 def before_and_after(contents: Contents) -> Iterator[Html]:
     """Show what documents had before and after the stages that judge or change them, or what is idle."""
     cards = [_compared(comparison) for comparison in comparisons(contents.manifests)]
-    yield section("Before and after", "Documents before and after the stages that judge or scrub them; of two bars the first is before.", tag("div", *cards, css="pair"))
+    yield section(
+        "Before and after",
+        "Documents before and after the stages that judge or scrub them; of two bars the first is before.",
+        tag("div", *cards, css="pair"),
+    )
 
 
 def _compared(comparison: Comparison) -> Html:
