@@ -1,10 +1,14 @@
-"""Refinery's pages in Airflow's web UI: snapshots, funnels, gates and evidence, read-only, for logged-in users."""
+"""Refinery's pages in Airflow's web UI, for logged-in users: snapshots, funnels, gates and evidence.
+
+They only read, but for the reading page: it stores what a reader says of a document.
+"""
 
 import json
 import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -13,9 +17,10 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from airflow.plugins_manager import AirflowPlugin
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, Field
 from refinery_answers import answers_of
 from refinery_build import build_of
 from refinery_compare import SETTINGS_SHOWN, compared
@@ -39,6 +44,7 @@ from refinery_landed import landed_now
 from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
+from refinery_read import MOST_DRAWN, STALE, ReadingPage, answered, is_token, reading_page, shares_of
 from refinery_rejects import MEDIA_TYPES as FILE_TYPES
 from refinery_rejects import MOST_ROWS, file_name, file_of, rejects_of
 from refinery_runs import newest_runs
@@ -50,6 +56,9 @@ from pipeline_tasks.errors import RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.plotted_report import Published
+from pipeline_tasks.inspect.read import outcome_line
+from pipeline_tasks.inspect.read.answers import LONGEST
+from pipeline_tasks.inspect.read.sample import Choice
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.inspect.trace import trace
@@ -90,6 +99,15 @@ Name = Annotated[str, Query(max_length=200)]
 Reason = Annotated[str, Query(max_length=200)]
 """The reason of rejected rows, "" for any."""
 
+Names = Annotated[list[Reason], Query(max_length=20)]
+"""Reasons or languages."""
+
+Count = Annotated[int, Query(ge=0, le=MOST_DRAWN)]
+"""How many documents are drawn."""
+
+Seed = Annotated[int, Query(ge=0, lt=1 << 53)]
+"""The seed of a sample."""
+
 Row = Annotated[int, Query(ge=0)]
 """The number of a row."""
 
@@ -106,6 +124,16 @@ SERVED = re.compile(
     r"/(manifest\.((partial-[0-9a-f]{12}|\d+)\.)?json|partitions/[0-9a-f]+(\.poison)?\.json|gate/[0-9a-f]+/(verdict\.json|docs/index\.html)|report-[0-9a-f]+\.html|\d{12}\.json)"
 )
 """Paths of the files that are served as stored: manifests, verdicts, Data Docs, reports, versions; never rows."""
+
+
+class ReadForm(BaseModel):
+    """What the reading page's form sends: the document, the verdict on it, and why."""
+
+    id: str = Field(max_length=64)
+    verdict: str = Field("", max_length=10)
+    why: str = Field("", max_length=LONGEST)
+    after: int = Field(0, ge=0)
+    token: str = Field("", max_length=100)
 
 
 def with_credentials() -> None:
@@ -427,6 +455,59 @@ def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", url: Term 
     shown = render("search.html", shown=page, **limits, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
+
+
+def read_choice(
+    reason: Names = [],  # noqa: B006 -- FastAPI copies it
+    language: Names = [],  # noqa: B006
+    kept: Count = 30,
+    rejected: Count = 30,
+    seed: Seed = 1,
+) -> Choice:
+    """Return which documents are drawn to be read; empty fields of the form choose nothing."""
+    return Choice(kept, rejected, seed, *(tuple(filter(None, names)) for names in (reason, language)))
+
+
+Drawing = Annotated[Choice, Depends(read_choice)]
+
+
+@app.get("/read/{recipe}/{snapshot}")
+def read_page(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, choice: Drawing, after: Row = 0
+) -> HTMLResponse:
+    """Show a document of a blind sample beside its landed page, to judge it, and what readers have said so far.
+
+    Who may not read texts sees the shares alone.
+    """
+    version = version_log.current(root(), recipe, snapshot)
+    if not _may_approve(user):
+        return _read_response(version, shares_of(root(), version), may_read=False)
+    reads_texts(request, user)
+    return _read_response(version, reading_page(root(), version, choice, after, user.get_name()))
+
+
+@app.post("/read/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def read_answer(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, choice: Drawing, form: Annotated[ReadForm, Form()]
+) -> Response:
+    """Store a reader's answer, and show the next document; 403 for a form that is not of this reader's page."""
+    version, reader = version_log.current(root(), recipe, snapshot), user.get_name()
+    is_own = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    if not is_own or not is_token(form.token, reader, version):
+        raise HTTPException(FORBIDDEN, STALE)
+    try:
+        following = answered(root(), version, choice, reader, form.model_dump())
+    except RecipeError as error:
+        page = replace(reading_page(root(), version, choice, form.after, reader), message=str(error))
+        shown = _read_response(version, page)
+        shown.status_code = UNPROCESSABLE
+        return shown
+    return RedirectResponse(following, SEE_OTHER)
+
+
+def _read_response(version: Version, page: ReadingPage, *, may_read: bool = True) -> HTMLResponse:
+    values = {"command": page.command(root()), "outcome_of": outcome_line, "may_read": may_read}
+    return render("read.html", version=version, shown=page, most=MOST_DRAWN, **values)
 
 
 def find_query(doc: Term = "", url: Term = "", site: Term = "", text: Name = "", recipe: Term = "") -> dict[str, str]:

@@ -11,7 +11,10 @@ from refinery_runs import SnapshotRun, newest_runs, partition_seconds
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.inspect.distributions import distributions
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.plotted_report import known_manifests
 from pipeline_tasks.inspect.shares import language_shares
+from pipeline_tasks.publish.comparisons import Comparison, comparisons
+from pipeline_tasks.publish.plots.comparison import comparison_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.languages import languages_plot
@@ -33,6 +36,7 @@ class SnapshotPlots:
     room: Plot | None
     languages: Plot | None
     distributions: Sequence[Plot]
+    comparisons: Sequence[tuple[Comparison, Plot | None]]
     times: Plot | None
     partitions: Plot | None
     slow: Sequence[Partition]
@@ -82,6 +86,7 @@ def plots_of(
         room=room_plot(bounded_facts(version.recipe, verdicts)),
         languages=_languages(root, version, earlier),
         distributions=[distribution(*shown) for shown in distributions(root, version, earlier)],
+        comparisons=[(each, comparison_plot(each)) for each in comparisons(known_manifests(root, version))],
         times=stage_times(costs) if any(row["wall_seconds"] for row in costs) else None,
         partitions=partition_times(partitions) if partitions else None,
         slow=slow_partitions(partitions)[:SLOW_SHOWN],

@@ -8,8 +8,9 @@ from pipeline_tasks.gate import limits
 from pipeline_tasks.gate.columns import numeric_columns, score_means
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.gate.rows import pages_in, rows_due
+from pipeline_tasks.gate.signals import signal_medians
 from pipeline_tasks.gate.subject import Subject, profiles_of
-from pipeline_tasks.profiles.columns import octave_end
+from pipeline_tasks.profiles.bins import octave_end
 
 TAIL = 0.0005
 """Probability that chance alone takes an amount farther on one side: a snapshot has about a hundred learned bounds."""
@@ -31,11 +32,12 @@ Amounts = Mapping[str, Amount]
 
 
 def amounts_of(subject: Subject) -> Amounts:
-    """Return rows, kept shares, shares of reasons and languages, and means, also of the score by language.
+    """Return rows, kept shares, shares of reasons and languages, means, also of the score by language, and medians.
 
     They follow from the manifest alone.
     """
-    return dict([*_rows(subject), *_reasons(subject), *_languages(subject), *_means(subject), *_scores(subject)])
+    parts = (_rows, _reasons, _languages, _means, _scores, _medians)
+    return dict(amount for part in parts for amount in part(subject))
 
 
 def earlier_amounts(subject: Subject) -> list[Amounts]:
@@ -100,6 +102,11 @@ def _means(subject: Subject) -> _Named:
 def _scores(subject: Subject) -> _Named:
     for code, rows, mean, variance in score_means(subject.manifest):
         yield f"score_mean.{code}", Amount(mean, limits.mean_margin(variance, rows, TAIL))
+
+
+def _medians(subject: Subject) -> _Named:
+    for name, value, chance in signal_medians(subject.manifest, TAIL):
+        yield name, Amount(value, chance)
 
 
 def _mean_chance(column: Mapping[str, Any], mean: float) -> float:

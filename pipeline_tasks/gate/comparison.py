@@ -24,6 +24,7 @@ from pipeline_tasks.gate.rows import pages_in, rows_due
 from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.profiles.signals import PREFIX
 from pipeline_tasks.profiles.sums import MOMENTS
 from pipeline_tasks.store.reading import read_history
 
@@ -93,7 +94,7 @@ def compare_with_previous(subject: Subject) -> Facts:
         **{
             f"{name}_psi": psi(profiles_of(manifest).get(name, EMPTY), old.get(name, EMPTY))
             for name in subject.card.profiled
-            if name not in MOMENTS
+            if name not in MOMENTS and not name.startswith(PREFIX)
         },
         **{f"{name}_ks": ks(column, old.get(name, EMPTY)) for name, column in numeric_columns(subject)},
         "reasons_psi": _psi(_outcomes(manifest), _outcomes(previous))

@@ -6,7 +6,8 @@ from math import ceil, inf, sqrt
 from typing import Any
 
 from pipeline_tasks.gate import limits
-from pipeline_tasks.profiles.columns import octave_end, quantile, quantile_bin
+from pipeline_tasks.profiles.bins import octave_end
+from pipeline_tasks.profiles.columns import quantile, quantile_bin
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,15 @@ EXPECTATIONS = shipped("expectations")
 
 EVERY = "every_stage"
 
-OPEN = ("reason_share.error:", "language_share.", "language_retention.", "score_mean.")
-"""Facts whose names depend on the damage and languages of a snapshot; a bound on an absent one is skipped."""
+OPEN = (
+    "reason_share.error:",
+    "language_share.",
+    "language_retention.",
+    "score_mean.",
+    "signal_p50.*",
+    "language_signal_p50.",
+)
+"""Facts whose names depend on the damage, languages and signals of a snapshot; a bound on an absent one is skipped."""
 
 SPANS = (
     (re.compile(r"(.+_)?(share|retention|loss|fill|similarity)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),

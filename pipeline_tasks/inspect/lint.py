@@ -15,6 +15,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.checks import check_bounds
+from pipeline_tasks.inspect.canceled_params import absent_bounds, canceled_params
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
 from pipeline_tasks.inspect.idle_stages import idle_stages
 from pipeline_tasks.inspect.read.answers import answers
@@ -135,7 +136,7 @@ def lint(
     except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing else can be checked
         return [Finding(fault=True, where=recipe, message=str(error))]
     findings = list(recipe_faults(loaded))
-    findings += idle_stages(loaded)
+    findings += [*idle_stages(loaded), *canceled_params(loaded), *absent_bounds(loaded)]
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:
             findings += _quality(step, root, loaded.name, snapshot)

@@ -12,8 +12,11 @@ from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.distributions import REFINED, before_and_after, distributions
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.comparisons import Comparison, comparisons
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.plots.comparison import comparison_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.drawing import png, svg
 from pipeline_tasks.publish.plots.funnel import funnel_plot
@@ -23,6 +26,7 @@ from pipeline_tasks.publish.plots.times import stage_times
 from pipeline_tasks.publish.report.html import Child, Html, count, page, percent, section, shown, table, tag
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.store.reading import read_manifest
 
 MOST_REASONS = 3
 """Reasons that the summary names, the most frequent ones."""
@@ -69,7 +73,8 @@ def write_plots(root: str, version: Version, folder: Path) -> Path:
         (folder / f"{name}.svg").write_text(drawn, encoding="utf-8")
         (folder / f"{name}.png").write_bytes(png(plot))
         figures.append(_figure(plot, drawn))
-    body = [_opening(published), tag("div", *figures, css="pair")]
+    idle = [_idle(each) for each in comparisons(known_manifests(root, version)) if each.idle]
+    body = [_opening(published), tag("div", *figures, *idle, css="pair")]
     (folder / PAGE).write_bytes(page(f"{version.recipe} {version.snapshot}", *body))
     return folder / PAGE
 
@@ -83,6 +88,9 @@ def plots(published: Published) -> Iterator[tuple[str, Plot]]:
         plot = distribution(last, column, profiles, REFINED)
         note = f"All documents that {first} read, and those that {last} kept."
         yield f"before_and_after_{_word(column)}", replace(plot, title=f"{plot.title}, before and after", note=note)
+    for comparison in comparisons(known_manifests(root, version)):
+        if plot := comparison_plot(comparison):
+            yield f"compared_{_word(comparison.title)}", plot
     if plot := room_plot(bounded_facts(version.recipe, published.verdicts)):
         yield "room_to_bounds", plot
     if published.earlier:
@@ -90,6 +98,11 @@ def plots(published: Published) -> Iterator[tuple[str, Plot]]:
             yield f"over_days_{_word(column)}", distribution(stage, column, profiles)
     if any(row["wall_seconds"] for row in published.costs):
         yield "time_of_stages", stage_times(published.costs)
+
+
+def known_manifests(root: str, version: Version) -> dict[str, Manifest]:
+    """Return the manifests of a version by stage."""
+    return {stage: read_manifest(root, path) for stage, path in version.manifests.items()}
 
 
 def _word(column: str) -> str:
@@ -101,6 +114,10 @@ def _figure(plot: Plot, drawn: str) -> Html:
     alternative = tag("details", tag("summary", "Numbers"), numbers)
     fitted = Html(drawn.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1))
     return section(plot.title, plot.note, tag("div", fitted, css="card", style="background:#fff"), alternative)
+
+
+def _idle(comparison: Comparison) -> Html:
+    return section(f"{comparison.title}, before and after", comparison.idle)
 
 
 # --- The minute --------------------------------------------------------------------------------------------------

@@ -127,6 +127,11 @@ def marked(before: str, after: str) -> list[Piece]:
     return _shown([list(_pieces(stretch)) for stretch in stretches])
 
 
+def marked_whole(before: str, after: str) -> list[Piece]:
+    """As `marked`, with nothing folded or left out: for texts that a person reads to the end."""
+    return [piece for stretch in changes(before[:COMPARED], after[:COMPARED]) for piece in _pieces(stretch)]
+
+
 def marked_redactions(before: str, after: str, redactions: Sequence[Mapping[str, Any]]) -> list[Piece]:
     """Return the pieces of a text with its redactions (`schema.REDACTION`): what was replaced is named and not shown.
 

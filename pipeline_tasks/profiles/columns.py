@@ -7,7 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.profiles.bins import octave_bins, octave_end
 from pipeline_tasks.profiles.removals import derived
+from pipeline_tasks.profiles.signals import signal_profiles
 from pipeline_tasks.profiles.sums import sums
 
 
@@ -17,13 +19,17 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     Whole numbers: count, sum, and a histogram keyed by the lower bound of bins that are 1/8 of an
     octave wide; fractions: a histogram by hundredths; strings: counts by value. Nulls are not counted.
     Packed bytes are not profiled: an intermediate column may have the name of the number that it becomes.
-    Names of `removals.DERIVED` and `sums.SUMS` are profiled, too.
+    Names of `removals.DERIVED` and `sums.SUMS` are profiled, too, and of structs each field
+    (`signals.signal_profiles`).
     """
     names = tuple(columns)
     present = [name for name in names if name in batch.schema.names]
     packed = [name for name in present if _is_packed(batch.schema.field(name).type)]
+    packed += [name for name in present if pa.types.is_struct(batch.schema.field(name).type)]
     measured = {name: batch.column(name) for name in present if name not in packed} | derived(batch, names)
-    return {name: _profile_column(column) for name, column in measured.items()} | sums(batch, names)
+    return {name: _profile_column(column) for name, column in measured.items()} | (
+        sums(batch, names) | signal_profiles(batch, present)
+    )
 
 
 def _is_packed(kind: pa.DataType) -> bool:
@@ -42,20 +48,6 @@ def _profile_column(column: Any) -> dict[str, Any]:  # noqa: ANN401 -- Array or 
     counted = pc.value_counts(values)
     pairs = zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
     return {"kind": "name", "count": len(values), "bins": {str(value): count for value, count in pairs}}
-
-
-def octave_bins(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Return the lower bound of each value's bin: exact below 16, then eight bins per power of two."""
-    whole = np.maximum(values.astype(np.int64), 0)
-    exponent = np.frexp(np.maximum(whole, 1).astype(np.float64))[1] - 1
-    shift = np.maximum(exponent - 3, 0)
-    bounds: np.ndarray[Any, Any] = np.where(whole < 16, whole, (whole >> shift) << shift)  # noqa: PLR2004 -- the rule above
-    return bounds
-
-
-def octave_end(low: int) -> int:
-    """Return the largest value of the bin that begins at `low`."""
-    return low + (1 << max(low.bit_length() - 4, 0)) - 1
 
 
 def _count(bins: "np.ndarray[Any, Any]") -> dict[str, int]:

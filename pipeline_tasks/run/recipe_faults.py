@@ -50,8 +50,6 @@ def check_secrets(recipe: Recipe) -> None:
 def recipe_faults(recipe: Recipe) -> Iterator[Finding]:
     """Yield the faults of order, then those of the files that the params name; the files are read."""
     yield from order_faults(recipe)
-    for step in recipe.steps:
-        yield from _unused_gpus(step)
     yield from file_faults(recipe)
 
 
@@ -102,7 +100,8 @@ def check_files(step: Step) -> None:
 def order_faults(recipe: Recipe) -> Iterator[Finding]:
     """Find a recipe that does not begin with `ingest`, and stages that need columns which none before them leaves.
 
-    One that builds begins with documents that all stages of the other kind have passed.
+    One that builds begins with documents that all stages of the other kind have passed. GPUs for a stage that uses none
+    are found, too.
     """
     first = recipe.steps[0].stage
     if first != INGEST and recipe.versions is None:
@@ -111,6 +110,7 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
     columns = set(RECORD.names if recipe.versions is None else _documents())
     removed = dict[str, str]()
     for step in recipe.steps:
+        yield from _unused_gpus(step)
         card = stage_card(step.stage)
         needed = [*card.reads.names, *(name for name in card.writes.names if _writer(name) != step.stage)]
         missing = [name for name in dict.fromkeys(needed) if name not in columns]

@@ -29,10 +29,12 @@ from pipeline_tasks.manifest import (
 )
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.removals import notable
+from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import joined
 from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
 from pipeline_tasks.run.quarantine import quarantined
+from pipeline_tasks.run.task import Receipt
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
@@ -215,17 +217,19 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, sav
         bytes_in=sum(shard.bytes for shard in shards),
         rejected={reason: rows for reason, rows in tallies.items() if not reason.startswith("error:")},
         quarantined={reason: rows for reason, rows in tallies.items() if reason.startswith("error:")},
-        metrics=notable(
-            {
-                "kept": merge(receipt.kept_profile for receipt in receipts),
-                "rejects": merge(receipt.rejects_profile for receipt in tracker.receipts),
-            }
-        )
+        metrics=_metrics(receipts, tracker, is_whole=planned.request.span is None)
         | ({"spread": joined([receipt.spread for receipt in receipts])} if planned.card.spread else {}),
         parent_digests=planned.parent_digests,
         resources=numbered(planned.resources.values()),
         below=_below(tracker, kept),
     )
+
+
+def _metrics(receipts: Sequence[Receipt], tracker: Tracker, *, is_whole: bool) -> dict[str, Any]:
+    """Return what was counted of kept and rejected rows; partitions keep the histograms that their quantiles need."""
+    kept = merge(receipt.kept_profile for receipt in receipts)
+    metrics = notable({"kept": kept, "rejects": merge(receipt.rejects_profile for receipt in tracker.receipts)})
+    return with_quantiles(metrics) if is_whole else metrics
 
 
 def _below(tracker: Tracker, kept: Shards) -> Shards:
@@ -373,7 +377,7 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         bytes_in=sum(part.bytes_in for part in parts),
         rejected=total(part.rejected for part in parts),
         quarantined=total(part.quarantined for part in parts),
-        metrics={key: merge(part.metrics[key] for part in parts) for key in ("kept", "rejects")},
+        metrics=with_quantiles({key: merge(part.metrics[key] for part in parts) for key in ("kept", "rejects")}),
         poison=tuple(identity for part in parts for identity in part.poison),
     )
     return identified(sealed) if sealed.poison else sealed

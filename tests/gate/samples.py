@@ -12,6 +12,7 @@ from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
 from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS
 from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
@@ -45,6 +46,22 @@ def scores_of(**languages: float) -> dict[str, Any]:
     codes = [code for code in languages for _ in range(600)]
     scores = [languages[code] + 0.001 * (row % 3 - 1) for row, code in enumerate(codes)]
     return profile(pa.table({"language": codes, "score": scores}), MOMENTS)
+
+
+def with_signals(manifest: Manifest, scale: float = 1.0) -> Manifest:
+    """Return `manifest` with signals of documents in two languages, 100 to 10,000 words long times `scale`."""
+    words = [scale * words for words in range(100, 10_000)]
+    fields = {
+        "words": pa.array(words),
+        "alpha_word_ratio": pa.array([0.8 + 0.00002 * row for row in range(len(words))]),
+    }
+    rows = {
+        "language": pa.array(["en", "de", "en"] * (len(words) // 3)),
+        "signals_gopher_quality": pa.StructArray.from_arrays([*fields.values()], names=[*fields]),
+    }
+    signals = profile(pa.table(rows), ["signals_gopher_quality"])
+    kept_rows = manifest.metrics["kept"] | signals
+    return replace(manifest, metrics=with_quantiles({**manifest.metrics, "kept": kept_rows}))
 
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -98,7 +115,7 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
     card = stage_card(stage)
     kept = round(rows_in * KEPT.get(stage, 1.0 if stage not in ("ingest", "extract") else 0.95))
     rejected = {card.reasons[0]: rows_in - kept} if rows_in > kept else {}
-    return Manifest(
+    manifest = Manifest(
         stage=stage,
         version=card.version,
         fingerprint="",
@@ -116,6 +133,7 @@ def healthy(stage: str, rows_in: int = ROWS) -> Manifest:
         quarantined={},
         metrics={"kept": GOOD[stage], "rejects": lost_by(stage, rows_in - kept)},
     )
+    return with_signals(manifest) if stage == "filter_quality" else manifest
 
 
 def kept(manifest: Manifest, share: float, why: str = "") -> Manifest:

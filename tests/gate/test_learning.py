@@ -36,7 +36,7 @@ from tests.gate.drifts import (
     scored_languages,
     site_days,
 )
-from tests.gate.samples import SUITES, healthy, judged, kept, numbers, profiled, scored, stored
+from tests.gate.samples import SUITES, healthy, judged, kept, numbers, profiled, scored, stored, with_signals
 from tests.refining import commit_parent, refined
 
 LEARNED = [
@@ -63,7 +63,9 @@ def drifted(good: Manifest, fact: str) -> Manifest:
 
 
 def drifted_language(good: Manifest, fact: str) -> Manifest:
-    """Return a manifest of which one fact of a language is far from that of the healthy one."""
+    """Return a manifest of which one fact of a language, or of a signal, is far from that of the healthy one."""
+    if fact == "signal_p50.*":
+        return with_signals(good, scale=1.6)
     if fact == "score_mean.*":
         return scored(good, {"en": 0.55, "de": 0.65})
     if fact == "language_share.*":

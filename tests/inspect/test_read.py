@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.inspect.lint import lint
+from pipeline_tasks.inspect.read import PAGE_SHOWN, page_lines
 from pipeline_tasks.inspect.read.answers import READINGS, Answer, answers, save
+from pipeline_tasks.inspect.read.beside import LandedPage, Line, compared_lines
 from pipeline_tasks.inspect.read.sample import Choice, sample
 from pipeline_tasks.inspect.read.shares import Share, findings, reading
 from pipeline_tasks.publish import version_log
@@ -97,6 +99,26 @@ def test_answers_are_asked_for_once_and_stored_without_the_text(
     assert (facts["kept"]["judged"], facts["kept"]["good"]) == (3, 2)
     asked(own_root, monkeypatch, "", "--summary")
     assert "3      2   67%" in capsys.readouterr().out
+
+
+def test_the_page_of_a_document_is_shown_beside_it_or_a_sentence_why_not(
+    small_root: SmallRoot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked(small_root, monkeypatch, "p\nq\n", "--kept", "1", "--rejected", "0")
+    assert capsys.readouterr().err.count("Its landed record has a text and no HTML page.") == 1
+    asked(small_root, monkeypatch, "p\nq\n", "--kept", "1", "--rejected", "0", "--beside")
+    assert capsys.readouterr().err.count("Its landed record has a text and no HTML page.") == 2
+    lines = LandedPage((Line("All ferries", is_kept=False), Line("Ask for the ferry", is_kept=True)))
+    assert list(page_lines(lines))[1:] == ["| All ferries", "  Ask for the ferry"]
+    long = LandedPage(tuple(Line("x" * 1000, is_kept=True) for _ in range(PAGE_SHOWN)))
+    assert len("".join(page_lines(long))) < PAGE_SHOWN + 300
+
+
+@given(st.text(), st.text())
+def test_a_line_is_kept_where_the_text_has_its_letters(shown: str, text: str) -> None:
+    lines = list(compared_lines(shown, text))
+    assert "\n".join(line.text for line in lines) == shown
+    assert all(line.is_kept for line in compared_lines(shown, f"{text}{shown}"))
 
 
 def test_the_last_answer_of_a_reader_counts_and_others_stay(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ ALLOWED = {
     "plugins/refinery_overview.py": READS,
     "plugins/refinery_plugin.py": READS,
     "plugins/refinery_quarantine.py": {"errors", "run.plan", "service.alone", "service.requests"},
+    "plugins/refinery_read.py": READS,
     "plugins/refinery_rejects.py": READS,
     "plugins/refinery_rendering.py": READS,
     "plugins/refinery_retry.py": VOCABULARY,

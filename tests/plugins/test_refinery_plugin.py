@@ -70,8 +70,10 @@ def test_every_route_refuses_who_is_not_logged_in(app: Any, stranger: Any) -> No
         assert stranger.get(path).status_code == 401, path
 
 
-def test_routes_only_read(app: Any) -> None:
-    assert {method for route in app.routes for method in route.methods} <= {"GET", "HEAD"}
+def test_routes_only_read_but_for_that_of_answers(app: Any, stranger: Any) -> None:
+    writing = [route.path for route in app.routes if not route.methods <= {"GET", "HEAD"}]
+    assert writing == ["/read/{recipe}/{snapshot}"]
+    assert stranger.post("/read/small/2026-11-19").status_code == 401
 
 
 def test_snapshots_and_their_funnel_are_shown(visitor: Any) -> None:
@@ -82,6 +84,7 @@ def test_snapshots_and_their_funnel_are_shown(visitor: Any) -> None:
     assert funnel.status_code == 200
     assert "extract:empty" in funnel.text
     assert "overridden: a test" in funnel.text
+    assert funnel.text.count("before and after</h3>") == funnel.text.count('<p class="quiet">idle: ') == 4
 
 
 def assert_strict(policy: str) -> None:

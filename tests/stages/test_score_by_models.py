@@ -180,4 +180,4 @@ def test_a_gpu_that_nothing_uses_is_a_fault_of_the_recipe(stage: str, faults: in
     written["stages"] |= {"score_quality": params(model)}  # type: ignore[operator]
     recipe = parse_recipe({**written, "run": {"resources": {stage: {"gpus": 0.5}}}}, "gpus.yaml")
     found = [fault for fault in recipe_faults(recipe) if "GPU" in fault.message]
-    assert [fault.stage for fault in found] == [stage] * faults
+    assert [fault.where for fault in found] == [stage] * faults

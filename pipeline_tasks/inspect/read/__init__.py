@@ -1,18 +1,21 @@
 """Lets a person read documents that a version kept and rejected, and says what that tells of its recipe.
 
-Modules: `sample` draws, `answers` stores, `shares` computes. The room reads versions and writes answers alone.
+Modules: `sample` draws, `beside` reads what a document is compared with, `answers` stores, `shares` computes. The room
+reads versions and landed records, and writes answers alone.
 """
 
 import argparse
 import getpass
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, recipe_of, version_of
 from pipeline_tasks.inspect.read.answers import LONGEST, Answer, Verdict, answers, save
+from pipeline_tasks.inspect.read.beside import LandedPage, landed_page
 from pipeline_tasks.inspect.read.sample import Choice, Sampled, sample
 from pipeline_tasks.inspect.read.shares import Reading, Share, findings, reading
 from pipeline_tasks.publish.version_log import Version
@@ -20,7 +23,10 @@ from pipeline_tasks.publish.version_log import Version
 SHOWN = 3000
 """Characters of a text that are shown at a time."""
 
-KEYS = "g good   b WHY bad   m more   s skip   q stop"
+PAGE_SHOWN = 20_000
+"""Characters of a landed page that are shown."""
+
+KEYS = "g good   b WHY bad   m more   p page   s skip   q stop"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
     parser.add_argument("--reader", default="", metavar="NAME", help="who reads (default: the user of this machine)")
     parser.add_argument("--shown", action="store_true", help="say before the answer whether it was kept, and why not")
+    parser.add_argument("--beside", action="store_true", help="show what its landed page shows below each text")
     parser.add_argument("--summary", action="store_true", help="ask nothing; print what was answered so far")
 
 
@@ -44,7 +51,7 @@ def answer(options: argparse.Namespace) -> int:
         known = {each.id for each in answers(options.root, version.recipe) if each.reader == reader}
         drawn = sample(options.root, version, _choice(options))
         unread = [document for document in drawn if document.id not in known]
-        _ask(options.root, version, reader, unread, is_shown=options.shown)
+        _ask(options, version, reader, unread)
     read = reading(answers(options.root, recipe_of(options)))
     print_result(options, reading_facts(read), reading_lines(read))
     return 0
@@ -58,19 +65,23 @@ def _choice(options: argparse.Namespace) -> Choice:
 # --- Asking -----------------------------------------------------------------------------------------------------------
 
 
-def _ask(root: str, version: Version, reader: str, documents: Sequence[Sampled], *, is_shown: bool) -> None:
+def _ask(options: argparse.Namespace, version: Version, reader: str, documents: Sequence[Sampled]) -> None:
     for place, document in enumerate(documents, 1):
+        page = partial(_page_lines, options.root, version, document)
         _say(_title(document, f"{place} of {len(documents)}"))
-        if is_shown:
-            _say([outcome_line(document)])
-        verdict = _verdict(document.text)
+        _say(page() if options.beside else [])
+        _say([outcome_line(document)] if options.shown else [])
+        verdict = _verdict(document.text, page)
         if verdict is None:
             return
         if verdict[0] == "":
             continue
-        save(root, answer_of(version, document, reader, *verdict))
-        if not is_shown:
-            _say([outcome_line(document)])
+        save(options.root, answer_of(version, document, reader, *verdict))
+        _say([] if options.shown else [outcome_line(document)])
+
+
+def _page_lines(root: str, version: Version, document: Sampled) -> list[str]:
+    return list(page_lines(landed_page(root, version, document)))
 
 
 def _say(lines: Sequence[str]) -> None:
@@ -84,7 +95,7 @@ def _title(document: Sampled, place: str) -> list[str]:
     return ["", f"--- document {place}  {about}", *filter(None, [document.title]), "", document.text[:SHOWN], ""]
 
 
-def _verdict(text: str) -> tuple[Verdict | str, str] | None:
+def _verdict(text: str, page: Callable[[], Sequence[str]]) -> tuple[Verdict | str, str] | None:
     """Return the verdict that is typed and why, ("", "") if the document is skipped, None if the reader stops."""
     shown = SHOWN
     while True:
@@ -103,8 +114,25 @@ def _verdict(text: str) -> tuple[Verdict | str, str] | None:
         if key == "m":
             _say([text[shown : shown + SHOWN]])
             shown += SHOWN
+        elif key == "p":
+            _say(page())
         elif key == "b":
             _say(["b needs the reason in a few words, as in `b half of the page is missing`"])
+
+
+def page_lines(page: LandedPage) -> Iterator[str]:
+    """Yield what a landed page shows, with `|` before each line that the document has not."""
+    if page.why_not:
+        yield page.why_not
+        return
+    yield "--- its page; the text lacks lines that begin with |"
+    left = PAGE_SHOWN
+    for line in page.lines:
+        if left <= 0:
+            yield f"--- the page has more; its first {PAGE_SHOWN:,} characters are shown"
+            return
+        yield f"{' ' if line.is_kept else '|'} {line.text[:left]}".rstrip()
+        left -= len(line.text) + 1
 
 
 def answer_of(version: Version, document: Sampled, reader: str, verdict: Any, why: str) -> Answer:  # noqa: ANN401 -- of a form

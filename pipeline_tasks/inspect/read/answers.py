@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from pipeline_tasks.errors import ContractError
@@ -60,11 +61,16 @@ def answers(root: str, recipe: str) -> list[Answer]:
 
 
 def _stored(root: str, recipe: str) -> Iterator[Answer]:
-    store = storage.connect(root)
-    for entry in store.list(f"{READINGS}/{recipe}/"):
-        fields: dict[str, Any] = unseal(store.read(entry.path), entry.path, "remove it: its reader is asked again")
-        try:
-            yield Answer(**fields)
-        except TypeError as error:
-            message = f"{entry.path} is no answer of a reader ({error}); remove it"
-            raise ContractError(message) from error
+    for entry in storage.connect(root).list(f"{READINGS}/{recipe}/"):
+        yield _answer(root, entry.path)
+
+
+@lru_cache(maxsize=10_000)
+def _answer(root: str, path: str) -> Answer:
+    """Return the answer of a path, which names its content: a page that is shown again reads each once."""
+    fields: dict[str, Any] = unseal(storage.connect(root).read(path), path, "remove it: its reader is asked again")
+    try:
+        return Answer(**fields)
+    except TypeError as error:
+        message = f"{path} is no answer of a reader ({error}); remove it"
+        raise ContractError(message) from error

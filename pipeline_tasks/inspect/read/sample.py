@@ -35,6 +35,22 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """Where a drawn document is: in which shard, of which `stage` that rejected it ("" if it was kept)."""
+
+    stage: str
+    shard: Shard
+    id: str
+    file: str
+    offset: int
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """What tells it from all others of its version."""
+        return self.id, self.file, self.offset
+
+
+@dataclass(frozen=True, slots=True)
 class Sampled:
     """A document to read, as its version keeps it, or as it was when `stage` rejected it for `reason`.
 
@@ -64,16 +80,50 @@ def sample(root: str, version: Version, choice: Choice) -> list[Sampled]:
     Every document is as likely as any other. Reads places, reasons and languages of all documents, and the texts of the
     shards that have a drawn one. RecipeError for a training dataset, and for a reason that rejected nothing.
     """
-    if COMPOSE in version.manifests:
-        message = f"{version.recipe} is a training dataset; read the recipes that its documents are from"
-        raise RecipeError(message)
-    manifests = {stage: read_manifest(root, path) for stage, path in version.manifests.items() if stage in JUDGES}
+    return read_drawn(root, version, draw(root, version, choice))
+
+
+def draw(root: str, version: Version, choice: Choice) -> list[Drawn]:
+    """Return the places of the documents of `sample`, in their order."""
+    manifests = _judges(root, version)
     _require_known(choice.reasons, manifests)
     kept = read_manifest(root, version.refined)
     drawn = [] if choice.reasons else _drawn(root, [("", kept.shards)], choice, choice.kept)
     drawn += _drawn(root, [(stage, of.rejects) for stage, of in manifests.items()], choice, choice.rejected)
-    texts = [_without_personal_data(root, version, document) for document in drawn if document.text]
-    return sorted(texts, key=lambda document: _rank(choice.seed + 1, document.id, document.file, document.offset))
+    return sorted(drawn, key=lambda each: _rank(choice.seed + 1, *each.place))
+
+
+def rows_drawn_from(root: str, version: Version) -> int:
+    """Return how many rows `draw` looks at."""
+    rejects = [shard for manifest in _judges(root, version).values() for shard in manifest.rejects]
+    return sum(shard.rows for shard in (*read_manifest(root, version.refined).shards, *rejects))
+
+
+def read_drawn(root: str, version: Version, drawn: Iterable[Drawn]) -> list[Sampled]:
+    """Return drawn documents with their texts, in the order given; reads the shards that have one."""
+    wanted: dict[Shard, dict[tuple[Any, ...], int]] = {}
+    for at, each in enumerate(drawn):
+        wanted.setdefault(each.shard, {})[each.place] = at
+    stages = {each.shard: each.stage for each in drawn}
+    found = {
+        places[document.id, document.file, document.offset]: _without_personal_data(root, version, document)
+        for shard, places in wanted.items()
+        for document in _documents(root, stages[shard], shard, places)
+    }
+    return [found[at] for at in sorted(found)]
+
+
+def reasons_of_judges(root: str, version: Version) -> dict[str, int]:
+    """Return how many documents were rejected for each reason that is read of, in the order of the stages."""
+    manifests = _judges(root, version)
+    return {why: rows for stage in JUDGES if stage in manifests for why, rows in manifests[stage].rejected.items()}
+
+
+def _judges(root: str, version: Version) -> dict[str, Manifest]:
+    if COMPOSE in version.manifests:
+        message = f"{version.recipe} is a training dataset; read the recipes that its documents are from"
+        raise RecipeError(message)
+    return {stage: read_manifest(root, path) for stage, path in version.manifests.items() if stage in JUDGES}
 
 
 def _require_known(reasons: Iterable[str], manifests: Mapping[str, Manifest]) -> None:
@@ -83,29 +133,19 @@ def _require_known(reasons: Iterable[str], manifests: Mapping[str, Manifest]) ->
         raise RecipeError(message)
 
 
-def _drawn(root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choice, count: int) -> list[Sampled]:
-    """Return the documents of lowest rank, with their texts."""
-    places = ((_rank(choice.seed, *place), stage, shard, place) for stage, shard, place in _places(root, parts, choice))
-    drawn = heapq.nsmallest(count, places, key=lambda ranked: ranked[0])
-    wanted: dict[tuple[str, str], set[tuple[Any, ...]]] = {}
-    shards = {shard.path: shard for _, _, shard, _ in drawn}
-    for _, stage, shard, place in drawn:
-        wanted.setdefault((stage, shard.path), set()).add(place)
-    return [
-        document for (stage, path), some in wanted.items() for document in _documents(root, stage, shards[path], some)
-    ]
+def _drawn(root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choice, count: int) -> list[Drawn]:
+    """Return the documents of lowest rank."""
+    return heapq.nsmallest(count, _places(root, parts, choice), key=lambda each: _rank(choice.seed, *each.place))
 
 
-def _places(
-    root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choice
-) -> Iterator[tuple[str, Shard, tuple[Any, ...]]]:
+def _places(root: str, parts: Iterable[tuple[str, Iterable[Shard]]], choice: Choice) -> Iterator[Drawn]:
     for stage, shards in parts:
         for shard in shards:
             for batch in read_shards(root, [shard]):
                 known = [name for name in (*PLACE, "chars", "language", "reason") if name in batch.schema.names]
                 for row in batch.select(known).to_pylist():
                     if row["chars"] and _is_chosen(row, choice):
-                        yield stage, shard, tuple(row[name] for name in PLACE)
+                        yield Drawn(stage, shard, *(row[name] for name in PLACE))
 
 
 def _is_chosen(row: Mapping[str, Any], choice: Choice) -> bool:

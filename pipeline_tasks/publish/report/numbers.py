@@ -9,6 +9,8 @@ from pipeline_tasks.gate.explaining import explain, note_of
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import quantile
+from pipeline_tasks.publish.comparisons import Comparison, comparisons
+from pipeline_tasks.publish.plots.comparison import lines_of
 from pipeline_tasks.publish.report.contents import Contents, profile_of
 from pipeline_tasks.publish.report.html import (
     Child,
@@ -258,6 +260,29 @@ def _personal_row(name: str, profile: Mapping[str, Any]) -> Sequence[Child]:
     documents = profile["count"] - profile["bins"].get("0", 0)
     rate = f"{1000 * profile['sum'] / profile['count']:,.1f}"
     return (name.removeprefix(PII), count(profile["sum"]), count(documents), rate)
+
+
+def before_and_after(contents: Contents) -> Iterator[Html]:
+    """Show what documents had before and after the stages that judge or change them, or what is idle."""
+    cards = [_compared(comparison) for comparison in comparisons(contents.manifests)]
+    yield section(
+        "Before and after",
+        "Documents before and after the stages that judge or scrub them; of two bars the first is before.",
+        tag("div", *cards, css="pair"),
+    )
+
+
+def _compared(comparison: Comparison) -> Html:
+    title = tag("h3", comparison.title)
+    if comparison.idle:
+        return tag("div", title, tag("p", comparison.idle, css="dim"))
+    most = max(max(each.before, each.after) for each in comparison.measures)
+    rows = [
+        (name, before, after, join((bar(each.before, most, "bare"), bar(each.after, most, "blue bare"))))
+        for (name, before, after), each in zip(lines_of(comparison), comparison.measures, strict=True)
+    ]
+    note = tag("p", comparison.note, css="dim")
+    return tag("div", title, note, table(("", "before", "after", ""), rows, numeric=(1, 2), wide=3))
 
 
 def cost(contents: Contents) -> Iterator[Html]:

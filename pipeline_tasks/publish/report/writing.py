@@ -20,6 +20,7 @@ SECTIONS: tuple[Section, ...] = (
     numbers.gates,
     numbers.reasons,
     numbers.distributions,
+    numbers.before_and_after,
     numbers.tokens,
     records.near_duplicates,
     records.superseded,

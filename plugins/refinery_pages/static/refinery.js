@@ -142,3 +142,31 @@ function addCopy(place) {
 }
 
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-copy]").forEach(addCopy));
+
+/* --- Keys of a form that judges: each presses the button, follows the link or enters the field that names it --- */
+
+function judgeByKey(event) {
+  const form = document.querySelector("form[data-judge]"), box = form && form.querySelector("[data-keys]");
+  if (!form || !box.checked || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.target.closest("input:not([type=checkbox]), select, textarea")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  const wanted = form.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  if (!wanted) return;
+  event.preventDefault();
+  if (wanted.matches("input")) wanted.focus(); else wanted.click();
+}
+
+/* Who switched the keys off finds them so on the next page. */
+function keepKeys() {
+  const box = document.querySelector("[data-keys]");
+  if (!box) return;
+  try { box.checked = sessionStorage.getItem("refinery-keys") !== "off"; } catch { /* storage is closed to this page */ }
+  box.addEventListener("change", () => {
+    try { sessionStorage.setItem("refinery-keys", box.checked ? "on" : "off"); } catch { /* as above */ }
+  });
+}
+
+document.addEventListener("DOMContentLoaded", keepKeys);
+document.addEventListener("keydown", judgeByKey);

@@ -1,0 +1,140 @@
+"""Compares documents before and after the stages that judge or change them, by what their manifests store.
+
+The four comparisons are those that a seed of this project draws (TokenTurbine, figures 4, 5, 6 and 8): integrity,
+personal data, toxicity and perplexity. What no stage of a recipe measured says so.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeline_tasks.gate.estimates import mean_of
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.columns import merge, quantile
+from pipeline_tasks.profiles.signals import ALL, quantiles_of, share_above
+from pipeline_tasks.stage import Idle
+from pipeline_tasks.stages import filter_quality, score_quality, scrub_pii
+
+Unit = Literal["share", "value"]
+
+INTEGRITY: Mapping[str, str] = {
+    "c4.curly_brackets": "braces",
+    "c4.lorem_ipsum": "lorem ipsum",
+    "c4.javascript_lines": "notices on JavaScript",
+    "seeds.code_keywords": "key words of code",
+    "seeds.code_symbols": "symbols of code",
+}
+TOXICITY: Mapping[str, str] = {"seeds.listed_words": "listed words", "c4_badwords.bad_words": "bad words"}
+"""Signals of `filter_quality`, and what a document has of which one is above 0."""
+
+QUANTILES = {"a twentieth is below": 0.05, "half is below": 0.5, "a twentieth is above": 0.95}
+"""What of the perplexity is compared, besides its mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What was measured of the documents, before and after."""
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A titled comparison: shares of documents with something, or values; `idle` says why it has no measures."""
+
+    title: str
+    note: str
+    unit: Unit
+    measures: tuple[Measure, ...]
+    idle: str
+
+
+Manifests = Mapping[str, Manifest]
+"""Manifests by stage."""
+
+
+def comparisons(manifests: Manifests) -> list[Comparison]:
+    """Return the four comparisons of a version, those that are idle as well."""
+    judged, scrubbed, scored = (manifests.get(stage.STAGE.name) for stage in (filter_quality, scrub_pii, score_quality))
+    return [
+        _comparison(
+            "Integrity",
+            "Share of the documents that filter_quality read, and of those that it kept, with any.",
+            _signal_shares(judged, INTEGRITY),
+            Idle("no profile counts braces or code", "name `c4` or `seeds` in `profiles` of `filter_quality`"),
+        ),
+        _comparison(
+            "Personal data",
+            "Share of the documents in which scrub_pii found any, and of those that it kept in which it left some.",
+            _personal_data(scrubbed),
+            Idle("nothing looks for personal data", "name `scrub_pii` in the recipe"),
+        ),
+        _comparison(
+            "Toxicity",
+            "Share of the documents that filter_quality read, and of those that it kept, with any word of a list.",
+            _signal_shares(judged, TOXICITY),
+            Idle("no list of words", "`c4_badwords: {bad_words: {en: PATH}}`, or `seeds: {toxic_words: PATH}`"),
+        ),
+        _comparison(
+            "Perplexity",
+            "Component perplexity of the documents that score_quality read, and of those that it kept: 0 is disorder.",
+            _perplexity(scored),
+            Idle("no document has a perplexity", score_quality.REMEDIES[score_quality.PERPLEXITY]),
+            unit="value",
+        ),
+    ]
+
+
+def _comparison(title: str, note: str, measures: Iterator[Measure], idle: Idle, unit: Unit = "share") -> Comparison:
+    known = tuple(measures)
+    return Comparison(title, note, unit, known, "" if known else str(idle))
+
+
+def _signal_shares(manifest: Manifest | None, names: Mapping[str, str]) -> Iterator[Measure]:
+    """Yield the shares of documents with a signal above 0; none of a list of words that has no entry."""
+    read, kept = (quantiles_of(manifest.metrics, side) if manifest else {} for side in ("read", "kept"))
+    for signal, name in names.items():
+        if signal in read and not (manifest and _has_no_list(signal, manifest.params)):
+            after = kept.get(signal, {})
+            yield Measure(name, share_above(read[signal][ALL]), share_above(after[ALL]) if after else 0.0)
+
+
+def _has_no_list(signal: str, params: Mapping[str, Any]) -> bool:
+    limits = params.get("limits", {}).get("seeds", {})
+    return signal == "seeds.listed_words" and not limits.get("toxic_words")
+
+
+def _personal_data(manifest: Manifest | None) -> Iterator[Measure]:
+    """Yield the shares of documents with findings: every action takes out, or rejects, all that it finds."""
+    for column in scrub_pii.COUNTS if manifest else ():
+        profile = _read(manifest, column)
+        if profile["count"]:
+            yield Measure(column.removeprefix("pii_"), 1 - profile["bins"].get("0", 0) / profile["count"], 0.0)
+
+
+def _perplexity(manifest: Manifest | None) -> Iterator[Measure]:
+    sides = (_read(manifest, score_quality.PERPLEXITY), _profile(manifest, score_quality.PERPLEXITY, "kept"))
+    means = [mean.value for side in sides if (mean := mean_of(side))]
+    if len(means) == len(sides):
+        yield Measure("mean", *means)
+        for name, at in QUANTILES.items():
+            yield Measure(name, *(quantile(side, at) for side in sides))
+
+
+def _read(manifest: Manifest | None, column: str) -> Mapping[str, Any]:
+    """Return the profile of a column over kept and rejected rows."""
+    parts = [_profile(manifest, column, rows) for rows in ("kept", "rejects")]
+    merged: Mapping[str, Any] = merge({column: part} for part in parts if part["count"])
+    profile: Mapping[str, Any] = merged.get(column, EMPTY)
+    return profile
+
+
+EMPTY: Mapping[str, Any] = {"kind": "ratio", "count": 0, "bins": {}}
+
+
+def _profile(manifest: Manifest | None, column: str, rows: str) -> Mapping[str, Any]:
+    profiles: Mapping[str, Any] = manifest.metrics.get(rows, {}) if manifest else {}
+    profile: Mapping[str, Any] = profiles.get(column, EMPTY)
+    return profile

@@ -1,0 +1,111 @@
+"""The reading page in a real browser: judged by keys alone, accessible in both themes, and without a fault of a script.
+
+Only the login is not Airflow's: what serves the page is a web server on loopback. It takes seconds, where the pages of a
+whole Airflow take minutes (`tests/server`).
+"""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from pipeline_tasks.inspect.read.answers import answers
+from tests.plugins.test_refinery_read import PATH, refined_once, root
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install it (apt-get install chromium)"),
+]
+
+__all__ = ["refined_once", "root"]
+
+
+@pytest.fixture
+def address(visitor: Any, app: Any) -> Iterator[str]:
+    """The address of the reading page, which a web server of this process serves."""
+    import uvicorn
+    from fastapi import FastAPI, Response
+
+    outer = FastAPI()
+    outer.mount("/refinery", app)
+    outer.add_api_route("/favicon.ico", lambda: Response(status_code=204))
+    server = uvicorn.Server(uvicorn.Config(outer, host="127.0.0.1", port=0, log_level="warning"))
+    listener = server.config.bind_socket()
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/refinery{PATH}"
+    server.should_exit = True
+    thread.join()
+    listener.close()
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def opened(browser: Browser, address: str, faults: list[str], **settings: Any) -> Page:
+    page = browser.new_context(**settings).new_page()
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(address)
+    return page
+
+
+def test_a_sample_is_judged_by_keys(browser: Browser, address: str, root: Path) -> None:
+    faults: list[str] = []
+    page = opened(browser, address, faults)
+    expect(page.get_by_text("document 1 of 3")).to_be_visible()
+    page.keyboard.press("g")
+    expect(page.get_by_text("document 2 of 3")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.get_by_text("document 3 of 3")).to_be_visible()
+    page.keyboard.press("b")
+    expect(page.get_by_label("Why")).to_be_focused()
+    page.keyboard.type("gone by half")  # letters that are keys elsewhere
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("document 2 of 3")).to_be_visible()
+    page.get_by_label("Keys").uncheck()
+    page.keyboard.press("g")
+    page.get_by_role("link", name="Skip s").click()
+    expect(page.get_by_text("document 2 of 3")).to_be_visible()  # the only one that is left
+    expect(page.get_by_label("Keys")).not_to_be_checked()
+    page.get_by_role("button", name="Bad").click()  # without a reason the browser does not send it
+    expect(page.get_by_text("document 2 of 3")).to_be_visible()
+    page.get_by_role("button", name="Good").click()
+    expect(page.get_by_text("You have judged all 3 documents")).to_be_visible()
+    given = [(answer.verdict, answer.why) for answer in answers(str(root), "tiny")]
+    assert given == [("good", ""), ("bad", "gone by half"), ("good", "")]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (1024, "dark"),
+        (1440, "light"),
+        pytest.param(1024, "light", marks=pytest.mark.nightly),
+        pytest.param(1440, "dark", marks=pytest.mark.nightly),
+    ],
+)
+def test_it_is_whole_and_accessible(browser: Browser, address: str, theme: Any, width: int) -> None:
+    faults: list[str] = []
+    size = {"width": width, "height": 900}
+    page = opened(browser, address, faults, viewport=size, color_scheme=theme)
+    for at in range(4):  # also after an answer, and behind the last document
+        expect(page.get_by_text(f"document {at + 1} of 3" if at < 3 else "You have judged all")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        violations = Axe().run(page).response["violations"]
+        assert [fault["id"] for fault in violations if fault["impact"] in ("serious", "critical")] == []
+        page.keyboard.press("g")
+    assert faults == []
