@@ -8,6 +8,7 @@ from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
 from pipeline_tasks.gate.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
 from pipeline_tasks.gate.rows import REASONS, ROWS, SCHEMA
+from pipeline_tasks.gate.scorers import SCORERS
 from pipeline_tasks.gate.sites import SITES
 from pipeline_tasks.gate.spread import SPREAD
 from pipeline_tasks.gate.subject import Family, Subject
@@ -21,6 +22,7 @@ FAMILIES: tuple[Family, ...] = (
     COLUMNS,
     LANGUAGES,
     SCORES,
+    SCORERS,
     LOSSES,
     CLUSTERS,
     SIMILARITY,
