@@ -15,7 +15,7 @@ BAD = ("|", "★", "»", "/", "€", "class,", "object", "for", "by", "on", "fro
 def passages() -> list[str]:
     """Return passages of about 120 words of Python's manual."""
     words = [" ".join(text.split()).split(" ") for text in topics.values()]
-    return [" ".join(text[at : at + 120]) + "." for text in words for at in range(0, len(text) - 120, 240)]
+    return [" ".join(text[at : at + 120]) + "." for text in words for at in range(0, len(text) - 120, 120)]
 
 
 def write_sample(path: Path, count: int = 240, *, labels: bool = False) -> str:
