@@ -65,6 +65,10 @@ COMMANDS = {
     ),
     "fetch": Entry("cli.fetch", "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url"),
     "train-lm": Entry("cli.train_lm", "train a language's n-gram model on trusted text, for score_quality"),
+    "train-quality-model": Entry(
+        "cli.train_quality_model", "train a model of the quality of texts on good ones and a crawl, for score_quality"
+    ),
+    "scorer": Entry("cli.scorer", "check a model that scores documents, before it may decide"),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
     "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names", supervised=True),

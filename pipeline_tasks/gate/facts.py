@@ -8,6 +8,7 @@ from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
 from pipeline_tasks.gate.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
 from pipeline_tasks.gate.rows import REASONS, ROWS, SCHEMA
+from pipeline_tasks.gate.scorers import SCORERS
 from pipeline_tasks.gate.signals import SIGNALS
 from pipeline_tasks.gate.sites import SITES
 from pipeline_tasks.gate.spread import SPREAD
@@ -23,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     LANGUAGES,
     SCORES,
     SIGNALS,
+    SCORERS,
     LOSSES,
     CLUSTERS,
     SIMILARITY,

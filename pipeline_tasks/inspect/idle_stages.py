@@ -54,6 +54,15 @@ def _filter_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
 def _score_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
     if not params.minimum and not any(params.minima.values()):
         yield "`minimum` and `minima` are 0, so no document is rejected"
+    for name, classifier in sorted(params.classifiers.items()):
+        if classifier.accepted:
+            yield f"`classifiers.{name}` decides because it was accepted: {classifier.accepted}"
+        elif not classifier.report:
+            yield (
+                f"`classifiers.{name}` decides and was not checked: it may sort by source, or see a part of each text; "
+                f"run `refinery scorer check --classifier-of RECIPE:{name}`, and name its report in "
+                f"`classifiers: {name}: report:`"
+            )
 
 
 def _scrub_pii(params: Any) -> Iterator[str]:  # noqa: ANN401

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pipeline_tasks.constraints import Range
+from pipeline_tasks.constraints import Note, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import NO_FILE, FilePath
@@ -49,6 +49,10 @@ class Classifier:
     `lowest` to `highest` become 0 to 1. `length` is the tokens of a window, and `windows` the most of a text, spread
     evenly from its first to its last (0: all); `pool` makes one score of them, `mean` by their tokens. `minimum` is the
     score below which a document is rejected, unless `minima` has another. `numerics` is what a GPU computes with.
+
+    `report` is the report of `refinery scorer check`, which has to be that of this model with these params. A model
+    that its check refuses may not decide, unless `accepted` says why it may: the manifest records it, and the gate
+    warns.
     """
 
     model: FilePath = NO_FILE
@@ -61,6 +65,8 @@ class Classifier:
     pool: Pool | None = None
     numerics: Numerics | None = None
     minimum: Annotated[float, Range(0, 1)] | None = None
+    report: FilePath = NO_FILE
+    accepted: Note = ""
 
     def __post_init__(self) -> None:
         """Fill in what is left out, from the card or the defaults; RecipeError without a model, or for a wrong card."""
@@ -78,8 +84,8 @@ class Classifier:
 
 
 def computing(classifier: Classifier) -> Classifier:
-    """Return what of a classifier decides its scores: not its bound, nor its card's name."""
-    return dataclasses.replace(classifier, minimum=0.0, card=None)
+    """Return what of a classifier decides its scores: not its bound, nor its card's name, nor its check."""
+    return dataclasses.replace(classifier, minimum=0.0, card=None, report=NO_FILE, accepted="")
 
 
 def require_label(label: str, known: tuple[str, ...], model: str) -> None:
@@ -102,7 +108,7 @@ def about(card: str) -> dict[str, str]:
 
 def _params_of(card: str) -> dict[str, Any]:
     read = {name: value for name, value in _read(card).items() if name not in ABOUT}
-    fields = {declared.name for declared in dataclasses.fields(Classifier)} - {"model", "card"}
+    fields = {declared.name for declared in dataclasses.fields(Classifier)} - {"model", "card", "report", "accepted"}
     if unknown := sorted(read.keys() - fields):
         message = f"{CARDS / card}.yaml: unknown key {unknown[0]!r}; known keys are: {', '.join(sorted(fields))}"
         raise RecipeError(message)

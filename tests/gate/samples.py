@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
+from pipeline_tasks.inspect.scorers.check import SUITE
 from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.signals import with_quantiles
@@ -24,7 +25,8 @@ ROWS = 20_000
 HUGE = 10**9
 """Bytes of a shard that is only named: more than a gate reads."""
 
-SUITES = sorted(path.stem for path in EXPECTATIONS.glob("*.json") if path.stem != PUBLISH)
+SUITES = sorted(path.stem for path in EXPECTATIONS.glob("*.json") if path.stem not in (PUBLISH, SUITE))
+"""Suites of manifests: what is published and scorers are judged by others."""
 
 
 def numbers(**columns: list[int] | list[float] | list[str]) -> dict[str, Any]:
@@ -97,7 +99,11 @@ def lost_by(stage: str, rows: int) -> dict[str, Any]:
     return numbers(similarity=([0.81, 0.9] * rows)[:rows], clusters=winners, origins=["source crawl"] * rows)
 
 
-PARAMS = {"pack": {"length": 250}, "dedup_minhash": {"threshold": 0.8}}
+PARAMS = {
+    "score_quality": {"classifiers": {"edu": {"report": "sha256:0", "accepted": ""}}},
+    "pack": {"length": 250},
+    "dedup_minhash": {"threshold": 0.8},
+}
 
 KEPT = {
     "filter_language": 0.5,
@@ -260,6 +266,8 @@ def bad_score(good: Manifest) -> Bad:
     yield kept(good, 0.01), None
     yield kept(good, 0.6, "score_quality:low_component"), None
     yield profiled(kept(good, 0.6), score=[0.9] * 12_000), profiled(kept(good, 0.6), score=[0.6] * 12_000)
+    yield replace(good, params={"classifiers": {"edu": {"report": "", "accepted": ""}}}), None
+    yield replace(good, params={"classifiers": {"edu": {"report": "sha256:0", "accepted": "for a trial"}}}), None
 
 
 def bad_pii(good: Manifest) -> Bad:

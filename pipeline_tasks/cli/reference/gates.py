@@ -8,6 +8,8 @@ from pipeline_tasks.cli.reference.markdown import generated_note, table
 from pipeline_tasks.gate.facts import FACTS
 from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EXPECTATIONS, learned_from
+from pipeline_tasks.inspect.scorers.check import MEANINGS as CHECK_FACTS
+from pipeline_tasks.scorers.planted import MEANINGS as KINDS
 
 HEAD = """
 After each stage a gate computes facts of the manifest and bounds them by two suites: `every_stage` and the stage's own.
@@ -35,6 +37,11 @@ The gate `publish` judges a snapshot before it is published. A bound on `documen
 override publishes a snapshot without documents.
 """
 
+CHECK_HEAD = """
+`refinery scorer check` judges a model that scores documents by the suite `scorer_check` on a sample of texts. Nonsense
+is made of the texts themselves.
+"""
+
 
 def gates_page() -> str:
     """Return the page as Markdown."""
@@ -44,6 +51,13 @@ def gates_page() -> str:
     computed = ["## Facts\n", FACTS_HEAD.strip() + "\n", *table(("fact", "meaning"), rows)]
     whole = ([f"`{name}`", meaning] for name, meaning in SNAPSHOT_FACTS.items())
     computed += ["\n## Facts of a snapshot\n", SNAPSHOT_HEAD.strip() + "\n", *table(("fact", "meaning"), whole)]
+    named = (
+        [f"`auc.{kind}`", f"share of pairs in which a text scores higher than {meaning}"]
+        for kind, meaning in KINDS.items()
+    )
+    checked = ([f"`{name}`", meaning] for name, meaning in CHECK_FACTS.items() if "<" not in name)
+    computed += ["\n## Facts of a scorer's check\n", CHECK_HEAD.strip() + "\n"]
+    computed += table(("fact", "meaning"), [*checked, *named])
     return "\n".join([*head, *computed, *(line for suite in suites for line in _section(suite))]) + "\n"
 
 

@@ -19,6 +19,7 @@ from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.classifier import Classifier, computing
+from pipeline_tasks.scorers.report import require_admitted
 from pipeline_tasks.scorers.scorer import check, load
 from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify
@@ -151,16 +152,22 @@ def _require_known(names: Mapping[str, float], known: Collection[str], where: st
 
 
 def resources(params: Params) -> tuple[FilePath, ...]:
-    """Return the models whose digests are part of the stage's identity."""
+    """Return the models, and reports of their checks, whose digests are part of the stage's identity."""
     languages = [params.language_models[code] for code in sorted(params.language_models)]
-    return (*languages, *(params.classifiers[name].model for name in sorted(params.classifiers)))
+    classifiers = [params.classifiers[name] for name in sorted(params.classifiers)]
+    reports = [classifier.report for classifier in classifiers if classifier.report]
+    return (*languages, *(classifier.model for classifier in classifiers), *reports)
 
 
 def check_files(params: Params) -> None:
-    """Raise RecipeError unless every model can be read, is one of its language, and has the label that is asked."""
+    """Raise RecipeError unless every model can be read, is one of its language, and has the label that is asked.
+
+    Also for a classifier that its own check refuses, unless the params say why it is accepted.
+    """
     models = models_of(params)
     for name in sorted(params.classifiers):
         check(params.classifiers[name])
+        require_admitted(name, params.classifiers[name])
     _check_language_models(models)
     if models.shipped:
         require_released()
@@ -240,8 +247,11 @@ def measure(docs: Batches, *, models: Models) -> Batches:
 def decide(measured: Batches, *, params: Params) -> Batches:
     """Append the `score` of the components by weight, `perplexity`, and of each classifier its score; `seen` is least.
 
-    Rows below a bound are rejected, and rows that a model failed on are quarantined.
+    Rows below a bound are rejected, and rows that a model failed on are quarantined. RecipeError for a classifier that
+    its own check refuses.
     """
+    for name in sorted(params.classifiers):
+        require_admitted(name, params.classifiers[name])
     for batch in measured:
         column: Any = batch.column(COMPONENTS)
         names = [part.name for part in column.type]

@@ -340,7 +340,7 @@ def _sum_word(data, begin, end, value, tables, arguments, matrix, scratch, sums)
 
 
 @inlined
-def _separates(data, at, end, index, flags, everywhere):
+def separates(data, at, end, index, flags, everywhere):
     """Return the bytes of the separator of words at `at`, 0 if there is none; `everywhere`: Unicode's, too."""
     byte = byte_at(data, at)
     if byte <= BLANK:
@@ -353,7 +353,7 @@ def _separates(data, at, end, index, flags, everywhere):
 
 
 @inlined
-def _word_end(data, at, end, index, flags, everywhere):
+def word_end(data, at, end, index, flags, everywhere):
     """Return the end of the word that begins at `at`."""
     high = HIGH_BITS if everywhere else np.uint64(0)
     while at < end:
@@ -366,7 +366,7 @@ def _word_end(data, at, end, index, flags, everywhere):
             at += first_marked(marks)
             if at >= end:
                 return end
-        if _separates(data, at, end, index, flags, everywhere):
+        if separates(data, at, end, index, flags, everywhere):
             return at
         at += 1
     return end
@@ -410,9 +410,9 @@ def _add_joined(hashes, words, tables, arguments, matrix, sums, total):
     """Add the rows of the n-grams of words, each of two words and more; return how many."""
     count, buckets = 0, np.uint64(arguments.buckets)
     for first in range(words):
-        value = _with_sign(hashes[first])
+        value = with_sign(hashes[first])
         for last in range(first + 1, min(words, first + arguments.word_ngrams)):
-            value = value * WORD_FACTOR + _with_sign(hashes[last])
+            value = value * WORD_FACTOR + with_sign(hashes[last])
             row = _row_of(tables, value % buckets)
             if row != FREE:
                 sums[:] = np.float32(0)
@@ -423,7 +423,7 @@ def _add_joined(hashes, words, tables, arguments, matrix, sums, total):
 
 
 @inlined
-def _with_sign(value):
+def with_sign(value):
     """Return a hash of 32 bits as fastText widens it to 64: with its sign."""
     return value | ~LOW_32 if value >> np.uint64(31) else value
 
@@ -440,13 +440,13 @@ def sum_line(data, begin, end, traits, everywhere, tables, arguments, matrix, re
     total[:] = 0.0
     count, words, at, text = np.int64(0), 0, begin, False
     while at < end:
-        width = _separates(data, at, end, index, flags, everywhere)
+        width = separates(data, at, end, index, flags, everywhere)
         if width:
             text |= byte_at(data, at) == NUL
             at += width
             continue
         text = True
-        first_byte, at = at, _word_end(data, at, end, index, flags, everywhere)
+        first_byte, at = at, word_end(data, at, end, index, flags, everywhere)
         first = _eight(data, first_byte, at)
         if first == END_KEY and at - first_byte == len(END_OF_LINE):
             break
