@@ -7,8 +7,8 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.filters import packs
 from pipeline_tasks.gate.suites import LIMITS, SEVERITIES
-from pipeline_tasks.inspect.idle_stages import Finding
 from pipeline_tasks.recipe import Recipe, stage_card
+from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.stages import filter_quality, score_quality
 from pipeline_tasks.text.words.language_codes import parse_language
 
