@@ -112,16 +112,9 @@ def _dedup_minhash(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
 
 
 def _score_quality(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
-    bounded = {name for name, weight in (*params.weights.items(), *params.minima.items()) if weight}
-    for name in sorted({*params.labels} - {*params.classifiers}):
-        yield Canceled(
-            f"labels.{name}", "there is no classifier of that name", f"name its model in `classifiers.{name}`"
-        )
-    for name in sorted({*params.classifiers} - bounded):
-        why = f"`weights.{name}` is 0, and `minima` does not bound it"
-        yield Canceled(f"classifiers.{name}", why, "give it a weight or a minimum")
+    bounded = {name for name, weight in (*params.weights.items(), *params.bounds.items()) if weight}
     for name in sorted(name for name, least in params.minima.items() if least and not params.has_source(name)):
-        yield Canceled(f"minima.{name}", "no model gives it", "name one in `classifiers`, with its label")
+        yield Canceled(f"minima.{name}", "no model gives it", "name one in `classifiers`")
     if score_quality.PERPLEXITY not in bounded:
         for name in ("language_models", "shipped_models"):
             yield Canceled(name, "`perplexity` has no weight and no minimum", "give it one")

@@ -56,7 +56,6 @@ LIST = "unwanted.txt"
         ("dedup_minhash", {"threshold": 0, "similarity": "containment"}, "similarity"),
         ("dedup_minhash", {"quality": "language_score"}, "quality"),
         ("dedup_minhash", {"policy": ["lowest_id", "newest"]}, "policy"),
-        ("score_quality", {"labels": {"toxicity": "clean"}}, "labels.toxicity"),
         ("score_quality", {"minima": {"toxicity": 0.5}}, "minima.toxicity"),
         ("score_quality", {"weights": {"density": 1.0}, "minima": {}, "shipped_models": True}, "shipped_models"),
         ("scrub_pii", {"action": "drop", "max_spans": 5}, "max_spans"),
