@@ -46,7 +46,8 @@ class Classifier:
     `card` is the name of a published classifier, whose params hold where these are left out.
 
     `label` names the label whose probability is the score. A model of one output without labels is a regression:
-    `lowest` to `highest` become 0 to 1. `length` is the tokens of a window, and `windows` the most of a text, spread
+    `lowest` to `highest` become 0 to 1. So does what a causal language model says: the mean log2 of the probability of
+    a token, which is negative. `length` is the tokens of a window, and `windows` the most of a text, spread
     evenly from its first to its last (0: all); `pool` makes one score of them, `mean` by their tokens. `minimum` is the
     score below which a document is rejected, unless `minima` has another. `numerics` is what a GPU computes with.
 

@@ -19,6 +19,9 @@ from pipeline_tasks.scorers.windows import chosen, pooled, spans
 TEXTS = 256
 """Texts that are tokenized together: while a model reads their windows, the next are tokenized."""
 
+CAUSAL = ("ForCausalLM", "LMHeadModel")
+"""What the architecture of a causal language model is called: its score is the likelihood of a text."""
+
 Ids = npt.NDArray[np.int64]
 Outputs = npt.NDArray[np.float64]
 
@@ -143,6 +146,7 @@ class Head:
     kind: str
     lowest: float
     highest: float
+    is_likelihood: bool = False
 
     @classmethod
     def of(cls, classifier: Classifier) -> "Head":
@@ -156,7 +160,9 @@ class Head:
         named = config.get("id2label") or {str(at): f"LABEL_{at}" for at in range(config.get("num_labels", 1))}
         labels = tuple(named[at] for at in sorted(named, key=int))
         problem = config.get("problem_type") or ""
-        bounds = (float(classifier.lowest or 0.0), float(classifier.highest or 1.0))
+        bounds = (float(classifier.lowest or 0.0), float(classifier.highest or 0.0))
+        if any(str(name).endswith(CAUSAL) for name in config.get("architectures") or ()):
+            return cls(0, "regression", *bounds, is_likelihood=True)
         if not classifier.label and len(labels) == 1 and problem in ("", "regression"):
             return cls(0, "regression", *bounds)
         require_label(str(classifier.label), labels, classifier.model)

@@ -1,10 +1,12 @@
-"""Reads sequence classifiers of transformers: on a CPU window by window, on a GPU in batches of few fixed shapes."""
+"""Reads classifiers and language models of transformers: on a CPU window by window, on a GPU in few fixed shapes."""
 
 import logging
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,14 +38,37 @@ def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
         raise RecipeError(message) from error
     folder, head = Path(classifier.model), Head.of(classifier)
     transformers.logging.set_verbosity_error()
+    kind = transformers.AutoModelForCausalLM if head.is_likelihood else transformers.AutoModelForSequenceClassification
     try:
-        network = transformers.AutoModelForSequenceClassification.from_pretrained(
+        network = kind.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32
-        )
+        ).eval()
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        message = f"{folder} cannot be read as a sequence classifier ({str(error)[:300]}); name another folder"
+        message = f"{folder} cannot be read as a classifier or language model ({str(error)[:300]}); name another folder"
         raise RecipeError(message) from error
-    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), _placed(network.eval(), classifier), head)
+    read = Likelihood(network) if head.is_likelihood else network
+    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), _placed(read, classifier), head)
+
+
+class Likelihood:
+    """A causal language model whose one output is the mean log2 of the probability of a window's tokens."""
+
+    def __init__(self, network: Any) -> None:  # noqa: ANN401 -- a PreTrainedModel
+        self._network, self.config = network, network.config
+
+    def to(self, device: str, kind: Any) -> "Likelihood":  # noqa: ANN401 -- a dtype
+        """Move the model to a device."""
+        self._network = self._network.to(device, kind)
+        return self
+
+    def __call__(self, *, input_ids: Any, attention_mask: Any) -> Any:  # noqa: ANN401 -- tensors
+        """Return the output of each row as `logits`, shape (rows, 1); the first token is given and not predicted."""
+        outputs = self._network(input_ids=input_ids, attention_mask=attention_mask).logits[:, :-1].float()
+        following, counted = input_ids[:, 1:, None], attention_mask[:, 1:].float()
+        bits = (outputs.gather(2, following)[..., 0] - outputs.logsumexp(2)) / math.log(2)
+        return SimpleNamespace(
+            logits=((bits * counted).sum(1) / counted.sum(1).clamp(min=1))[:, None].to(torch.float32)
+        )
 
 
 def _placed(network: Any, classifier: Classifier) -> "OnCpu | OnGpu":  # noqa: ANN401 -- a PreTrainedModel

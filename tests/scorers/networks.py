@@ -108,3 +108,19 @@ def bert_folder(folder: Path, labels: tuple[str, ...], layers: int = 2, hidden: 
     transformers.BertForSequenceClassification(config).eval().save_pretrained(folder)
     write_tokenizer(folder)
     return str(folder)
+
+
+def gpt_folder(folder: Path) -> str:
+    """Write a causal language model with weights that were drawn and not trained; needs torch and transformers."""
+    import torch
+    import transformers
+
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(7)
+    size = len(SPECIAL) + len(WORDS)
+    config = transformers.GPT2Config(
+        vocab_size=size, n_positions=64, n_embd=32, n_layer=2, n_head=2, initializer_range=0.5, pad_token_id=0
+    )
+    transformers.GPT2LMHeadModel(config).eval().save_pretrained(folder)
+    write_tokenizer(folder)
+    return str(folder)

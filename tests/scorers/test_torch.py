@@ -11,10 +11,10 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Tokens
-from pipeline_tasks.scorers.huggingface import OnGpu
+from pipeline_tasks.scorers.huggingface import Likelihood, OnGpu
 from pipeline_tasks.scorers.scorer import STEPS, load
 from pipeline_tasks.stage import FilePath
-from tests.scorers.networks import WORDS, bert_folder
+from tests.scorers.networks import WORDS, bert_folder, gpt_folder
 
 torch = pytest.importorskip("torch", reason="needs torch: make models-test")
 transformers = pytest.importorskip("transformers", reason="needs transformers: make models-test")
@@ -105,3 +105,21 @@ def test_what_transformers_cannot_read_is_named(folder: str, tmp_path: Path) -> 
         load(Classifier(FilePath(bare), label="good"))
     with pytest.raises(RecipeError, match="300"):
         load(Classifier(FilePath(folder), label="good", length=300))
+
+
+def test_a_language_model_says_how_likely_a_text_is(tmp_path: Path) -> None:
+    folder = gpt_folder(tmp_path / "gpt")
+    classifier = Classifier(FilePath(folder), lowest=-12, highest=0, length=64)
+    found = load(classifier).scores(pa.array(TEXTS[1:12])).values
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    tokens = Tokens.of(Path(folder) / "tokenizer.json")
+    for text, value in zip(TEXTS[1:12], found.tolist(), strict=True):
+        windows, _ = tokens.windows([text], 0, classifier)
+        assert len(windows) == 1
+        ids = torch.from_numpy(windows[0].ids[None])
+        with torch.inference_mode():
+            loss = float(network(input_ids=ids, labels=ids).loss)
+        assert value == pytest.approx(1 - loss / np.log(2) / 12, abs=0.5 / STEPS + 1e-5)
+    batched = OnGpu(Likelihood(network), "fp32", 64 * 8, "cpu")
+    together = EncoderScorer(classifier, tokens, batched, Head.of(classifier)).scores(pa.array(TEXTS[1:12]))
+    np.testing.assert_array_equal(together.values, found)
