@@ -66,9 +66,8 @@ class Likelihood:
         outputs = self._network(input_ids=input_ids, attention_mask=attention_mask).logits[:, :-1].float()
         following, counted = input_ids[:, 1:, None], attention_mask[:, 1:].float()
         bits = (outputs.gather(2, following)[..., 0] - outputs.logsumexp(2)) / math.log(2)
-        return SimpleNamespace(
-            logits=((bits * counted).sum(1) / counted.sum(1).clamp(min=1))[:, None].to(torch.float32)
-        )
+        mean = (bits * counted).sum(1) / counted.sum(1).clamp(min=1)
+        return SimpleNamespace(logits=mean[:, None])
 
 
 def _placed(network: Any, classifier: Classifier) -> "OnCpu | OnGpu":  # noqa: ANN401 -- a PreTrainedModel
