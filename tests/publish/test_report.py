@@ -14,6 +14,7 @@ from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
+from pipeline_tasks.publish.report.records import LISTED
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.version_log import Retraction
 from pipeline_tasks.recipe import stage_card
@@ -209,6 +210,20 @@ def test_a_report_names_the_earlier_snapshots_that_are_retracted(tmp_path: Path)
     retractions = [Retraction(2, "web", "2026-45", (1,), "<b>spam</b>", "2026-11-21T14:30:05+00:00")]
     body = report(tmp_path, manifests, retractions=retractions)
     assert "Earlier snapshot 2026-45 was retracted on 2026-11-21 14:30 UTC: &lt;b&gt;spam&lt;/b&gt;." in body
+
+
+def test_no_more_damaged_records_are_listed_than_a_person_reads(tmp_path: Path) -> None:
+    """Those of the first stages come first, and the rest is counted."""
+    damaged = [records(rows, "", "error:gzip_truncated") for rows in (LISTED - 5, LISTED)]
+    stages = ("ingest", "filter_language")
+    manifests = {
+        stage: committed(tmp_path, stage, records(9), rows) for stage, rows in zip(stages, damaged, strict=True)
+    }
+    _, lead, listed = text_of(report(tmp_path, manifests)).partition(
+        f"{2 * LISTED - 5} damaged records, {LISTED} of them chosen by hash."
+    )
+    assert lead
+    assert [listed.count(f"{stage} error:gzip_truncated") for stage in stages] == [LISTED - 5, 5]
 
 
 def test_without_scrubbing_no_text_is_shown(tmp_path: Path) -> None:

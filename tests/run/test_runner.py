@@ -3,8 +3,10 @@
 import dataclasses
 import hashlib
 import json
+import logging
 import re
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +20,9 @@ from pipeline_tasks.errors import (
     ContractError,
     DeterminismViolation,
     DigestMismatch,
+    MachineFailed,
+    NoMemory,
+    NoSpace,
     RecipeError,
     RowsVanished,
     SchemaBroken,
@@ -214,6 +219,18 @@ def test_a_partition_that_cannot_be_believed_is_made_again(tmp_path: Path, paren
     assert seal(RefineRequest(str(tmp_path), "toy_map", {}, parent), spans).manifest.rows_in == 65
 
 
+@pytest.mark.parametrize(
+    ("how", "error"), [("full", NoSpace), ("broken", MachineFailed), ("refused", MachineFailed), ("memory", NoMemory)]
+)
+def test_what_a_machine_does_to_a_kernel_is_named_with_its_host(
+    tmp_path: Path, parent: str, how: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=re.escape(f"on {socket.gethostname()}: ")) as caught:
+        run(tmp_path, "toy_bad", parent, params={"how": how})
+    assert type(caught.value) is error
+    assert committed(tmp_path, "toy_bad") == []
+
+
 # --- Work that is done once ------------------------------------------------------------------------------------------
 
 
@@ -231,6 +248,18 @@ def test_empty_objects_of_killed_writers_are_not_taken_for_work(tmp_path: Path, 
         stored.write_bytes(b"")
     assert refined(tmp_path, "toy_map", parent) == (path, manifest)
     assert (tmp_path / path).read_bytes() == before
+
+
+def test_the_tasks_that_are_to_run_are_logged_for_who_shows_progress(
+    tmp_path: Path, parent: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="refinery"):
+        first = run(tmp_path, "toy_map", parent)[1]
+        run(tmp_path, "toy_map", parent)
+    [record] = [record for record in caplog.records if "refinery" in vars(record)]
+    step = vars(record)["refinery"]["step"]
+    assert (step.stage, step.root, len(step.weights)) == ("toy_map", str(tmp_path), 3)
+    assert sum(step.weights.values()) == first.bytes_in
 
 
 @pytest.mark.parametrize("stage", ["toy_map", "toy_group", "toy_broadcast", "toy_history"])
