@@ -1,0 +1,86 @@
+"""A model that was trained here rejects what was planted, on Ray's actors, and commands show what it did.
+
+What only this proves: training, a recipe with a classifier, a run on Ray, its funnel, rejects and what-if fit together.
+"""
+
+import json
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_tasks.demo.prose import english
+from tests.commands import Refinery
+
+pytestmark = pytest.mark.slow
+
+SHOP = "buy {} now at our shop, best {} offers, order {} today and save, {} sale"
+
+
+def prose() -> list[str]:
+    paragraphs = list(chain.from_iterable(english().values()))
+    return ["\n\n".join(paragraphs[at : at + 4]) for at in range(0, len(paragraphs) - 4, 4)]
+
+
+def shop(texts: list[str]) -> list[str]:
+    """Return what a shop would say with the words of texts."""
+    words = [[word for word in text.split() if word.isalpha()] for text in texts]
+    return [". ".join(SHOP.format(*few[at : at + 4]) for at in range(0, 80, 4)) + "." for few in words if len(few) > 84]
+
+
+def write(path: Path, texts: list[str], kind: str) -> Path:
+    rows = [
+        {"text": text, "url": f"https://{kind}{at % 25}.example/{at}", "language": "en"}
+        for at, text in enumerate(texts)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def recipe(model: Path, label: str) -> dict[str, Any]:
+    classifier = {"model": str(model), "label": label, "minimum": 0.5, "accepted": "a test that plants texts"}
+    return {
+        "stages": {
+            "ingest": {},
+            "extract": {},
+            "filter_language": {"keep": ["en"], "threshold": 0.0},
+            "score_quality": {"classifiers": {"prose": classifier}},
+        },
+        "run": {
+            "engines": dict.fromkeys(("ingest", "extract", "filter_language"), "local") | {"score_quality": "ray"},
+            "resources": {"score_quality": {"actors": 1}},
+        },
+        "gates": {},
+    }
+
+
+def test_a_trained_model_rejects_what_was_planted(tmp_path: Path, refinery: Refinery, ray: str) -> None:
+    del ray  # the one Ray of this session
+    texts = prose()
+    half = len(texts) // 2
+    good, planted = texts[half : half + 150], shop(texts[half + 150 :])[:30]
+    sides = (
+        write(tmp_path / "good.jsonl", texts[:half], "good"),
+        write(tmp_path / "shop.jsonl", shop(texts[:half]), "shop"),
+    )
+    model = tmp_path / "prose.bin"
+    trained = refinery(
+        "train-quality-model", "--positives", sides[0], "--negatives", sides[1], "--output", model, "--json"
+    )
+    assert trained.returncode == 0, trained.stderr
+    label = json.loads(trained.stdout)["label"]
+    (tmp_path / "judged.yaml").write_text(json.dumps(recipe(model, label)))
+    write(tmp_path / "2026-11-20" / "pages.jsonl", [*good, *planted], "page")
+    words = ("--input", tmp_path / "2026-11-20", "--output", tmp_path / "root", "--recipe", tmp_path / "judged.yaml")
+    done = refinery("run", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    exported = refinery("rejects", tmp_path / "root", "--stage", "score_quality", "--to", tmp_path / "rejects")
+    assert exported.returncode == 0, exported.stderr
+    found = {text for path in (tmp_path / "rejects").iterdir() for text in pq.read_table(path)["text"].to_pylist()}
+    assert len(found & set(planted)) >= 28
+    assert len(found & set(good)) <= 3
+    funnel = refinery("funnel", tmp_path / "root").stdout
+    assert "low_component" in funnel
