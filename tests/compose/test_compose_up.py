@@ -104,12 +104,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     mounted = {"volumes": [f"{folder / CRAWL}:/opt/refinery/{CRAWL}:ro"]}
     (folder / "changes.yaml").write_text(yaml.safe_dump({"services": dict.fromkeys(READERS, mounted)}))
     services = Services(folder / ".env", folder / "changes.yaml")
+    SHOTS.mkdir(parents=True, exist_ok=True)
     try:
         services.compose("build", "--quiet")
         services.compose("up", "--detach", "--wait", "--scale", "spark-worker=2")
         yield Running(services, env, folder)
     finally:
-        SHOTS.mkdir(parents=True, exist_ok=True)
         (SHOTS / "services.log").write_text(services.compose("logs", "--no-color"))
         services.compose("down", "--volumes", "--timeout", "5")
 
