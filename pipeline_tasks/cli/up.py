@@ -144,7 +144,10 @@ def _first_run() -> str:
     days = sorted(promise.parent.name for promise in crawl.glob("*/snapshot.json"))
     if not days:
         return "  nothing to refine yet? `refinery demo` writes a small crawl\n"
-    return f"  to try it: trigger `refine` with input = {crawl}/{{snapshot}} and snapshot = {days[0]}\n"
+    return (
+        f"  to try it: open the DAG `refine`, press Trigger, and enter {days[0]} as Snapshot and, further down under\n"
+        f"  Advanced, {crawl}/{{snapshot}} as input\n"
+    )
 
 
 def _stop(airflow: "subprocess.Popen[bytes]") -> None:
