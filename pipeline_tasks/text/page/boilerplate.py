@@ -31,8 +31,16 @@ def _named(key: str) -> str:
     return ", ".join(f'[{key}*="{name}" i]' for names in _NAMES for name in names)
 
 
+NOTE = ':is([class*="note" i], [class*="admonition" i], [role="note"])'
+"""Marks of a remark within a text, as manuals have it."""
+
+ASIDE = f"aside:not({NOTE})"
+
+CAPTION = "figcaption"
+"""The caption of a picture is no part of a published text; in a manual it says what is shown."""
+
 MARKED = (
-    *("nav", "aside", "footer", "figcaption", "dialog"),
+    *("nav", ASIDE, "footer", "dialog"),
     *(f'[role="{role}"]' for role in ("navigation", "complementary", "contentinfo", "dialog")),
     *_BESIDE,
     *(f"[{key}]:is({_named(key)}){_UNLESS}" for key in ("class", "id")),

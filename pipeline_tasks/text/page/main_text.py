@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from pipeline_tasks.text.page.boilerplate import HEADING, MARKED, SECTIONS, is_doubtful, is_published
+from pipeline_tasks.text.page.boilerplate import CAPTION, HEADING, MARKED, SECTIONS, is_doubtful, is_published
 from pipeline_tasks.text.page.layout import Output, lay_out
 from pipeline_tasks.text.page.marks import mark
 from pipeline_tasks.text.page.merging import STRUCTURE, merge
@@ -100,8 +100,9 @@ def _resiliparse() -> tuple[Callable[[str], Any], Callable[..., str]]:
 def _first_look(tree: Any, output: Output, structure: str = "") -> tuple[str, bool]:  # noqa: ANN401
     """Return the main text without marked boilerplate, and whether the page is published."""
     published, skipped = is_published(tree), list(MARKED)
-    if prepare(tree, published=published) < SECTIONS and published:
-        skipped.append(HEADING)
+    headings = prepare(tree, published=published)
+    if published:
+        skipped += [CAPTION, *([HEADING] if headings < SECTIONS else [])]
     _, extract_plain_text = _resiliparse()
     text = extract_plain_text(
         tree, preserve_formatting=True, main_content=True, alt_texts=False, comments=False, skip_elements=skipped

@@ -3,14 +3,26 @@
 from itertools import pairwise
 from typing import Any
 
+from pipeline_tasks.text.page.boilerplate import NOTE
 from pipeline_tasks.text.page.marks import FILLER
 
 _SUNK = 3  # elements above a list, from which on it is deep enough
 _SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
-_LINKED = ":is(p + ul, p + div > ul, dd > ul, h2 + ul, h3 + ul, h4 + ul):has(a)"
+_LINKED = (
+    ":is(p + ul, p + div > ul, dd > ul, h2 + ul, h3 + ul, h4 + ul, h2 + aside + ul, h2 + aside + script + ul):has(a)"
+)
 _FIGURES = "figure:has(pre, table)"
+_UNPICTURED = (
+    f"{_FIGURES}, figure:has(figcaption), "
+    "figure:not(:has(img, picture, video, audio, svg, canvas, iframe, object, embed, noscript))"
+)
+_NOTES = f"aside{NOTE}"
+_OPENING = "[id='header']:has(h2[id] + div > p)"  # a manual's name and title, as asciidoc lays them out
+_LONE = ":is(h2, h3, h4) + div p:first-child:last-child:has(> a)"
 _NAMED = ":is(h2, h3, h4, h5, h6, dt, dd, li, a, span, code, pre, table, tr, td, th, p)[id]"
-_LOOKED_AT = f"h1, {_FIGURES}, {_NAMED}, {_LINKED}, {_SHALLOW}"  # at once: each search goes through the whole tree
+_LOOKED_AT = (  # at once: each search goes through the whole tree
+    f"h1, figure, {_NOTES}, {_OPENING}, {_LONE}, {_NAMED}, {_LINKED}, {_SHALLOW}"
+)
 
 _DILUTE = 4
 """Characters beside links for each one in a link, with which the library takes no list for navigation."""
@@ -29,25 +41,47 @@ def prepare(tree: Any, *, published: bool) -> int:  # noqa: ANN401 -- an HTMLTre
         tag = node.tag
         if tag == "h1":
             headings += 1
-        elif tag == "figure":
+        elif tag == "aside":
             _replace(tree, node)
+        elif tag == "figure":
+            _unfold(tree, node, published=published)
         elif tag == "ul":
             if node.matches(_LINKED):
                 _dilute(tree, node, published=published)
             if node.matches(_SHALLOW):
                 _sink(tree, node)
         else:
+            if tag == "p" and not published and node.matches(_LONE):
+                _dilute_lone(tree, node)
             node.delattr("id")
     return headings
 
 
-def _replace(tree: Any, figure: Any) -> None:  # noqa: ANN401
-    """Put a `div` in the place of a figure: the library leaves figures out, of tables and code as of pictures."""
-    block = tree.create_element("div")
-    figure.parent.insert_before(block, figure)
-    while figure.first_child is not None:
-        block.append_child(figure.first_child)
-    figure.remove()
+def _unfold(tree: Any, figure: Any, *, published: bool) -> None:  # noqa: ANN401
+    """Put a figure's content in its place, where it is more than a picture: the library leaves figures out."""
+    if not _is_content(figure, published=published):
+        return
+    caption = None if published else figure.query_selector("figcaption")
+    if caption is not None:
+        _replace(tree, caption, "p")
+    _replace(tree, figure)
+
+
+def _is_content(figure: Any, *, published: bool) -> bool:  # noqa: ANN401
+    """Return whether a figure has a table or code; in a manual also a caption, or words in the place of a picture.
+
+    In published pages such words repeat a sentence of the text (`pullquote`), and captions are of pictures.
+    """
+    return bool(figure.matches(_FIGURES if published else _UNPICTURED))
+
+
+def _replace(tree: Any, element: Any, tag: str = "div") -> None:  # noqa: ANN401
+    """Put another element in the place of one that the library leaves out, whatever it has."""
+    block = tree.create_element(tag)
+    element.parent.insert_before(block, element)
+    while element.first_child is not None:
+        block.append_child(element.first_child)
+    element.remove()
 
 
 def _dilute(tree: Any, linked: Any, *, published: bool) -> None:  # noqa: ANN401
@@ -65,6 +99,15 @@ def _dilute(tree: Any, linked: Any, *, published: bool) -> None:  # noqa: ANN401
         and (beside > _TEXT * len(items) or (not published and _is_announced(linked)))
     ):
         items[0].append_child(tree.create_text_node(FILLER * (_DILUTE * links)))
+
+
+def _dilute_lone(tree: Any, paragraph: Any) -> None:  # noqa: ANN401
+    """Make a section that is one paragraph of links less dense in them: `SEE ALSO` in a manual has no more."""
+    section = paragraph.parent
+    while section.tag == "div" and section.prev_element is None:
+        section = section.parent
+    if section.text.strip() == paragraph.text.strip():
+        paragraph.append_child(tree.create_text_node(FILLER * (_DILUTE * len(paragraph.text))))
 
 
 def _is_announced(linked: Any) -> bool:  # noqa: ANN401

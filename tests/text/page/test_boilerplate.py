@@ -23,7 +23,7 @@ def text_of(body: str, head: str = "") -> str:
     [
         "<nav><p>{}</p></nav>",
         "<aside><p>{}</p></aside>",
-        "<figure><figcaption>{}</figcaption></figure>",
+        PUBLISHED + "<figure><figcaption>{}</figcaption></figure>",
         '<div role="complementary"><p>{}</p></div>',
         '<div class="Author-Box"><p>{}</p></div>',
         '<section id="related"><h2>{}</h2></section>',

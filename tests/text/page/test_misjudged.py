@@ -5,6 +5,7 @@ import pytest
 from pipeline_tasks.text.page.main_text import main_text
 
 PROSE = "<p>The ferry leaves the harbor every morning before the fog has lifted from the water.</p>" * 4
+PUBLISHED = '<meta property="og:type" content="article">'
 OTHERS = '<ul><li><a href="/a">All Fares</a></li><li><a href="/b">Harbors</a></li></ul>'
 
 
@@ -23,6 +24,15 @@ def text_of(inner: str, head: str = "") -> str:
         "<dl><dt id=email>All Fares</dt><dd>Words.</dd></dl>",
         "<figure class=wp-block-table><table><tr><td>All Fares</td><td>3</td></tr></table></figure>",
         '<a id="popular"/><p>All Fares</p>',
+        "<figure>All Fares, one to a line<br>of the table</figure>",
+        "<figure><img src=x><figcaption>All Fares</figcaption></figure>",
+        "<figure><p><img src=x></p><figcaption>All Fares</figcaption></figure>",
+        "<aside class=sidenote><p>All Fares are of the summer.</p></aside>",
+        '<aside class="admonition tip"><p>All Fares are of the summer.</p></aside>',
+        "<aside role=note><p>All Fares are of the summer.</p></aside>",
+        "<h2>See also</h2><div class=body><div><p><a href=/a>All Fares</a></p></div></div>",
+        "<h2>See also</h2><div class=body><p id=x><a href=/a>All Fares</a>, <a href=/b>Harbors</a></p></div>",
+        "<h2>See also</h2><aside></aside><script></script><ul><li>A quay for <a href=/a>All Fares</a> there</li></ul>",
     ],
 )
 def test_content_is_kept(html: str) -> None:
@@ -36,10 +46,23 @@ def test_content_is_kept(html: str) -> None:
     [
         (OTHERS, ""),
         (f"<h2>Related</h2>{OTHERS}", ""),
-        (f"<p>Also read:</p>{OTHERS}", '<meta property="og:type" content="article">'),
-        ("<figure><img src=x><figcaption>All Fares</figcaption></figure>", ""),
+        (f"<p>Also read:</p>{OTHERS}", PUBLISHED),
+        ("<figure><img src=x><figcaption>All Fares</figcaption></figure>", PUBLISHED),
+        ("<figure><blockquote>All Fares</blockquote></figure>", PUBLISHED),
+        ("<figure><img src=x alt='All Fares'></figure>", ""),
+        ("<aside class=related><p>All Fares</p></aside>", ""),
         ("<div id=related><p>All Fares</p></div>", ""),
     ],
 )
 def test_what_links_elsewhere_is_left_out(html: str, head: str) -> None:
     assert "All Fares" not in text_of(html, head)
+
+
+def test_the_name_of_a_manual_stands_above_its_content() -> None:
+    """Asciidoc puts it into an element of the id `header`, where sites have their banner."""
+    name = '<h1>ferry(1)</h1><h2 id="_name">NAME</h2><div><p>ferry - cross the water</p></div>'
+    text = main_text(f"<body><div id=header>{name}</div><div id=content>{PROSE}</div></body>", "auto").text
+    assert text.startswith("ferry(1)\n\nNAME\n\nferry - cross the water\n\nThe ferry leaves")
+    banner = "<h1>The Ferry</h1><h2>Across since 1890</h2><p>Harbors and <a href=/>fares</a></p>"
+    text = main_text(f"<body><div id=header>{banner}</div><div id=content>{PROSE}</div></body>", "auto").text
+    assert "1890" not in text
