@@ -173,7 +173,7 @@ def damaged(document: Text, pool: Pool, share: float) -> str:
 
 
 ROWS: tuple[tuple[str, Callable[[dict[str, Any]], Any]], ...] = (
-    *((f"auc {kind}", lambda facts, kind=kind: facts[f"auc.{kind}"]) for kind in KINDS),  # type: ignore[misc]
+    *((f"auc {kind}", lambda facts, kind=kind: facts[f"auc.{kind}"]) for kind in KINDS),
     ("graded", lambda facts: facts["graded"]),
     ("source_auc", lambda facts: facts["source_auc"]),
     ("source_variance", lambda facts: facts["source_variance"]),
