@@ -90,7 +90,7 @@ def gather(positives: Sequence[str], negatives: Sequence[str], most: int, seed: 
         chosen = _matched(good, other, seed) if matched else _equal(good, other, seed)
     texts = pa.concat_tables(chosen)
     targets = np.repeat([True, False], [len(part) for part in chosen])
-    examples = Examples(texts, targets, _held_out(texts, targets), inputs, matched)
+    examples = Examples(texts, targets, held_out_of(texts, targets), inputs, matched)
     _require_both(examples)
     return examples
 
@@ -142,8 +142,8 @@ def _first(texts: pa.Table, wanted: Mapping[str, int], seed: int) -> pa.Table:
     return texts.take(pa.array(sorted(rows), pa.int64()))
 
 
-def _held_out(texts: pa.Table, targets: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which texts are held out: all of a site are, or none; a text of no site is one by itself.
+def held_out_of(texts: pa.Table, targets: npt.NDArray[np.bool_], parts: int = HELD_OUT) -> npt.NDArray[np.bool_]:
+    """Return which texts, one in `parts`, are held out: all of a site are, or none; a text of no site is its own.
 
     Sites are held out in the order of their hashes while either side has less than its share held out. A site that
     would take more than twice the share of a side is trained on.
@@ -152,7 +152,7 @@ def _held_out(texts: pa.Table, targets: npt.NDArray[np.bool_]) -> npt.NDArray[np
     names = np.array([site or key for site, key in zip(columns["source"], columns["id"], strict=True)], object)
     sites, places = np.unique(names, return_inverse=True)
     counts = np.stack([np.bincount(places, targets == target, len(sites)) for target in (True, False)], axis=1)
-    least, held = counts.sum(axis=0) / HELD_OUT, np.zeros(2)
+    least, held = counts.sum(axis=0) / parts, np.zeros(2)
     chosen = np.zeros(len(sites), np.bool_)
     for at in np.argsort([xxh3_64_intdigest(site.encode()) for site in sites.tolist()], kind="stable").tolist():
         is_wanted = bool(((counts[at] > 0) & (held < least)).any())
