@@ -42,7 +42,7 @@ def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
     try:
         return kind(**values)
     except (ValueError, TypeError) as error:
-        if isinstance(error, RecipeError):
+        if isinstance(error, RecipeError) and str(error).startswith(tuple(where.split(": "))):  # it names its place
             raise
         message = f"{where}: {error}"
         raise RecipeError(message) from error
