@@ -78,7 +78,10 @@ class Worker:
     def _end_when_idle(self) -> None:
         while self._running or time.monotonic() - self._called < self._idle:
             time.sleep(self._idle / 10)
-        os._exit(0)
+        import ray
+
+        # a process that only exits is taken for one that died, and started again
+        ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
 
 
 @dataclass(slots=True)

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.engines import ray_actors
 from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.engines.ray import connect
 from pipeline_tasks.errors import KernelFailed, MachineFailed, NoMemory, RecipeError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
+from tests.cluster.containers import wait_until
 from tests.refining import commit_parent, rows
 from tests.toys import table
 
@@ -40,6 +43,13 @@ def notes(log: Path) -> tuple[Counter[str], Counter[str]]:
         else:
             read[process] += int(count[0])
     return loads, read
+
+
+def names_of_actors() -> set[str]:
+    """Return the names of all actors that Ray knows, those that it starts again included."""
+    from ray.util import list_named_actors
+
+    return {entry["name"] for entry in list_named_actors(all_namespaces=True)}
 
 
 def logged(tmp_path: Path, name: str) -> dict[str, str]:
@@ -82,6 +92,21 @@ def test_what_a_gpu_does_to_a_kernel_is_the_machines_fault(fault: str, error: ty
     with pytest.raises(error):
         run(tmp_path / "root", ("local", ""), {**logged(tmp_path, "notes"), "fault": fault})
     run(tmp_path / "root", ("local", ""), {"log": str(tmp_path / "notes"), "fault": fault})
+
+
+def test_an_actor_that_nobody_calls_ends_for_good(ray: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that only exits its process is started again, for ever."""
+    monkeypatch.setattr(ray_actors, "IDLE", 2.0)
+    connect(ray)
+    before = names_of_actors()
+    run(tmp_path / "root", ("ray", ray), logged(tmp_path, "idle"), Resources(actors=2))
+    own = names_of_actors() - before
+    assert len(own) == 2
+    for _ in wait_until("the end of idle actors", 60):
+        if not own & names_of_actors():
+            break
+    run(tmp_path / "other", ("ray", ray), {"log": str(tmp_path / "idle")}, Resources(actors=2))
+    assert sum(notes(tmp_path / "idle")[1].values()) == 160
 
 
 def test_a_defect_of_a_kernel_is_not_tried_again(ray: str, tmp_path: Path) -> None:
