@@ -18,12 +18,14 @@ def sources() -> dict[str, str]:
 def test_only_engines_pickle() -> None:
     """Spark's tasks and results travel between our own driver and workers; nothing that is stored is unpickled.
 
-    The loader makes torch's tensors of arrays, and loads and saves nothing by torch.
+    The loader and scorers make torch's tensors of arrays, and load and save nothing by torch: models are tensors alone.
     """
     imports = re.compile(r"^\s*(?:import|from) +(pickle|cloudpickle|joblib|dill|shelve|marshal)\b", re.MULTILINE)
     assert {path for path, text in sources().items() if imports.search(text)} <= {"pipeline_tasks/engines/spark.py"}
     torch = {path for path, text in sources().items() if re.search(r"^\s*(?:import|from) +torch\b", text, re.MULTILINE)}
-    assert torch <= {"pipeline_tasks/training/batch.py"}
+    assert torch <= {"pipeline_tasks/training/batch.py", "pipeline_tasks/scorers/huggingface.py"}
+    networks = sources()["pipeline_tasks/scorers/huggingface.py"]
+    assert networks.count("from_pretrained(") == networks.count("use_safetensors=True") == 1
     assert {path for path, text in sources().items() if re.search(r"torch\.(load|save|jit|hub)\b", text)} == set()
     assert {path for path, text in sources().items() if "allow_pickle" in text} == set()
 

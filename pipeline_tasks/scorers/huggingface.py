@@ -41,8 +41,8 @@ def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
     kind = transformers.AutoModelForCausalLM if head.is_likelihood else transformers.AutoModelForSequenceClassification
     try:
         network = kind.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32
-        ).eval()
+            str(folder), local_files_only=True, use_safetensors=True, dtype=torch.float32
+        ).train(mode=False)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         message = f"{folder} cannot be read as a classifier or language model ({str(error)[:300]}); name another folder"
         raise RecipeError(message) from error

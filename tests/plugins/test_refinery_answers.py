@@ -13,7 +13,7 @@ from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.publish import version_log
 from tests.mixed_root import DAYS, RECIPE
 
-FOLDED = ("Stages", "Bounds", "Languages and sites", "Distributions", "Time and cost")
+FOLDED = ("Stages", "Bounds", "Languages and sites", "Distributions", "Before and after", "Time and cost")
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from pipeline_tasks.stages import ingest
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.page.main_text import DEEPEST
-from pipeline_tasks.text.page.normal_form import normalize
 from pipeline_tasks.text.page.sandbox import Sandbox
 from pipeline_tasks.text.page.sandbox_messages import Limits
 from pipeline_tasks.text.page.sandbox_messages import Page as SandboxedPage
@@ -146,6 +145,8 @@ def _is_of(batch: pa.RecordBatch, document: Sampled) -> bool:
 
 def _visible(payload: bytes, content_type: str) -> str | None:
     """Return all that a page shows, parsed in a process of its own; None if that has failed."""
+    from pipeline_tasks.text.page.normal_form import normalize  # compiles loops, and pages are imported with DAGs
+
     page = SandboxedPage(payload, content_type, depth=DEEPEST + 1)  # of so deep a page the main part is not looked for
     with Sandbox(Limits(seconds=SECONDS)) as sandbox:
         [result] = sandbox.process("resiliparse", [page])
