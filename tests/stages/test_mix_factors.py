@@ -162,6 +162,12 @@ def most_short(own: list[dict[str, Any]], params: dict[str, Any]) -> int:
     return 1 + sum(max(tokens.values()) for tokens in ranges.values())
 
 
+def test_groups_that_factors_leave_next_to_nothing_of_are_not_taken(tmp_path: Path) -> None:
+    manifest = mixed(tmp_path, documents([100, 200]), factors={"cluster_size": {"1": 1e-107}}, temperature=2.0)
+    assert manifest.rows == 0
+    assert sum(manifest.rejected.values()) == 2
+
+
 @pytest.mark.parametrize(
     ("factors", "named"),
     [

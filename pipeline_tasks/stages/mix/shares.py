@@ -71,8 +71,7 @@ def _by_temperature(tokens: Available, params: Params, *, capped: bool) -> dict[
         named = {group: count * budget / named_tokens for group, count in named.items()}
     rest = budget - named_tokens if budget else Fraction(sum(tokens[group] for group in parts))
     taken, most = dict(named), Fraction(params.max_epochs)
-    while parts and rest > 0:
-        whole = sum(parts.values())
+    while (whole := sum(parts.values())) and rest > 0:  # parts that factors left next to nothing of round to 0
         full = {group for group, part in parts.items() if capped and rest * part / whole >= most * tokens[group]}
         if not full:
             return taken | {group: rest * part / whole for group, part in parts.items()}
