@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -56,6 +56,16 @@ def _written_fields(kind: type) -> tuple[tuple[str, Any], ...]:
 def digest_of(value: object, length: int = 24) -> str:
     """Return the first `length` hex digits of the SHA-256 of `value`'s canonical form."""
     return sha256(canonical(value))[:length]
+
+
+def visible(names: Iterable[str]) -> list[str]:
+    """Return the names of a folder's files that belong to it, sorted: hidden files and folders do not."""
+    return sorted(name for name in names if not any(part.startswith(".") for part in name.split("/")))
+
+
+def digest_of_folder(digests: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a folder, by the names of its files and their digests."""
+    return sha256("".join(f"{name} {digests[name]}\n" for name in sorted(digests)).encode())
 
 
 def sha256(body: bytes) -> str:

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import re
 import sys
 import tarfile
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import require_known
 from pipeline_tasks.cli.public_sources import EVALUATION_SETS, UT1, UT1_CATEGORIES, UT1_LICENCE, UT1_SUMS, EvaluationSet
+from pipeline_tasks.cli.whole_file import replace_whole
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import DigestMismatch, RecipeError, Transient
 from pipeline_tasks.stage import NO_FILE, FilePath
@@ -83,7 +83,7 @@ def answer(options: argparse.Namespace) -> int:
         facts = written[fetched.name]
         amount = counted(facts["lines"], "line")
         sys.stdout.write(f"{fetched.name}: {amount}, licence {facts['licence']}, sha256 {facts['sha256']}\n")
-        _write(folder / PINS, json.dumps(written, indent=1, sort_keys=True).encode() + b"\n")
+        replace_whole(folder / PINS, json.dumps(written, indent=1, sort_keys=True).encode() + b"\n", parents=True)
     require_readable(folder, options.kind, written)
     sys.stdout.write("\n".join(["in the recipe:", *recipe_lines(folder, options.kind, written)]) + "\n")
     return 0
@@ -110,7 +110,7 @@ def keep(folder: Path, fetched: Fetched, pins: Mapping[str, Mapping[str, Any]]) 
             "the new one with --update, which gives the recipe another output, or keep the file that is there"
         )
         raise DigestMismatch(message)
-    _write(folder / fetched.name, fetched.content)
+    replace_whole(folder / fetched.name, fetched.content, parents=True)
     return {**fetched.facts, "sha256": digest}
 
 
@@ -139,19 +139,6 @@ def recipe_lines(folder: Path, kind: str, written: Mapping[str, Any]) -> Iterato
     else:
         yield "  filter_url:"
         yield from (f"    {name}: {place / name}{LIST}" for name in LISTS if f"{name}{LIST}" in written)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write the whole file or none."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        message = f"cannot write {path}: {error}; name another --output"
-        raise RecipeError(message) from error
 
 
 # --- Evaluation sets ------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 import argparse
 import io
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.cli.whole_file import replace_whole
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
 
@@ -43,23 +43,11 @@ def answer(options: argparse.Namespace) -> int:
         raise RecipeError(message)
     model = train(lambda: read_texts(options.text), language, Size(ngrams=options.ngrams))
     content = dump_model(model)
-    _write(Path(options.output), content)
+    replace_whole(Path(options.output), content)
     trigrams = f"{len(model.trigrams.keys):,} trigrams of {len(model.unigrams):,} kinds"
     sys.stdout.write(f"{options.output}: {language}, {trigrams}, {len(content):,} bytes\n")
     sys.stdout.write(f"order gains {model.trusted:.2f} bits in trusted text, {model.disordered:.2f} in disorder\n")
     return 0
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write the whole file or none."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.rename(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        message = f"cannot write {path}: {error}; name another --output"
-        raise RecipeError(message) from error
 
 
 def read_texts(paths: Sequence[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Writes a file that a recipe may name: whole or not at all, and never over another one."""
+"""Writes a file that a recipe may name: whole or not at all."""
 
 import os
 from pathlib import Path
@@ -7,14 +7,24 @@ from pipeline_tasks.errors import RecipeError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write the whole file or none; the same bytes may be there already. RecipeError if others are, or it cannot be."""
+    """Write a new file, whole or not at all; RecipeError if other bytes are there, or it cannot be written."""
     if path.exists():
         if path.is_file() and path.read_bytes() == content:
             return
         message = f"{path} exists, and has other bytes; name a new file by --output, as recipes may name this one"
         raise RecipeError(message)
+    replace_whole(path, content)
+
+
+def replace_whole(path: Path, content: bytes, *, parents: bool = False) -> None:
+    """Write the whole file or none, over what is there; RecipeError if it cannot be written.
+
+    With `parents` the folders above it are made.
+    """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(content)
         temporary.rename(path)
     except OSError as error:

@@ -23,7 +23,7 @@ from pipeline_tasks.landing.listing import Listing, list_snapshot, require_reada
 from pipeline_tasks.recipe import LAND, SPARK, Recipe, engine_of
 from pipeline_tasks.run.recipe_faults import Finding, check_secrets, file_faults, missing_files, order_faults
 from pipeline_tasks.run.sizes import StageSize, handed_on, in_bytes, stage_sizes
-from pipeline_tasks.store.storage import require_conditional, require_folder, require_usable
+from pipeline_tasks.store.storage import existing, require_conditional, require_folder, require_usable
 
 T = TypeVar("T")
 
@@ -277,12 +277,6 @@ def _sizes(planned: PlannedRun, recipe: Recipe, listing: Listing) -> Iterator[tu
         refined = list(stage_sizes(planned.recipes[0], files))
         files = [("documents", handed_on(refined[-1]))]
     yield from zip(planned.engines_of(recipe), stage_sizes(recipe, files), strict=True)
-
-
-def existing(root: str) -> Path:
-    """Return a local root, or the first folder above it that is there."""
-    place = Path(root.removeprefix("file://")).absolute()
-    return next(folder for folder in (place, *place.parents) if folder.exists())
 
 
 def is_begun(root: str) -> bool:

@@ -60,9 +60,9 @@ class RayEngine(LocalEngine):
 
         options = actor_options(self._resources)
         _require_room(self._address, options)
-        state = tasks[0].args[0].state
-        name = digest_of([self.tracker.io.prefix.partition("/")[0], state.name, options], 16)
-        pool = Pool(f"{self.tracker.io.prefix.partition('/')[0]}-{name}", _most_actors(self._resources), options)
+        stage = self.tracker.io.prefix.partition("/")[0]
+        name = digest_of([stage, tasks[0].args[0].state.name, options], 16)
+        pool = Pool(f"{stage}-{name}", _most_actors(self._resources), options)
         try:
             return pool.run(tasks)
         except ray.exceptions.RayTaskError as error:

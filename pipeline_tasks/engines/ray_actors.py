@@ -53,10 +53,9 @@ class Worker:
         self._idle, self._called, self._running = idle, time.monotonic(), 0
         threading.Thread(target=self._end_when_idle, name="idle", daemon=True).start()
 
-    def ready(self) -> int:
-        """Return the process of this actor; a call returns once the actor runs."""
+    def ready(self) -> None:
+        """Return once the actor runs."""
         self._called = time.monotonic()
-        return os.getpid()
 
     def run(self, task: Callable[[], Any], job: str) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
         """Run a task; what the machine did to it is a value, and ends this process: a GPU's fault stays in it."""
@@ -104,7 +103,7 @@ class Pool:
 
     def run(self, tasks: Sequence[partial[Any]]) -> list[Any]:
         """Return the results of tasks in order; JobLost if a task's actor died `TRIES` times."""
-        running = _Running(self, deque(enumerate(tasks)), tasks)
+        running = _Running(self, tasks)
         with _LOCK:
             _running.append(running)
         try:
@@ -118,7 +117,7 @@ class Pool:
         """Return the actor of that number, started if it does not run."""
         import ray
 
-        made = ray.remote(concurrency_groups={CONTROL: 1})(Worker).options(
+        worker = ray.remote(concurrency_groups={CONTROL: 1})(Worker).options(
             name=f"{self.name}-{rank}",
             namespace=NAMESPACE,
             lifetime="detached",
@@ -127,7 +126,7 @@ class Pool:
             max_concurrency=1,
             **self.options,
         )
-        actor = made.remote(IDLE)
+        actor = worker.remote(IDLE)
         return _Member(rank, actor, ready=actor.ready.options(concurrency_group=CONTROL).remote())
 
 
@@ -148,8 +147,8 @@ def cancel(job: str) -> None:
 class _Running:
     """The tasks of one verb on a pool."""
 
-    def __init__(self, pool: Pool, waiting: deque[tuple[int, partial[Any]]], tasks: Sequence[partial[Any]]) -> None:
-        self._pool, self._waiting, self._tasks = pool, waiting, tasks
+    def __init__(self, pool: Pool, tasks: Sequence[partial[Any]]) -> None:
+        self._pool, self._tasks, self._waiting = pool, tasks, deque(range(len(tasks)))
         self._members = [pool.member(rank) for rank in range(min(pool.most, len(tasks)))]
         self._calls: dict[Any, tuple[_Member, int]] = {}
         self._results: dict[int, Any] = {}
@@ -180,8 +179,8 @@ class _Running:
         for _ in range(DEPTH):
             for member in self._members:
                 if self._waiting and member.ready is None and len(member.calls) < DEPTH:
-                    rank, task = self._waiting.popleft()
-                    ref = member.actor.run.remote(task, self.job)
+                    rank = self._waiting.popleft()
+                    ref = member.actor.run.remote(self._tasks[rank], self.job)
                     member.calls.add(ref)
                     self._calls[ref] = (member, rank)
 
@@ -191,8 +190,8 @@ class _Running:
         try:
             ray.get(member.ready)
             member.ready = None
-        except ray.exceptions.RayActorError as error:
-            self._replace(member, error)
+        except ray.exceptions.RayActorError:
+            self._replace(member)
 
     def _ended(self, ref: Any) -> None:  # noqa: ANN401 -- an ObjectRef
         import ray
@@ -203,7 +202,7 @@ class _Running:
             result = ray.get(ref)
         except ray.exceptions.RayActorError as error:
             self._again(rank, error)
-            self._replace(member, error)
+            self._replace(member)
             return
         if isinstance(result, OF_MACHINE) and self._tries[rank] + 1 < TRIES:
             self._again(rank, result)
@@ -221,11 +220,10 @@ class _Running:
                 "memory. Finished tasks are kept and will not run again"
             )
             raise JobLost(message) from error
-        self._waiting.append((rank, self._tasks[rank]))
+        self._waiting.append(rank)
 
-    def _replace(self, member: _Member, error: BaseException) -> None:
+    def _replace(self, member: _Member) -> None:
         """Find the actor again, or start another of its number: it ended by itself, or its node is gone."""
-        del error
         fresh = self._pool.member(member.rank)
         member.actor, member.ready = fresh.actor, fresh.ready
 

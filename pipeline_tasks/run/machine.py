@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, NoSpace, RecipeError, RefineryError, StorageBusy
+from pipeline_tasks.scorers.faults import GPU
 
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _MEMORY = (
@@ -22,7 +23,6 @@ _MEMORY = (
     "failed to map segment",
     "out of memory",
 )
-_GPU = ("cuda error", "cublas", "cudnn")
 _LLVM = ("libllvmlite", "llvm error", "could not find/load shared object file")
 _CACHE = ("no locator available", "numba_cache_dir")
 _LOCKED = ("database is locked",)
@@ -94,7 +94,7 @@ def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a 
         return JobLost(f"too many open files ({reason}); raise the limit with `ulimit -n 65536`")
     if isinstance(error, MemoryError) or number == errno.ENOMEM or _has(text, _MEMORY):
         return NoMemory(f"this process got no more memory ({reason}); {_limit()}. Finished work is kept")
-    if _has(text, _GPU):
+    if _has(text, GPU):
         return MachineFailed(f"a GPU failed ({reason}); the process that used it ends, and the work is tried again")
     if _has(text, _CACHE):
         place = os.environ.get("NUMBA_CACHE_DIR", "the package's folder")

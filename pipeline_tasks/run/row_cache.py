@@ -62,15 +62,15 @@ class KnownRows:
     def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
         """Return the rows whose id is in `wanted`, one for each id that is known."""
         missing = pc.unique(wanted).drop_null()
-        found = [pa.table({KEY: pa.array([], pc.unique(wanted).type)})]
+        tables = [pa.table({KEY: pa.array([], pc.unique(wanted).type)})]
         for path in self._overlapping(missing):
             if not len(missing):
                 break
             rows = self._read(path, missing)
             if rows is not None and rows.num_rows:
-                found.append(rows)
+                tables.append(rows)
                 missing = missing.filter(pc.invert(pc.is_in(missing, value_set=rows.column(KEY).combine_chunks())))
-        return pa.concat_tables(found, promote_options="default")
+        return pa.concat_tables(tables, promote_options="default")
 
     def _overlapping(self, ids: Any) -> list[str]:  # noqa: ANN401 -- an Arrow array
         if not len(ids):

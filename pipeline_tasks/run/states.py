@@ -36,15 +36,9 @@ def state_of(name: str, prepare: Prepare) -> Iterator[Any]:
     """Give one thread the state of that name: one that waits, else a new one; a task that fails frees its state."""
     with _LOCK:
         at = next((at for at, (known, _) in enumerate(_waiting) if known == name), None)
-        found = None if at is None else _waiting.pop(at)
-    state = found[1] if found else prepare()
+        entry = None if at is None else _waiting.pop(at)
+    state = entry[1] if entry else prepare()
     yield state
     with _LOCK:
         _waiting.append((name, state))
         del _waiting[:-MOST]
-
-
-def free_all() -> None:
-    """Free the states that wait."""
-    with _LOCK:
-        _waiting.clear()

@@ -1,7 +1,8 @@
 """Scores texts by an encoder that reads windows of tokens: tokens are made beside the forward pass."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,12 @@ class Model(Protocol):
 
         Those of a window must not depend on the windows beside it.
         """
+
+
+def one_by_one(output: Callable[[Ids], list[float]], chunks: Iterable[Sequence[Ids]]) -> Outputs:
+    """Return the outputs of windows that are read alone, several at a time where this process has several cores."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="windows") as pool:
+        return np.array([row for windows in chunks for row in pool.map(output, windows)], np.float64)
 
 
 class Window(NamedTuple):
@@ -101,19 +108,19 @@ class EncoderScorer:
     def scores(self, texts: pa.Array) -> Scores:
         """Return the pooled score of the windows of each text, and the share of it that they have."""
         written = [text or "" for text in texts.to_pylist()]
-        made: list[Window] = []
+        noted: list[Window] = []
         seen: list[float] = []
-        outputs = self._model.outputs(self._chunks(written, made, seen))
-        values = self._head.values(outputs) if made else np.empty(0)
-        whole = np.array([self._pooled(group) for group in _by_text(made, values, len(written))], np.float64)
+        outputs = self._model.outputs(self._chunks(written, noted, seen))
+        values = self._head.values(outputs) if noted else np.empty(0)
+        whole = np.array([self._pooled(group) for group in _by_text(noted, values, len(written))], np.float64)
         return Scores(in_steps(whole), np.array(seen, np.float64))
 
-    def _chunks(self, texts: Sequence[str], made: list[Window], seen: list[float]) -> Iterator[list[Ids]]:
+    def _chunks(self, texts: Sequence[str], noted: list[Window], seen: list[float]) -> Iterator[list[Ids]]:
         """Yield the windows of some texts while those of the next are made; note them all."""
-        with ThreadPoolExecutor(1, thread_name_prefix="tokens") as beside:
+        with ThreadPoolExecutor(1, thread_name_prefix="tokens") as tokenizing:
             starts = range(0, len(texts), TEXTS)
             coming = [
-                beside.submit(self._tokens.windows, texts[start : start + TEXTS], start, self._classifier)
+                tokenizing.submit(self._tokens.windows, texts[start : start + TEXTS], start, self._classifier)
                 for start in starts[:1]
             ]
             for start in starts:
@@ -121,8 +128,8 @@ class EncoderScorer:
                 if start + TEXTS < len(texts):
                     following = start + TEXTS
                     part = texts[following : following + TEXTS]
-                    coming.append(beside.submit(self._tokens.windows, part, following, self._classifier))
-                made += windows
+                    coming.append(tokenizing.submit(self._tokens.windows, part, following, self._classifier))
+                noted += windows
                 seen += shares
                 yield [window.ids for window in windows]
 
@@ -166,8 +173,8 @@ class Head:
         if not classifier.label and len(labels) == 1 and problem in ("", "regression"):
             return cls(0, "regression", *bounds)
         require_label(str(classifier.label), labels, classifier.model)
-        one = len(labels) == 1 or problem == "multi_label_classification"
-        return cls(labels.index(str(classifier.label)), "sigmoid" if one else "softmax", *bounds)
+        is_single = len(labels) == 1 or problem == "multi_label_classification"
+        return cls(labels.index(str(classifier.label)), "sigmoid" if is_single else "softmax", *bounds)
 
     def values(self, outputs: Outputs) -> Column:
         """Return a score from 0 to 1 for each row of outputs."""

@@ -1,6 +1,9 @@
 """Tells what a machine does to a model (no memory, a GPU that is gone) from a text that the model cannot read."""
 
-_OF_MACHINE = ("out of memory", "cuda error", "cublas", "cudnn", "no kernel image", "device-side assert", "driver")
+GPU = ("cuda error", "cublas", "cudnn", "no kernel image", "device-side assert")
+"""What errors of a GPU say, in small letters; `run.machine` knows them by these, too."""
+
+_OF_MACHINE = ("out of memory", "driver", *GPU)
 
 
 def is_of_machine(error: BaseException) -> bool:

@@ -2,9 +2,7 @@
 
 import logging
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +11,7 @@ import numpy as np
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens
+from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens, one_by_one
 
 log = logging.getLogger("refinery")
 
@@ -90,21 +88,21 @@ class OnCpu:
         import torch
 
         torch.set_num_threads(1)
-        self._network, self._threads = network, len(os.sched_getaffinity(0))
+        self._network = network
 
     def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
-        """Return the outputs of windows, several windows at a time where the process has several cores."""
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="windows") as pool:
-            rows = [row for windows in chunks for row in pool.map(self._output, windows)]
-        return np.array(rows, np.float64)
+        """Return the outputs of windows."""
+        return one_by_one(self._output, chunks)
 
     def _output(self, ids: Ids) -> list[float]:
         import torch
 
         with torch.inference_mode():
             read = torch.from_numpy(ids[None, :])
-            found: list[float] = self._network(input_ids=read, attention_mask=torch.ones_like(read)).logits[0].tolist()
-        return found
+            batches: list[float] = (
+                self._network(input_ids=read, attention_mask=torch.ones_like(read)).logits[0].tolist()
+            )
+        return batches
 
 
 class OnGpu:
@@ -122,7 +120,7 @@ class OnGpu:
     def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
         """Return the outputs of windows; the GPU reads one batch while the next is put together."""
         waiting: dict[int, list[tuple[int, Ids]]] = {}
-        found: list[tuple[list[int], Any]] = []
+        batches: list[tuple[list[int], Any]] = []
         count = 0
         for windows in chunks:
             for ids in windows:
@@ -131,10 +129,10 @@ class OnGpu:
                 batch.append((count, ids))
                 count += 1
                 if len(batch) == self._rows(length):
-                    found += self._read(waiting.pop(length), length)
+                    batches += self._read(waiting.pop(length), length)
         for length, batch in sorted(waiting.items()):
-            found += self._read(batch, length)
-        return _in_order(found, count)
+            batches += self._read(batch, length)
+        return _in_order(batches, count)
 
     def _rows(self, length: int) -> int:
         return max(self._tokens // length, 1)
@@ -170,11 +168,11 @@ class OnGpu:
             return self._network(input_ids=sent[0], attention_mask=sent[1]).logits.float()
 
 
-def _in_order(found: list[tuple[list[int], Any]], count: int) -> Outputs:
+def _in_order(batches: list[tuple[list[int], Any]], count: int) -> Outputs:
     """Return the outputs of all windows in order; only here the process waits for the GPU."""
-    if not found:
+    if not batches:
         return np.empty((0, 1))
-    outputs = np.empty((count, found[0][1].shape[1]), np.float64)
-    for ranks, values in found:
+    outputs = np.empty((count, batches[0][1].shape[1]), np.float64)
+    for ranks, values in batches:
         outputs[ranks] = values.cpu().numpy()
     return outputs

@@ -1,9 +1,7 @@
 """Reads sequence classifiers that were exported to ONNX, by ONNX Runtime on the CPU, without torch."""
 
 import mmap
-import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens
+from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens, one_by_one
 
 DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul")
 """Operators that take the scale of their input from the batch: a text's score would depend on the texts beside it."""
@@ -41,11 +39,11 @@ def onnx_scorer(classifier: Classifier) -> EncoderScorer:
 def _require_static(path: Path) -> None:
     """Raise RecipeError for a model whose quantization looks at its input."""
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as body:
-        found = next((name.decode() for name in DYNAMIC if body.find(name) >= 0), None)
-    if found:
+        operator = next((name.decode() for name in DYNAMIC if body.find(name) >= 0), None)
+    if operator:
         message = (
-            f"{path} is quantized dynamically ({found}): it takes the scale of numbers from the batch that they come "
-            "in, so a score would depend on the batch and on the processor; export it in fp32, or quantize it "
+            f"{path} is quantized dynamically ({operator}): it takes the scale of numbers from the batch that they "
+            "come in, so a score would depend on the batch and on the processor; export it in fp32, or quantize it "
             "statically"
         )
         raise RecipeError(message)
@@ -59,19 +57,16 @@ class OnnxModel:
     def __init__(self, session: Any) -> None:  # noqa: ANN401 -- an InferenceSession
         self._session = session
         self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self._threads = len(os.sched_getaffinity(0))
 
     def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
-        """Return the first output of the model for windows, several windows at a time where there are several cores."""
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="windows") as pool:
-            rows = [row for windows in chunks for row in pool.map(self._output, windows)]
-        return np.array(rows, np.float64)
+        """Return the first output of the model for windows."""
+        return one_by_one(self._output, chunks)
 
     def _output(self, ids: Ids) -> list[float]:
         read = ids[None, :]
         given = {"input_ids": read, "attention_mask": np.ones_like(read), "token_type_ids": np.zeros_like(read)}
         try:
-            found = self._session.run(None, {name: given[name] for name in given if name in self._inputs})
+            results = self._session.run(None, {name: given[name] for name in given if name in self._inputs})
         except Exception as error:  # the library's own classes, of no common base
             raise RuntimeError(str(error)) from error
-        return [float(value) for value in np.ravel(found[0])]
+        return [float(value) for value in np.ravel(results[0])]

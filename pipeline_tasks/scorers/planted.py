@@ -104,12 +104,12 @@ class Pool:
     @cached_property
     def followers(self) -> Mapping[str, Sequence[str]]:
         """The words that follow each word (two letters where blanks part none) in any document."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        followers: defaultdict[str, list[str]] = defaultdict(list)
         for document in self.texts:
             words = self.words(document.text)[:MOST_WORDS]
             for at in range(1, len(words)):
-                found[self.context(words, at)].append(words[at])
-        return found
+                followers[self.context(words, at)].append(words[at])
+        return followers
 
     def context(self, words: Sequence[str], at: int) -> str:
         """Return what the word at a place is drawn by: the word before, or the two letters before."""
@@ -188,11 +188,11 @@ def generated(document: Text, pool: Pool) -> str | None:
     if len(parts) < LEAST_WORDS or len(pool.texts) < LEAST_SENTENCES:
         return None
     drawn = draws(document, "generated", len(parts)).tolist()
-    made = parts[:1]
+    chain = parts[:1]
     for number in drawn[1:]:
-        following = pool.followers.get(pool.context(made, len(made))) or parts
-        made.append(following[number % len(following)])
-    return pool.joined(made)
+        following = pool.followers.get(pool.context(chain, len(chain))) or parts
+        chain.append(following[number % len(following)])
+    return pool.joined(chain)
 
 
 def threats(document: Text, pool: Pool) -> str | None:

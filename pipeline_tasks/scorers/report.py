@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.sealed import unseal
+from pipeline_tasks.sealed import digest_of_folder, unseal, visible
 
 COMPUTING = ("label", "lowest", "highest", "length", "windows", "pool", "numerics")
 """Params of a classifier that its scores follow from, beside the model."""
@@ -98,10 +98,8 @@ def digest_of_model(path: str) -> str:
     where = Path(path)
     if not where.is_dir():
         return _digest_of(path, _stamp(where))
-    inside = [file.relative_to(where).as_posix() for file in where.rglob("*") if file.is_file()]
-    names = sorted(name for name in inside if not any(part.startswith(".") for part in name.split("/")))
-    lines = [f"{name} {_digest_of(f'{path}/{name}', _stamp(where / name))}\n" for name in names]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    names = visible(file.relative_to(where).as_posix() for file in where.rglob("*") if file.is_file())
+    return digest_of_folder({name: _digest_of(f"{path}/{name}", _stamp(where / name)) for name in names})
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

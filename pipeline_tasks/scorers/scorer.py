@@ -16,6 +16,12 @@ STEPS = 1024
 fastText's scores, which compiled loops sum in one order, are rounded to six digits: DCLM's bound is .018112.
 """
 
+FASTTEXT, STATIC, ONNX, HUGGING_FACE = "fastText", "static embeddings", "ONNX", "Hugging Face"
+"""Kinds of models, as reports name them."""
+
+OF_FOLDER = (("head.safetensors", STATIC), ("model.onnx", ONNX), ("config.json", HUGGING_FACE))
+"""The file by which a folder is of a kind; the first that is there decides."""
+
 Column = npt.NDArray[np.float64]
 
 
@@ -38,24 +44,20 @@ class Scorer(Protocol):
 
 def load(classifier: Classifier) -> Scorer:
     """Load a model; RecipeError if the file or folder is none, or has no such label."""
-    path = Path(classifier.model)
-    if not path.is_dir():
+    kind = kind_of(classifier.model)
+    if kind == FASTTEXT:
         from pipeline_tasks.scorers.fasttext import FastTextScorer
 
         return FastTextScorer(classifier)
-    return _of_folder(classifier, {entry.name for entry in path.iterdir()})
-
-
-def _of_folder(classifier: Classifier, names: set[str]) -> Scorer:
-    if "head.safetensors" in names:
+    if kind == STATIC:
         from pipeline_tasks.scorers.static import StaticScorer
 
         return StaticScorer(classifier)
-    if "model.onnx" in names:
+    if kind == ONNX:
         from pipeline_tasks.scorers.onnx import onnx_scorer
 
         return onnx_scorer(classifier)
-    if "config.json" in names:
+    if kind == HUGGING_FACE:
         from pipeline_tasks.scorers.huggingface import huggingface_scorer
 
         return huggingface_scorer(classifier)
@@ -68,14 +70,13 @@ def _of_folder(classifier: Classifier, names: set[str]) -> Scorer:
 
 def check(classifier: Classifier) -> None:
     """Raise RecipeError for a model that cannot be used, as far as this machine can tell without torch."""
-    path = Path(classifier.model)
-    if kind_of(classifier.model) != "Hugging Face":
+    if kind_of(classifier.model) != HUGGING_FACE:
         load(classifier)
         return
     from pipeline_tasks.scorers.encoder import Head, Tokens
 
     Head.of(classifier)
-    Tokens.of(path / "tokenizer.json")
+    Tokens.of(Path(classifier.model) / "tokenizer.json")
 
 
 def in_steps(values: Column) -> Column:
@@ -87,7 +88,6 @@ def kind_of(path: str) -> str:
     """Return the kind of model at a path, in words."""
     folder = Path(path)
     if not folder.is_dir():
-        return "fastText"
+        return FASTTEXT
     names = {entry.name for entry in folder.iterdir()}
-    kinds = (("head.safetensors", "static embeddings"), ("model.onnx", "ONNX"), ("config.json", "Hugging Face"))
-    return next((kind for name, kind in kinds if name in names), "unknown")
+    return next((kind for name, kind in OF_FOLDER if name in names), "unknown")

@@ -44,8 +44,8 @@ def spans(text: str, length: int, most: int) -> list[Span]:
 
 def _behind_blank(text: str, start: int, reach: int) -> Span:
     """Return a part that begins behind the first blank at `start` or later, at `start` itself if there is none near."""
-    found = _BLANK.search(text, max(start - 1, 0), start + reach // 2) if start else None
-    return Span(found.end() if found else start, min(start + reach, len(text)))
+    blank = _BLANK.search(text, max(start - 1, 0), start + reach // 2) if start else None
+    return Span(blank.end() if blank else start, min(start + reach, len(text)))
 
 
 def pooled(values: Sequence[float], tokens: Sequence[int], pool: str) -> float:

@@ -1,11 +1,11 @@
 """Files and folders that params name, such as models: their digests, which are identity, and copies on this machine."""
 
-import hashlib
 import re
 import shutil
 from pathlib import Path
 
 from pipeline_tasks.errors import DigestMismatch, MachineFailed, RecipeError
+from pipeline_tasks.sealed import digest_of_folder, visible
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.temporary import user_folder
 
@@ -25,8 +25,7 @@ def digest_of_named(uri: str) -> str:
     names = _files_of(uri)
     if names is None:
         return storage.digest_of_file(uri)[1]
-    lines = [f"{name} {storage.digest_of_file(f'{uri}/{name}')[1]}\n" for name in names]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return digest_of_folder({name: storage.digest_of_file(f"{uri}/{name}")[1] for name in names})
 
 
 def localize(uri: str, digest: str) -> str:
@@ -68,7 +67,7 @@ def _files_of(uri: str) -> list[str] | None:
         if not folder.is_dir():
             return None
         names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    return sorted(name for name in names if not any(part.startswith(".") for part in name.split("/"))) or None
+    return visible(names) or None
 
 
 def _of_hub(uri: str) -> Path:

@@ -82,6 +82,12 @@ def require_folder(root: str) -> None:
         raise RecipeError(message)
 
 
+def existing(root: str) -> Path:
+    """Return a local root, or the first folder above it that is there."""
+    place = Path(root.removeprefix("file://")).absolute()
+    return next(folder for folder in (place, *place.parents) if folder.exists())
+
+
 def require_usable(root: str) -> None:
     """Raise RecipeError or Transient within seconds if `root` cannot be reached, or not be written to.
 
@@ -91,8 +97,7 @@ def require_usable(root: str) -> None:
     if root.startswith("s3://"):
         require_reachable(root)
         return
-    place = Path(root.removeprefix("file://")).absolute()
-    parent = next(folder for folder in (place, *place.parents) if folder.exists())
+    parent = existing(root)
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         message = f"{root}: this user may not write to {parent}; choose another root"
         raise RecipeError(message)

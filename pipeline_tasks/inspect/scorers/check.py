@@ -68,7 +68,8 @@ def check(judge: Judge, texts: pa.Table, inputs: Mapping[str, str], seed: int = 
     scores = judge.scores(texts)
     scored = _scored(texts, scores.values, seed)
     planted = _planted(judge, texts, scored)
-    tables = {"planted": _by_language(planted), "ranks": _ranks(scored), "sources": _sources(scored)}
+    sources = measures.by_source(scored.values, scored.groups, scored.sources)
+    tables = {"planted": _by_language(planted), "ranks": _ranks(scored), "sources": _rounded(sources)}
     measured: dict[str, Measure | None] = {
         "documents": _count(len(scores.values)),
         "unscored_share": measures.share(int(np.isnan(scores.values).sum()), len(scores.values)),
@@ -76,7 +77,7 @@ def check(judge: Judge, texts: pa.Table, inputs: Mapping[str, str], seed: int = 
         **{f"auc.{kind}": joined(area(*columns) for _, columns in sorted(planted[kind].items())) for kind in KINDS},
         "rank_correlation": measures.joined_correlation((row["value"], row["documents"]) for row in tables["ranks"]),
         "source_auc": measures.source_area(scored.values, scored.groups, scored.sources, scored.halves),
-        **_spread(scored),
+        **_spread(scored, sources),
     }
     sample = _sample(texts, scored, inputs, seed)
     return _judged(judge, sample, measured, tables, _calibration(scored))
@@ -173,16 +174,15 @@ def _ranks(scored: Scored) -> list[dict[str, Any]]:
     return found
 
 
-def _sources(scored: Scored) -> list[dict[str, Any]]:
+def _rounded(sources: Sequence[measures.Source]) -> list[dict[str, Any]]:
     return [
         {name: round(value, 6) if isinstance(value, float) else value for name, value in source._asdict().items()}
-        for source in measures.by_source(scored.values, scored.groups, scored.sources)
+        for source in sources
     ]
 
 
-def _spread(scored: Scored) -> dict[str, Measure | None]:
+def _spread(scored: Scored, sources: Sequence[measures.Source]) -> dict[str, Measure | None]:
     """Return how much sources spread: those without any, the median of a spread, and what the source explains."""
-    sources = measures.by_source(scored.values, scored.groups, scored.sources)
     flat = sum(source.deviation < measures.FLAT for source in sources)
     between = measures.variance_between(scored.values, scored.groups, scored.sources)
     whole = float(scored.values.std()) if len(scored.values) else 0.0

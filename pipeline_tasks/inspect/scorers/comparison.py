@@ -3,11 +3,9 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.inspect.scorers.judges import Judge
-from pipeline_tasks.scorers.measures import rank_correlation, ranks
+from pipeline_tasks.scorers.measures import Column, rank_correlation, ranks
 
 MOVED = 0.25
 """Change of a document's place among all, from 0 to 1, from which on it has moved."""
@@ -15,12 +13,9 @@ MOVED = 0.25
 NAMED = 10
 """Documents that are named, those that moved most."""
 
-Column = npt.NDArray[np.float64]
 
-
-def compare(old: Judge, new: Judge, texts: pa.Table) -> dict[str, Any]:
-    """Return how the scores of two scorers differ; places are ranks from 0 to 1 among the texts that both score."""
-    before, after = old.scores(texts).values, new.scores(texts).values
+def compare(before: Column, after: Column, texts: pa.Table) -> dict[str, Any]:
+    """Return how two scorers' scores of texts differ; places are ranks from 0 to 1 among the texts that both score."""
     known = np.flatnonzero(~np.isnan(before) & ~np.isnan(after))
     before, after, rows = before[known], after[known], texts.take(pa.array(known))
     places = _places(before), _places(after)
@@ -30,7 +25,6 @@ def compare(old: Judge, new: Judge, texts: pa.Table) -> dict[str, Any]:
     order = sorted(range(len(moves)), key=lambda row: (-abs(moves[row]), ids[row]))[:NAMED]
     agreement = rank_correlation(before, after)
     return {
-        "old": old.model,
         "documents": len(known),
         "agreement": None if agreement is None else round(agreement, 6),
         "shift": _mean(after - before),

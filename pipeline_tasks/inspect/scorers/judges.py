@@ -90,7 +90,7 @@ def _params_of(recipe: str) -> Params:
         message = f"{recipe} has no stage {STAGE.name}; name a recipe that scores documents"
         raise RecipeError(message)
     bound = bind(STAGE, step.params)
-    classifiers = {name: replace(one, report="", accepted="") for name, one in bound.classifiers.items()}
+    classifiers = {name: replace(classifier, report="", accepted="") for name, classifier in bound.classifiers.items()}
     params, digests = resources_of(STAGE, replace(bound, classifiers=classifiers))
     local: Params = repoint(params, {uri: localize(uri, digest) for uri, digest in digests.items()})
     return local

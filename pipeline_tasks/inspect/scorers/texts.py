@@ -114,8 +114,8 @@ def _prepared(records: Iterable[tuple[int, Mapping[str, Any]]], path: str) -> It
 
 
 def _with_sites(batch: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    found = sites(pa.array([row["url"] for row in batch], pa.string())).to_pylist()
-    for row, site in zip(batch, found, strict=True):
+    own_sites = sites(pa.array([row["url"] for row in batch], pa.string())).to_pylist()
+    for row, site in zip(batch, own_sites, strict=True):
         yield {**row, "source": row["source"] or site or ""}
 
 

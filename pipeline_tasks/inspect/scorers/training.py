@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.scorers.comparison import compare
 from pipeline_tasks.inspect.scorers.judges import Judge, of_classifier
 from pipeline_tasks.inspect.scorers.texts import KIND, read_texts
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.measures import area, joined
+from pipeline_tasks.scorers.measures import Column, area, joined
 from pipeline_tasks.scorers.planted import KINDS, Pool, Text
 from pipeline_tasks.scorers.report import digest_of_model
 from pipeline_tasks.scorers.training import HIGH, LOW, train_head
@@ -185,6 +185,7 @@ def train(examples: Examples, embeddings: str, output: Path, against: Judge | No
         _write_fasttext(texts, targets, output)
     judge = of_classifier(Classifier(FilePath(str(output)), label=label))
     held, held_targets = examples.part(held_out=True)
+    values = judge.scores(held).values
     return TrainingReport(
         model=digest_of_model(str(output)),
         kind=judge.kind,
@@ -197,10 +198,10 @@ def train(examples: Examples, embeddings: str, output: Path, against: Judge | No
             "held_out": len(set(held.column("source").to_pylist())),
         },
         is_matched=examples.is_matched,
-        held_out=_area(judge, held, held_targets),
-        by_language=_areas(judge, held, held_targets),
-        trained=_area(judge, texts, targets),
-        against=_against(against, judge, held, held_targets) if against else None,
+        held_out=_area(values, held_targets),
+        by_language=_areas(values, held_targets, held),
+        trained=_area(judge.scores(texts).values, targets),
+        against=_against(against, values, held, held_targets) if against else None,
     )
 
 
@@ -224,23 +225,23 @@ def _counts(examples: Examples) -> dict[str, int]:
     }
 
 
-def _area(judge: Judge, texts: pa.Table, targets: npt.NDArray[np.bool_]) -> tuple[float, ...]:
+def _area(values: Column, targets: npt.NDArray[np.bool_]) -> tuple[float, ...]:
     """Return the area between good texts and others, with its interval and pairs; empty where there is no pair."""
-    values = judge.scores(texts).values
     known = ~np.isnan(values)
     measure = joined([area(values[known & targets], values[known & ~targets])])
     return tuple(round(value, 6) for value in measure) if measure else ()
 
 
-def _areas(judge: Judge, texts: pa.Table, targets: npt.NDArray[np.bool_]) -> dict[str, tuple[float, ...]]:
+def _areas(values: Column, targets: npt.NDArray[np.bool_], texts: pa.Table) -> dict[str, tuple[float, ...]]:
     languages = np.array(texts.column("language").to_pylist(), object)
     found = {}
     for code in sorted(set(languages.tolist())):
         rows = np.flatnonzero(languages == code)
-        if figures := _area(judge, texts.take(pa.array(rows)), targets[rows]):
+        if figures := _area(values[rows], targets[rows]):
             found[code] = figures
     return found
 
 
-def _against(old: Judge, new: Judge, texts: pa.Table, targets: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    return {**compare(old, new, texts), "held_out": _area(old, texts, targets)}
+def _against(old: Judge, new: Column, texts: pa.Table, targets: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    before = old.scores(texts).values
+    return {"old": old.model, **compare(before, new, texts), "held_out": _area(before, targets)}

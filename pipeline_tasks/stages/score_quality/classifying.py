@@ -23,16 +23,16 @@ def classify(scorer: Scorer, docs: Batches, known: KnownRows, *, name: str) -> B
     """Append `classified_<name>`: what is known of a row, and the scorer's answer for all other rows."""
     column = MEASURED + name
     for batch in docs:
-        found = known.rows(batch.column("id"))
-        yield replace_column(batch, column, _completed(batch, found, column, scorer))
+        known_rows = known.rows(batch.column("id"))
+        yield replace_column(batch, column, _completed(batch, known_rows, column, scorer))
 
 
-def _completed(batch: pa.RecordBatch, found: pa.Table, column: str, scorer: Scorer) -> pa.Array:
+def _completed(batch: pa.RecordBatch, known_rows: pa.Table, column: str, scorer: Scorer) -> pa.Array:
     """Return a row's known value, else the scorer's; null for a row without text."""
     ids, text = batch.column("id").to_pylist(), batch.column("text")
     values = (
-        dict(zip(found.column("id").to_pylist(), found.column(column).to_pylist(), strict=True))
-        if found.num_rows
+        dict(zip(known_rows.column("id").to_pylist(), known_rows.column(column).to_pylist(), strict=True))
+        if known_rows.num_rows
         else {}
     )
     missing = [row for row, key in enumerate(ids) if key is None or key not in values]
