@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages.dedup_minhash.history import lost_bands, save_bands
-from pipeline_tasks.stages.dedup_minhash.signing import spread_bands
-from pipeline_tasks.stages.dedup_minhash.tables import KNOWN_BANDS, LOSERS, OUTLINES
+from pipeline_tasks.near_duplicates.history import lost_bands, save_bands
+from pipeline_tasks.near_duplicates.signing import spread_bands
+from pipeline_tasks.near_duplicates.tables import KNOWN_BANDS, LOSERS, OUTLINES
+from pipeline_tasks.stages.dedup_minhash.params import Params, likeness_of
 from pipeline_tasks.text.base.tables import in_order
 from pipeline_tasks.text.near import minhash
 from tests import days, refining
@@ -25,6 +27,7 @@ from tests.documents import documents
 from tests.examples import fewest_examples
 
 STAGE = "dedup_minhash"
+LIKENESS = replace(likeness_of(Params()), history_version=7)
 
 
 def day(
@@ -363,7 +366,7 @@ def test_bands_are_saved_with_the_winner_of_their_document(
         in_order(pa.Table.from_batches(list(kernel)), "key", "node")
         for kernel in (spread_bands(batches(outlines)), lost_bands(batches(outlines), batches(losers)))
     ]
-    saved = pa.Table.from_batches(list(save_bands(*map(batches, grouped), version=7)), schema=KNOWN_BANDS)
+    saved = pa.Table.from_batches(list(save_bands(*map(batches, grouped), likeness=LIKENESS)), schema=KNOWN_BANDS)
     expected = [
         {"key": key, **{name: node[name] for name in ("rank", "id", "snapshot")}, "label": label, "history_version": 7}
         for node, each in zip(nodes, keys, strict=True)
@@ -375,4 +378,4 @@ def test_bands_are_saved_with_the_winner_of_their_document(
         others = grouped[0].filter(pa.array([row["id"] not in lost for row in grouped[0].column("node").to_pylist()]))
         missing = sum(len(outlined[nodes.index(row["node"])]["keys"]) for row in losing)
         with pytest.raises(ContractError, match=f" {missing} "):
-            list(save_bands(batches(others), batches(grouped[1]), version=7))
+            list(save_bands(batches(others), batches(grouped[1]), likeness=LIKENESS))

@@ -5,174 +5,20 @@ from functools import partial
 
 import pyarrow as pa
 
+from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
+from pipeline_tasks.near_duplicates.history import sections
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Engine, Layer, Shards, Stage, buckets_for, buckets_of
-from pipeline_tasks.stages.dedup_minhash.candidates import (
-    candidate_pairs,
-    distinct_pairs,
-    match_bands,
-    unsettled_bands,
-)
-from pipeline_tasks.stages.dedup_minhash.components import (
-    connect_components,
-    large_star,
-    resolve_winners,
-    small_star,
-    strongest_edges,
-)
-from pipeline_tasks.stages.dedup_minhash.evidence import NEAR_DUPLICATE, count_unsettled, reject_losers
-from pipeline_tasks.stages.dedup_minhash.history import (
-    SECTIONS,
-    current_winners,
-    distinct_winners,
-    edges_to_winners,
-    known_edges,
-    links_of_moves,
-    lost_bands,
-    moves_of_winners,
-    next_winners,
-    save_bands,
-    save_signatures,
-    save_superseded,
-)
-from pipeline_tasks.stages.dedup_minhash.params import Params, history_version
-from pipeline_tasks.stages.dedup_minhash.signing import columns_signed, outline_signatures, sign_documents, spread_bands
-from pipeline_tasks.stages.dedup_minhash.tables import MEMBER_SIGNATURES, OUTLINES, as_grouped
-from pipeline_tasks.stages.dedup_minhash.verification import (
-    attach_members,
-    member_signatures,
-    new_edges,
-    new_members,
-    pair_results,
-    verify_pairs,
-)
-from pipeline_tasks.text.base.tables import unchanged
+from pipeline_tasks.stage import Engine, Shards, Stage
+from pipeline_tasks.stages.dedup_minhash.params import SHINGLES, Params, likeness_of
+from pipeline_tasks.stages.dedup_minhash.signing import columns_signed, sign_documents
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Sign, find and verify candidate pairs, connect them with history, keep the first of each cluster, save all.
-
-    The graph is all pairs of documents, of this and of all earlier snapshots, that share a band and whose exact
-    similarity is at least `threshold`; clusters are its connected components, and each keeps its first document by
-    policy. Where no band is left unsettled (`unsettled_bands`, profiled) clusters are exactly those, so what k
-    snapshots keep, less what later ones supersede, is what one snapshot of everything would keep, in whatever order
-    they come. Nothing depends on shards, buckets, batches, workers or engine.
-    docs/decisions/0009 works the cases through.
-
-    Cost: text is read twice (to sign, to reject) and never shuffled; bands (14 rows per document) are shuffled once;
-    shingles travel only for candidate pairs, one set per pair. Of history only the pages are read that can have a band
-    of a new document, a document to compare it with, or a cluster that it joins.
-    """
-    placed = params.buckets or buckets_of(shards, on.origin(shards))
-    version, params = history_version(params), replace(params, buckets=placed or buckets_for(shards))
-    documents = shards if len(shards) == placed else _into_buckets(shards, params, on)
-    signatures = on.map(partial(sign_documents, params=params), documents, reads=columns_signed(params))
-    outlines = on.map(outline_signatures, signatures, reads=tuple(OUTLINES.names))
-    bands = _grouped(on.map(spread_bands, outlines), params, on, by="key", order=("node",))
-    edges, unsettled = _edges(bands, signatures, params, on)
-    losers, superseded, strongest = _losers(edges, params, on)
-    lost = _grouped(on.map(lost_bands, outlines, losers), params, on, by="key", order=("node",))
-    on.save_history("bands", bands, lost, kernel=partial(save_bands, version=version))
-    on.save_history("signatures", signatures, losers, kernel=partial(save_signatures, version=version))
-    on.save_history("superseded", superseded, strongest, kernel=save_superseded)
-    rejecting, tables = partial(reject_losers, params=params), (outlines, losers, strongest, unsettled)
-    return on.map(rejecting, documents, *tables, layer=Layer(reads=("id",), stores=("shingles", "unsettled_bands")))
-
-
-def _into_buckets(shards: Shards, params: Params, on: Engine) -> Shards:
-    order = ("snapshot", "file", "offset")
-    return on.group(unchanged, shards, by="id", order=order, buckets=params.buckets)
-
-
-def _grouped(rows: Shards, params: Params, on: Engine, *, by: str, order: tuple[str, ...]) -> Shards:
-    return on.group(as_grouped, rows, by=by, order=order, buckets=params.buckets)
-
-
-def _edges(bands: Shards, signatures: Shards, params: Params, on: Engine) -> tuple[Shards, Shards]:
-    """Return the edges to new and known documents, and the bands of each document that are left unsettled."""
-    matching = partial(match_bands, version=history_version(params))
-    members = on.map(matching, bands, *on.history("bands"))
-    ids = _grouped(on.map(new_members, members), params, on, by="id", order=())
-    signed = on.map(member_signatures, signatures, ids, reads=tuple(MEMBER_SIGNATURES.names))
-    results: list[Shards] = []
-    verified: Shards = ()
-    for turn in range(params.rounds):
-        pairs = on.map(partial(candidate_pairs, turn=turn, params=params), members, *results)
-        if turn and not _rows(pairs):
-            break
-        verified_now = _verified(pairs, signed, params, on)
-        verified += verified_now
-        results.append(_grouped(on.map(pair_results, verified_now), params, on, by="key", order=("member", "center")))
-    unsettled = on.map(partial(unsettled_bands, params=params), members, *results)
-    counts = on.group(count_unsettled, unsettled, by="id", order=("key",), buckets=params.buckets)
-    return on.map(new_edges, verified) + _edges_to_history(verified, params, on), counts
-
-
-def _verified(pairs: Shards, signed: Shards, params: Params, on: Engine) -> Shards:
-    """Return the pairs of one round with their exact similarity: shingles travel from the member to the center."""
-    distinct = on.group(distinct_pairs, pairs, by="member", order=("center", "key"), buckets=params.buckets)
-    attached = _grouped(on.map(attach_members, distinct, signed), params, on, by="center", order=("member",))
-    return on.map(partial(verify_pairs, params=params), attached, signed, *on.history("signatures"))
-
-
-def _edges_to_history(verified: Shards, params: Params, on: Engine) -> Shards:
-    """Return the edges to known documents as edges to the winners that their clusters have today."""
-    superseded = on.history("superseded")
-    if not superseded:
-        return ()
-    order = ("member_node", "center_node")
-    edges = _grouped(on.map(known_edges, verified), params, on, by="id", order=order)
-    moves: Shards = ()
-    followed = [on.map(partial(distinct_winners, of="label"), edges)]
-    while True:
-        following = partial(moves_of_winners, followed=len(followed) - 1)
-        moved = on.map(following, followed[-1], *followed[:-1], *superseded)
-        if not _rows(moved):
-            break
-        moves += moved
-        winners = on.map(next_winners, moved)
-        followed.append(on.group(distinct_winners, winners, by="id", order=("node",), buckets=params.buckets))
-    if not moves:
-        return on.map(edges_to_winners, edges)
-    links = _clusters(on.map(links_of_moves, moves), params, on)
-    return on.map(edges_to_winners, edges, _grouped(on.map(current_winners, links), params, on, by="id", order=()))
-
-
-def _losers(edges: Shards, params: Params, on: Engine) -> tuple[Shards, Shards, Shards]:
-    """Return the new documents that lose, the earlier winners that do, and the strongest edge of each, by id."""
-    links = _clusters(edges, params, on)
-    new, known = (
-        _grouped(on.map(partial(resolve_winners, known=known), links), params, on, by="id", order=())
-        for known in (False, True)
-    )
-    order = ("other", "near", "via")
-    return new, known, on.group(strongest_edges, edges, by="id", order=order, buckets=params.buckets)
-
-
-def _clusters(edges: Shards, params: Params, on: Engine) -> Shards:
-    """Return the links of every node but the first of each cluster to that first node."""
-    if _rows(edges) <= params.edges_in_memory:
-        return on.map(connect_components, edges[:1], broadcast=edges)
-    return _stars(edges, params.buckets, on)
-
-
-def _stars(edges: Shards, buckets: int, on: Engine) -> Shards:
-    """Turn every cluster into a star around its first node, by large-star and small-star until nothing changes.
-
-    Kiveris et al., Connected Components in MapReduce and Beyond (SoCC 2014): both steps keep the clusters as they
-    are, and only a forest of stars stays as it is. What a step writes depends on the set of edges only, so equal
-    digests prove the fixpoint; there is no limit of rounds that could end it early.
-    """
-    while True:
-        large = on.group(large_star, edges, by="id", order=("other",), buckets=buckets)
-        small = on.group(small_star, large, by="id", order=("other",), buckets=buckets)
-        if [shard.digest for shard in small] == [shard.digest for shard in edges]:
-            return small
-        edges = small
-
-
-def _rows(shards: Shards) -> int:
-    return sum(shard.rows for shard in shards)
+    """Sign documents by MinHash, and keep the first of each cluster (`near_duplicates.graph`)."""
+    documents, buckets = in_buckets(shards, params.buckets, on)
+    params = replace(params, buckets=buckets)
+    sign = partial(sign_documents, params=params)
+    return keep_first(documents, sign, columns_signed(params), likeness_of(params), on)
 
 
 def reads_for(params: Params) -> tuple[str, ...]:
@@ -186,11 +32,11 @@ STAGE = Stage(
     params=Params,
     reads_for=reads_for,
     reads=DOCUMENT,
-    writes=pa.schema([*DOCUMENT, pa.field("shingles", pa.int64()), pa.field("unsettled_bands", pa.int64())]),
+    writes=pa.schema([*DOCUMENT, pa.field(SHINGLES, pa.int64()), pa.field("unsettled_bands", pa.int64())]),
     version=5,
     splits=False,
-    history=SECTIONS,
-    profiled=("shingles", "unsettled_bands", "origins", "clusters", "similarity"),
-    reasons=(NEAR_DUPLICATE,),
+    history=sections(SHINGLES),
+    profiled=(SHINGLES, "unsettled_bands", "origins", "clusters", "similarity"),
+    reasons=("dedup_minhash:near_duplicate",),
     title="near duplicates out",
 )

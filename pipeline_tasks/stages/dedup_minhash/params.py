@@ -7,7 +7,11 @@ from typing import Annotated, Literal
 
 from pipeline_tasks.constraints import Buckets, Count, Positive, Range, Ratio, Seed
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.text.near.ranking import POLICIES
+
+SHINGLES = "shingles"
+"""The column of history that has sets of shingles, and that of documents that has their size."""
 
 SIGNATURE_FORM = 2
 """The form of what history stores of signatures: another form is no history of this stage."""
@@ -80,3 +84,22 @@ def history_version(params: Params) -> int:
     )
     name = json.dumps([SIGNATURE_FORM, edges, params.policy, params.sources, params.quality])
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
+
+
+def likeness_of(params: Params) -> Likeness:
+    """Return how documents are compared, and which is kept."""
+    return Likeness(
+        stage="dedup_minhash",
+        compared=SHINGLES,
+        similarity=params.similarity,
+        threshold=params.threshold,
+        history_version=history_version(params),
+        measures=(SHINGLES, "unsettled_bands"),
+        policy=params.policy,
+        sources=params.sources,
+        quality=params.quality,
+        rounds=params.rounds,
+        pairs=params.pairs,
+        buckets=params.buckets,
+        edges_in_memory=params.edges_in_memory,
+    )

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.near_duplicates.tables import LINKS, LOSERS, STRONGEST
 from pipeline_tasks.stage import Batches
-from pipeline_tasks.stages.dedup_minhash.tables import LINKS, LOSERS, STRONGEST
 from pipeline_tasks.text.base.tables import Rows, batch_of, combined, flags, read_table, run_numbers, run_starts
 from pipeline_tasks.text.near.ranking import is_known, node_ids, precedes
 

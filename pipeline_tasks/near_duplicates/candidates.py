@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.near_duplicates.history import check_version
+from pipeline_tasks.near_duplicates.likeness import Likeness
+from pipeline_tasks.near_duplicates.tables import DISTINCT_PAIRS, MEMBERS, PAIRS, RESULTS, UNSETTLED
 from pipeline_tasks.stage import Batches, HistoryReader
-from pipeline_tasks.stages.dedup_minhash.history import check_version
-from pipeline_tasks.stages.dedup_minhash.params import Params
-from pipeline_tasks.stages.dedup_minhash.tables import DISTINCT_PAIRS, MEMBERS, PAIRS, RESULTS, UNSETTLED
 from pipeline_tasks.text.base.tables import (
     Flags,
     Rows,
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 pc: Any = pyarrow.compute
 
 
-def match_bands(bands: Batches, *history: HistoryReader, version: int) -> Batches:
+def match_bands(bands: Batches, *history: HistoryReader, likeness: Likeness) -> Batches:
     """Yield `MEMBERS`: of each band with a new document and at least two members, new and known."""
     new = read_table(bands)
     starts = run_starts(new.column("key"))
     keys, sizes = whole_numbers(new.column("key"))[starts], np.diff(np.append(starts, new.num_rows))
-    known = _known_members(history, keys, version)
+    known = _known_members(history, keys, likeness)
     shared = (sizes > 1) | np.isin(keys, whole_numbers(known.column("key")))
     new = new.filter(pa.array(np.repeat(shared, sizes)))
-    _check_new(new, known)
+    _check_new(new, known, likeness)
     members = pa.concat_tables([new.append_column("label", pa.nulls(new.num_rows, pa.string())), known])
     yield from batches_of(in_order(members, "key", "node"))
 
 
-def _known_members(history: tuple[HistoryReader, ...], keys: Rows, version: int) -> pa.Table:
+def _known_members(history: tuple[HistoryReader, ...], keys: Rows, likeness: Likeness) -> pa.Table:
     """Return the members of bands `keys` that earlier snapshots saved."""
     members = [MEMBERS.empty_table()]
     for reader in history:
-        check_version(reader, version)
+        check_version(reader, likeness, likeness.history_version)
         rows = reader.rows(pa.array(keys, pa.int64()))
         node = known_nodes(rows.column("rank"), rows.column("id"), rows.column("snapshot"))
         batch = batch_of(MEMBERS, key=rows.column("key"), node=node, label=rows.column("label"))
@@ -58,18 +58,18 @@ def _known_members(history: tuple[HistoryReader, ...], keys: Rows, version: int)
     return pa.concat_tables(members)
 
 
-def _check_new(new: pa.Table, known: pa.Table) -> None:
+def _check_new(new: pa.Table, known: pa.Table, likeness: Likeness) -> None:
     ids = node_ids(known.column("node"))
     again = pc.is_in(ids, value_set=combined(node_ids(new.column("node"))))
     if pc.any(again).as_py():
         message = (
-            f"dedup_minhash: document {ids.filter(again)[0]} is new and in the history of an earlier snapshot; "
+            f"{likeness.stage}: document {ids.filter(again)[0]} is new and in the history of an earlier snapshot; "
             "run dedup_exact before, with the same history"
         )
         raise ContractError(message)
 
 
-def candidate_pairs(members: Batches, *results: Batches, turn: int, params: Params) -> Batches:
+def candidate_pairs(members: Batches, *results: Batches, turn: int, likeness: Likeness) -> Batches:
     """Yield the `PAIRS` to compare in round `turn`, given the `RESULTS` of each round before.
 
     `text.near.candidates.choose` decides which pairs these are.
@@ -78,7 +78,7 @@ def candidate_pairs(members: Batches, *results: Batches, turn: int, params: Para
 
     rows = read_table(members)
     bands, compared = _bands_of(rows), _results_of(rows, results)
-    chosen, centers, _ = choose(bands, compared, pairs=params.pairs, reach=_reach(params), star=turn == 0)
+    chosen, centers, _ = choose(bands, compared, pairs=likeness.pairs, reach=likeness.reach, star=turn == 0)
     member_node, center_node = (rows.column("node").take(pa.array(side)) for side in (chosen, centers))
     yield batch_of(
         PAIRS,
@@ -90,20 +90,15 @@ def candidate_pairs(members: Batches, *results: Batches, turn: int, params: Para
     )
 
 
-def unsettled_bands(members: Batches, *results: Batches, params: Params) -> Batches:
+def unsettled_bands(members: Batches, *results: Batches, likeness: Likeness) -> Batches:
     """Yield `UNSETTLED`, given the `RESULTS` of all rounds."""
     from pipeline_tasks.text.near.candidates import choose
 
     rows = read_table(members)
     bands, compared = _bands_of(rows), _results_of(rows, results)
-    _, _, open_ = choose(bands, compared, pairs=params.pairs, reach=_reach(params), star=False)
+    _, _, open_ = choose(bands, compared, pairs=likeness.pairs, reach=likeness.reach, star=False)
     left = rows.filter(pa.array(open_))
     yield batch_of(UNSETTLED, id=node_ids(left.column("node")), key=left.column("key"))
-
-
-def _reach(params: Params) -> float:
-    """Return the largest distance of an edge; infinite for containment, which is no metric."""
-    return 1 - params.threshold if params.similarity == "jaccard" else float("inf")
 
 
 def _bands_of(members: pa.Table) -> "Bands":

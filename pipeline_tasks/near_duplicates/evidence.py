@@ -8,14 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.near_duplicates.likeness import Likeness
+from pipeline_tasks.near_duplicates.tables import OPEN_BANDS
 from pipeline_tasks.stage import Batches, reject, replace_column
-from pipeline_tasks.stages.dedup_minhash.params import Params
-from pipeline_tasks.stages.dedup_minhash.signing import OUT_OF_PLACE
-from pipeline_tasks.stages.dedup_minhash.tables import OPEN_BANDS
 from pipeline_tasks.text.base.tables import batch_of, read_table, rows_by
 from pipeline_tasks.text.near.ranking import deciding_preference
-
-NEAR_DUPLICATE = "dedup_minhash:near_duplicate"
 
 
 def count_unsettled(unsettled: Batches) -> Batches:
@@ -25,39 +22,49 @@ def count_unsettled(unsettled: Batches) -> Batches:
 
 
 def reject_losers(
-    documents: Batches, outlines: Batches, losers: Batches, strongest: Batches, unsettled: Batches, *, params: Params
+    documents: Batches,
+    outlines: Batches,
+    losers: Batches,
+    strongest: Batches,
+    unsettled: Batches,
+    *,
+    likeness: Likeness,
 ) -> Batches:
-    """Reject every document but the winner of its cluster; append `shingles` and `unsettled_bands`."""
+    """Reject every document but the winner of its cluster; append sizes and bands that are left unsettled.
+
+    Their columns are those of `likeness.measures`.
+    """
     from pipeline_tasks.text.base.lookup import Lookup
 
     sizes, lost, edges, open_bands = (Lookup(batches, "id") for batches in (outlines, losers, strongest, unsettled))
-    rejected = 0
+    (size, unsettled_count), rejected = likeness.measures, 0
     for batch in documents:
         ids: Any = batch.column("id")
-        sized = replace_column(batch, "shingles", sizes.rows(ids).column("size").combine_chunks())
+        sized = replace_column(batch, size, sizes.rows(ids).column("size").combine_chunks())
         open_ = rows_by(open_bands.rows(ids), "id")
         counts = [open_[id_]["bands"] if id_ in open_ else 0 for id_ in ids.to_pylist()]
-        measured = replace_column(sized, "unsettled_bands", pa.array(counts, pa.int64()))
+        measured = replace_column(sized, unsettled_count, pa.array(counts, pa.int64()))
         defeats, proofs = rows_by(lost.rows(ids), "id"), rows_by(edges.rows(ids), "id")
         rejected += len(defeats)
-        evidence = [_evidence(defeats[id_], proofs[id_], params) if id_ in defeats else None for id_ in ids.to_pylist()]
-        reasons = pa.array([NEAR_DUPLICATE if proof else None for proof in evidence], pa.string())
+        evidence = [
+            _evidence(defeats[id_], proofs[id_], likeness) if id_ in defeats else None for id_ in ids.to_pylist()
+        ]
+        reasons = pa.array([likeness.rejected if proof else None for proof in evidence], pa.string())
         yield reject(measured, reasons, pa.array(evidence, pa.string()))
     if lost.finish() != rejected:
-        message = OUT_OF_PLACE.format("some duplicates are not in their bucket")
-        raise ContractError(message)
+        raise ContractError(likeness.out_of_place("some duplicates are not in their bucket"))
 
 
-def _evidence(defeat: Mapping[str, Any], edge: Mapping[str, Any], params: Params) -> str:
+def _evidence(defeat: Mapping[str, Any], edge: Mapping[str, Any], likeness: Likeness) -> str:
     """Return canonical JSON: the kept document, the deciding preference, and the document compared with this one."""
     winner, loser = defeat["winner"], defeat["node"]
     proof = {
         "winner": winner["id"],
         "snapshot": winner["snapshot"],
         "near": edge["near"],
-        params.similarity: round(edge["similarity"], 6),
+        likeness.similarity: round(edge["similarity"], 6),
         "bands": edge["shared_bands"],
-        "policy": list(params.policy),
-        "by": deciding_preference(winner["rank"], loser["rank"], params.policy),
+        "policy": list(likeness.policy),
+        "by": deciding_preference(winner["rank"], loser["rank"], likeness.policy),
     }
     return json.dumps(proof, sort_keys=True, separators=(",", ":"))

@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Batches, HistoryReader
-from pipeline_tasks.stages.dedup_minhash.params import Params
-from pipeline_tasks.stages.dedup_minhash.signing import OUT_OF_PLACE
-from pipeline_tasks.stages.dedup_minhash.tables import (
+from pipeline_tasks.near_duplicates.history import check_version
+from pipeline_tasks.near_duplicates.likeness import Likeness
+from pipeline_tasks.near_duplicates.tables import (
     DISTINCT_PAIRS,
     EDGES,
     MEMBER_IDS,
@@ -20,13 +19,14 @@ from pipeline_tasks.stages.dedup_minhash.tables import (
     SIGNED_PAIRS,
     VERIFIED_PAIRS,
 )
+from pipeline_tasks.stage import Batches, HistoryReader
 from pipeline_tasks.text.base.tables import batch_of, combined, read_table, sliced, whole_numbers
 from pipeline_tasks.text.near.ranking import NODE, is_known, node_ids
 
 pc: Any = pyarrow.compute
 
 PAIRS_IN_MEMORY = 256
-"""Pairs whose shingles are in memory at once: about a megabyte per million characters of text."""
+"""Pairs whose shingles or vectors are in memory at once: about a megabyte per million characters of text."""
 
 
 def new_members(members: Batches) -> Batches:
@@ -52,26 +52,24 @@ def attach_members(pairs: Batches, signatures: Batches) -> Batches:
         rows = here.rows(batch.column("member").unique())
         signed = rows.take(pc.index_in(batch.column("member"), value_set=combined(rows.column("id"))))
         columns = {name: batch.column(name) for name in DISTINCT_PAIRS.names}
-        yield batch_of(SIGNED_PAIRS, **columns, shingles=signed.column("shingles"), bands=signed.column("keys"))
+        yield batch_of(SIGNED_PAIRS, **columns, compared=signed.column("compared"), bands=signed.column("keys"))
 
 
-def verify_pairs(pairs: Batches, signatures: Batches, *history: HistoryReader, params: Params) -> Batches:
-    """Yield `VERIFIED_PAIRS` of `SIGNED_PAIRS`, in the bucket of the center: exact similarity, and bands in common."""
+def verify_pairs(pairs: Batches, signatures: Batches, *history: HistoryReader, likeness: Likeness) -> Batches:
+    """Yield `VERIFIED_PAIRS` of `SIGNED_PAIRS`, in the bucket of the center: exact similarity, and bands in common.
+
+    ContractError if history has signatures of another version than this snapshot's.
+    """
     from pipeline_tasks.text.base.lookup import Lookup
-    from pipeline_tasks.text.near import minhash
 
-    here = Lookup(signatures, "id")
+    here = Lookup(_comparable(signatures, history, likeness), "id")
     for batch in sliced(pairs, PAIRS_IN_MEMORY):
-        centers = _centers(batch, here, history)
+        centers = _centers(batch, here, history, likeness)
         at = pc.index_in(batch.column("center"), value_set=combined(centers.column("id")))
         if at.null_count:
             missing = batch.column("center").filter(pc.is_null(at))[0]
-            message = OUT_OF_PLACE.format(f"document {missing} is not in its bucket")
-            raise ContractError(message)
-        ours, theirs = batch.column("shingles"), combined(centers.column("shingles"))
-        similarity = minhash.jaccard(ours, np.arange(batch.num_rows), theirs, whole_numbers(at.cast(pa.int64())))
-        if params.similarity == "containment":
-            similarity = _containment(similarity, ours, theirs.take(at))
+            raise ContractError(likeness.out_of_place(f"document {missing} is not in its bucket"))
+        similarity = _similarity(batch.column("compared"), combined(centers.column("compared")), at, likeness)
         bands, center_bands = (
             _matrix(keys, batch.num_rows) for keys in (batch.column("bands"), combined(centers.column("keys")).take(at))
         )
@@ -81,18 +79,44 @@ def verify_pairs(pairs: Batches, signatures: Batches, *history: HistoryReader, p
             label=centers.column("winner").take(at),
             similarity=pa.array(similarity, pa.float64()),
             shared_bands=pa.array((bands == center_bands).sum(axis=1), pa.int64()),
-            passed=pa.array(similarity >= params.threshold),
+            passed=pa.array(similarity >= likeness.threshold),
         )
 
 
-def _centers(batch: pa.RecordBatch, here: Any, history: tuple[HistoryReader, ...]) -> pa.Table:  # noqa: ANN401 -- a Lookup of a lazy module
-    """Return id, keys, shingles and winner of the centers; a new center has no winner yet."""
-    centers, names = batch.column("center"), ["id", "keys", "shingles", "winner"]
+def _comparable(signatures: Batches, history: tuple[HistoryReader, ...], likeness: Likeness) -> Batches:
+    """Yield signatures; ContractError if one is of another version than those that history has."""
+    checked = False
+    for batch in signatures:
+        if batch.num_rows and not checked:
+            for reader in history:
+                check_version(reader, likeness, batch.column("history_version")[0].as_py())
+            checked = True
+        yield batch
+
+
+def _centers(batch: pa.RecordBatch, here: Any, history: tuple[HistoryReader, ...], likeness: Likeness) -> pa.Table:  # noqa: ANN401 -- a Lookup of a lazy module
+    """Return id, keys, winner and what is compared of the centers; a new center has no winner yet."""
+    centers, names = batch.column("center"), ["id", "keys", "compared", "winner"]
+    stored = [likeness.compared if name == "compared" else name for name in names]
     new = here.rows(centers.unique())
     new = new.append_column(pa.field("winner", NODE), pa.nulls(new.num_rows, NODE))
     # A new center is not in history: a lookup of its id would read a page for nothing.
     known = centers.filter(is_known(batch.column("center_node"))).unique()
-    return pa.concat_tables([new.select(names), *(reader.rows(known).select(names) for reader in history)])
+    return pa.concat_tables(
+        [new.select(names), *(reader.rows(known).select(stored).rename_columns(names) for reader in history)]
+    )
+
+
+def _similarity(ours: Any, theirs: Any, at: Any, likeness: Likeness) -> npt.NDArray[np.float64]:  # noqa: ANN401 -- Arrow arrays
+    """Return the exact similarity of each of `ours` and row `at` of `theirs`, of which many may be the same."""
+    if likeness.similarity == "cosine":
+        from pipeline_tasks.text.near import vectors
+
+        return vectors.cosine(ours, theirs.take(at))
+    from pipeline_tasks.text.near import minhash
+
+    similarity = minhash.jaccard(ours, np.arange(len(ours)), theirs, whole_numbers(at.cast(pa.int64())))
+    return _containment(similarity, ours, theirs.take(at)) if likeness.similarity == "containment" else similarity
 
 
 def _containment(jaccard: npt.NDArray[np.float64], shingles: Any, others: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401 -- Arrow arrays

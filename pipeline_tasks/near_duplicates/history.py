@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.stage import Batches, HistoryReader, Section
-from pipeline_tasks.stages.dedup_minhash.tables import (
+from pipeline_tasks.near_duplicates.likeness import Likeness
+from pipeline_tasks.near_duplicates.tables import (
     EDGES,
     KNOWN_BANDS,
     KNOWN_EDGES,
@@ -17,25 +17,30 @@ from pipeline_tasks.stages.dedup_minhash.tables import (
     MOVES,
     SUPERSEDED,
     WINNERS,
+    known_signatures,
 )
+from pipeline_tasks.stage import Batches, HistoryReader, Section
 from pipeline_tasks.text.base.tables import batch_of, combined, empty_batch, read_table, run_starts
 from pipeline_tasks.text.near.ranking import as_known, node_ids, precedes
 
 pc: Any = pyarrow.compute
 
-SECTIONS = {
-    "bands": Section(KNOWN_BANDS, "key", ("rank", "id")),
-    "signatures": Section(KNOWN_SIGNATURES, "id"),
-    "superseded": Section(SUPERSEDED, "id"),
-}
+
+def sections(compared: str) -> dict[str, Section]:
+    """Return the sections of history of a stage whose signatures have what is compared in that column."""
+    return {
+        "bands": Section(KNOWN_BANDS, "key", ("rank", "id")),
+        "signatures": Section(known_signatures(compared), "id"),
+        "superseded": Section(SUPERSEDED, "id"),
+    }
 
 
-def check_version(history: HistoryReader, version: int) -> None:
-    """Raise ContractError if a snapshot saved its history with other params."""
+def check_version(history: HistoryReader, likeness: Likeness, version: int) -> None:
+    """Raise ContractError if a snapshot saved its history with other params, or of another model's vectors."""
     if history.first("history_version") not in {None, version}:
         message = (
-            "dedup_minhash: an earlier snapshot saved its history with other params (signatures, similarity, "
-            "threshold or policy) or by an older version of this stage; set the params as they were, or "
+            f"{likeness.stage}: an earlier snapshot saved its history with other params (signatures, model, "
+            "similarity, threshold or policy) or by an older version of this stage; set the params as they were, or "
             "start a dataset without history under another recipe name"
         )
         raise ContractError(message)
@@ -58,7 +63,7 @@ def lost_bands(outlines: Batches, losers: Batches) -> Batches:
         yield batch_of(LOST_BANDS, key=pc.list_flatten(keys), node=outline.column("node").take(at), label=label)
 
 
-def save_bands(bands: Batches, lost: Batches, *, version: int) -> Batches:
+def save_bands(bands: Batches, lost: Batches, *, likeness: Likeness) -> Batches:
     """Yield `KNOWN_BANDS`: the rows of `BANDS`, each labeled by its document or, if that one lost, as in `lost`.
 
     Both are sorted by key and node, so the rows of `lost` are met in their order.
@@ -76,25 +81,22 @@ def save_bands(bands: Batches, lost: Batches, *, version: int) -> Batches:
             key=batch.column("key"),
             **{name: pc.struct_field(node, name) for name in ("rank", "id", "snapshot")},
             label=label,
-            history_version=pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows),
+            history_version=pa.repeat(pa.scalar(likeness.history_version, pa.int64()), batch.num_rows),
         )
     if taken != labels.num_rows:
-        message = f"dedup_minhash: {labels.num_rows - taken} bands of duplicates are not in their bucket; run it again"
+        message = (
+            f"{likeness.stage}: {labels.num_rows - taken} bands of duplicates are not in their bucket; run it again"
+        )
         raise ContractError(message)
 
 
-def save_signatures(signatures: Batches, losers: Batches, *, version: int) -> Batches:
-    """Yield `KNOWN_SIGNATURES`."""
+def save_signatures(signatures: Batches, losers: Batches, *, likeness: Likeness) -> Batches:
+    """Yield `KNOWN_SIGNATURES`, by the names of history."""
     for batch, winner in _with_winners(signatures, losers):
-        columns = {name: batch.column(name) for name in ("id", "keys", "shingles")}
-        saved = batch_of(
-            KNOWN_SIGNATURES,
-            **columns,
-            node=as_known(batch.column("node")),
-            winner=winner,
-            history_version=pa.repeat(pa.scalar(version, pa.int64()), batch.num_rows),
-        )
-        signed = pc.greater(pc.binary_length(batch.column("shingles")), 0)
+        columns = {name: batch.column(name) for name in ("id", "keys", "compared", "history_version")}
+        saved = batch_of(KNOWN_SIGNATURES, **columns, node=as_known(batch.column("node")), winner=winner)
+        saved = pa.RecordBatch.from_arrays(saved.columns, schema=known_signatures(likeness.compared))
+        signed = pc.greater(pc.binary_length(batch.column("compared")), 0)
         yield saved if pc.all(signed).as_py() else saved.filter(signed)
 
 

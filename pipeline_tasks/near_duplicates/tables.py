@@ -10,17 +10,18 @@ SIGNATURES = pa.schema(
         pa.field("id", pa.string()),
         pa.field("node", NODE),
         pa.field("keys", pa.list_(pa.int64())),  # one per band
-        pa.field("shingles", pa.large_binary()),  # a set as of `text.near.shingle_sets`
-        pa.field("size", pa.int64()),  # number of shingles
+        pa.field("compared", pa.large_binary()),  # a set as of `text.near.shingle_sets`, or a vector
+        pa.field("size", pa.int64()),  # number of shingles, or of a vector's numbers
+        pa.field("history_version", pa.int64()),
     ],
     metadata=QUICK,
 )
-"""One row per document, in the order of documents. Keys and shingles are empty below `ngram` words."""
+"""One row per document, in the order of documents. Keys and what is compared are empty if nothing can be compared."""
 
-OUTLINES = SIGNATURES.remove(3)
-"""Signatures without the shingles: a tenth of the bytes."""
+OUTLINES = pa.schema([SIGNATURES.field(name) for name in ("id", "node", "keys", "size")], metadata=QUICK)
+"""Signatures without what is compared: a tenth of the bytes."""
 
-MEMBER_SIGNATURES = pa.schema([SIGNATURES.field(name) for name in ("id", "keys", "shingles")])
+MEMBER_SIGNATURES = pa.schema([SIGNATURES.field(name) for name in ("id", "keys", "compared", "history_version")])
 """What the comparison of documents reads of their signatures."""
 
 BANDS = pa.schema([pa.field("key", pa.int64()), pa.field("node", NODE)], metadata=QUICK)
@@ -69,7 +70,7 @@ UNSETTLED = pa.schema([pa.field("id", pa.string()), pa.field("key", pa.int64())]
 SIGNED_PAIRS = pa.schema(
     [
         *DISTINCT_PAIRS,
-        pa.field("shingles", pa.large_binary()),  # of the member
+        pa.field("compared", pa.large_binary()),  # of the member
         pa.field("bands", pa.list_(pa.int64())),
     ]
 )
@@ -134,8 +135,17 @@ KNOWN_BANDS = pa.schema(
 )
 """One row per band of each signed document."""
 
-KNOWN_SIGNATURES = pa.schema([*SIGNATURES.remove(4), pa.field("winner", NODE), pa.field("history_version", pa.int64())])
-"""Signatures of documents that have shingles, with the winner of their cluster."""
+KNOWN_SIGNATURES = pa.schema(
+    [
+        *(SIGNATURES.field(name) for name in ("id", "node", "keys", "compared")),
+        pa.field("winner", NODE),
+        pa.field("history_version", pa.int64()),
+    ]
+)
+"""Signatures of documents that can be compared, with the winner of their cluster.
+
+History has `compared` by the name that the stage gives it (`known_signatures`).
+"""
 
 SUPERSEDED = pa.schema(
     [
@@ -169,6 +179,11 @@ WINNERS = pa.schema([pa.field("id", pa.string()), pa.field("node", NODE)])
 
 MOVES = pa.schema([*WINNERS, pa.field("winner", NODE)])
 """Winners of earlier snapshots, and the one that superseded them."""
+
+
+def known_signatures(compared: str) -> pa.Schema:
+    """Return `KNOWN_SIGNATURES` as history has them, with the stage's name of what is compared."""
+    return pa.schema([field.with_name(compared) if field.name == "compared" else field for field in KNOWN_SIGNATURES])
 
 
 def as_grouped(rows: Batches) -> Batches:
