@@ -186,8 +186,8 @@ class HistoryReader(Protocol):
 class KnownRows(Protocol):
     """What a kernel gets of a cache: columns of rows that an earlier task computed (see `Engine.map`)."""
 
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
-        """Return `id` and the columns of each row whose id is in `wanted` and known, once, in no order."""
+    def rows(self, texts: pa.Array) -> pa.Table:
+        """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class Engine(Protocol):
         With `prepare` the kernel has a state, its first argument: what `prepare` returned in this worker, which stays
         for the next shards. Such a verb alone is given the GPUs and the memory of the stage's resources, and the
         attempt whose receipt is committed first decides: a state may compute on other hardware elsewhere.
-        With `cache` the columns that a layer adds follow from the row's `id` and the state alone: they are kept under
+        With `cache` the columns that a layer adds follow from the row's `text` and the state alone: they are kept under
         that name, and the kernel gets `KnownRows`, those that are known, as its last argument.
         """
 

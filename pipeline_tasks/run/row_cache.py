@@ -1,8 +1,9 @@
-"""Keeps columns that follow from a row's `id` and a state alone, so that no run computes them again.
+"""Keeps columns that follow from a row's text and a state alone, so that no run computes them again.
 
-A cache is no part of identity: with it and without it a stage writes the same bytes. Each task adds one segment by `id`
-with all of its rows, those that it found included, and beside it a small sealed object that names the segment; its name
-has the first and the last id. Rows are looked up in the newest segments whose ids overlap with those that are asked.
+A cache is no part of identity: with it and without it a stage writes the same bytes. So a row is known by the bytes of
+its text and not by its `id`, which stays when a stage edits the text. Each task adds one segment by key with all of its
+rows, those that it found included, and beside it a small sealed object that names the segment; its name has the first
+and the last key. Rows are looked up in the newest segments whose keys overlap with those that are asked.
 """
 
 import logging
@@ -16,9 +17,11 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import shard_of
 from pipeline_tasks.sealed import seal, unseal
+from pipeline_tasks.stage import replace_column
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.segment import Segment
 from pipeline_tasks.store.segment_writer import SegmentWriter
+from pipeline_tasks.text.base.hashed import text_keys
 
 pc: Any = pyarrow.compute
 
@@ -28,9 +31,9 @@ CACHE = "cache"
 """Prefix of all caches of a root: whatever is below it may be removed at any time."""
 
 NEWEST = 32
-"""Segments in which an id is looked up, newest first: a run adds one per range of ids."""
+"""Segments in which a key is looked up, newest first: a task adds one."""
 
-KEY = "id"
+KEY, TEXT, KNOWN = "key", "text", "known"
 
 _END = ".json"
 _WAY_OUT = "remove it: what a cache had is computed again"
@@ -48,7 +51,7 @@ def known_segments(root: str, prefix: str) -> tuple[str, ...]:
 
 
 class KnownRows:
-    """The rows of a cache by `id`, as a kernel gets them.
+    """The rows of a cache by text, as a kernel gets them.
 
     What cannot be read of a cache is not known; the log says so, and no run fails for it.
     """
@@ -59,10 +62,17 @@ class KnownRows:
         self._opened: dict[str, Segment | None] = {}
         self.cost: Counter[str] = Counter()
 
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
-        """Return the rows whose id is in `wanted`, one for each id that is known."""
-        missing = pc.unique(wanted).drop_null()
-        tables = [pa.table({KEY: pa.array([], pc.unique(wanted).type)})]
+    def rows(self, texts: pa.Array) -> pa.Table:
+        """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
+        keys = text_keys(texts)
+        found = self._found(pc.unique(keys).drop_null())
+        at = pc.index_in(keys, value_set=found.column(KEY).combine_chunks())
+        columns = {name: found.column(name).take(at) for name in found.column_names if name != KEY}
+        return pa.table({KNOWN: pc.is_valid(at), **columns})
+
+    def _found(self, missing: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows of these keys, one for each that is known."""
+        tables = [pa.table({KEY: pa.array([], missing.type)})]
         for path in self._overlapping(missing):
             if not len(missing):
                 break
@@ -72,21 +82,21 @@ class KnownRows:
                 missing = missing.filter(pc.invert(pc.is_in(missing, value_set=rows.column(KEY).combine_chunks())))
         return pa.concat_tables(tables, promote_options="default")
 
-    def _overlapping(self, ids: Any) -> list[str]:  # noqa: ANN401 -- an Arrow array
-        if not len(ids):
+    def _overlapping(self, keys: Any) -> list[str]:  # noqa: ANN401 -- an Arrow array
+        if not len(keys):
             return []
-        ends = pc.min_max(ids).as_py()
+        ends = pc.min_max(keys).as_py()
         first, last = ends["min"], ends["max"]
         return [path for path, low, high in self._ranges if low <= last and first <= high][:NEWEST]
 
-    def _read(self, path: str, ids: Any) -> pa.Table | None:  # noqa: ANN401 -- an Arrow array
+    def _read(self, path: str, keys: Any) -> pa.Table | None:  # noqa: ANN401 -- an Arrow array
         try:
             if path not in self._opened:
                 body = storage.connect(self._root).read(path)
                 raw = unseal(body, f"{self._root}/{path}", _WAY_OUT)
                 self._opened[path] = Segment(self._root, shard_of(raw))
             segment = self._opened[path]
-            return segment.rows(ids) if segment else None
+            return segment.rows(keys) if segment else None
         except (ContractError, JobLost, FileNotFoundError, TypeError, pa.ArrowInvalid) as error:
             log.warning("%s/%s cannot be read (%s); its rows are computed again", self._root, path, error)
             self._opened[path] = None
@@ -97,12 +107,13 @@ class CachedRows:
     """Collects the rows of a task for a cache, and adds them as one segment."""
 
     def __init__(self, root: str, prefix: str, columns: Sequence[str]) -> None:
-        self._root, self._prefix, self._columns = root, prefix, (KEY, *columns)
+        self._root, self._prefix, self._columns = root, prefix, columns
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows that a kernel yielded."""
-        self._batches.append(batch.select(self._columns))
+        keys = text_keys(batch.column(TEXT))
+        self._batches.append(replace_column(batch.select(self._columns), KEY, keys))
 
     def store(self) -> None:
         """Store the segment, then the object that names it; the same rows are stored once."""

@@ -106,6 +106,18 @@ def test_a_cache_that_is_damaged_or_gone_changes_nothing(read: Counter[str], tmp
     assert read == Counter(TEXTS)
 
 
+def test_an_edited_text_is_scored_though_its_id_is_known(read: Counter[str], tmp_path: Path) -> None:
+    """An id is that of the text as it was extracted: stages that cut lines out leave it as it is."""
+    model, root = onnx_folder(tmp_path / "model"), tmp_path / "root"
+    whole = table([f"{text} {BAD}" for text in TEXTS])
+    cut = whole.set_column(whole.schema.get_field_index("text"), "text", pa.array(TEXTS, whole.field("text").type))
+    score(root, commit_parent(root, [whole], "first"), params(model))
+    after = score(root, commit_parent(root, [cut], "second"), params(model))
+    alone = score(tmp_path / "alone", commit_parent(tmp_path / "alone", [cut], "second"), params(model))
+    assert after == alone
+    assert read == Counter([*whole["text"].to_pylist(), *TEXTS, *TEXTS])
+
+
 def test_a_row_that_a_model_fails_on_is_quarantined_alone(tmp_path: Path) -> None:
     model, root = onnx_folder(tmp_path / "model", breaks_on="house"), tmp_path / "root"
     broken = [text for text in TEXTS if "house" in text or "wind" in text]

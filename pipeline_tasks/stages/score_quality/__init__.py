@@ -18,6 +18,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.scorers.answers import NothingKnown
 from pipeline_tasks.scorers.classifier import Classifier, computing
 from pipeline_tasks.scorers.report import require_admitted
 from pipeline_tasks.scorers.scorer import check, load
@@ -212,16 +213,6 @@ FAILED = "error:score_quality"
 """What the reason begins with why a document that a model fails on is quarantined; its name follows."""
 
 
-class _Nothing:
-    """A cache that knows no row."""
-
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
-        """Return no row."""
-        return pa.table({"id": pa.array([], wanted.type)})
-
-
-NOTHING = _Nothing()
-
 COMPONENTS = "score_components"
 """Column that `measure` adds, and that no other stage gets: a struct of all components, null where one is unknown."""
 
@@ -230,7 +221,7 @@ def score(docs: Batches, *, params: Params) -> Batches:
     """Append what `run` appends, in one pass without a cache; rows below a bound are rejected with all components."""
     classified = docs
     for name in sorted(params.classifiers):
-        classified = classify(load(params.classifiers[name]), classified, NOTHING, name=name)
+        classified = classify(load(params.classifiers[name]), classified, NothingKnown(), name=name)
     yield from decide(measure(classified, models=models_of(params)), params=params)
 
 
@@ -362,7 +353,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         measured = on.map(
             partial(classify, name=name),
             measured,
-            layer=Layer(reads=("id", "text"), stores=(MEASURED + name,), shared=True),
+            layer=Layer(reads=("text",), stores=(MEASURED + name,), shared=True),
             prepare=partial(load, computing(params.classifiers[name])),
             cache=name,
         )

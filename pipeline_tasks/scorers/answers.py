@@ -1,0 +1,63 @@
+"""Answers of a model for rows: what is known is not asked again, and a text that it fails on is found by halves."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.scorers.faults import is_of_machine
+from pipeline_tasks.stage import KnownRows
+
+pc: Any = pyarrow.compute
+
+Answer = dict[str, object] | None
+"""The fields of a struct; None for a text that there is nothing to say of."""
+
+MOST_ERROR = 200
+"""Characters of a model's error that are kept as evidence."""
+
+FAILURES = (RuntimeError, ValueError, LookupError, TypeError, ArithmeticError)
+"""What a model raises for a text that it cannot read; all else is the machine's, or ours."""
+
+
+class NothingKnown:
+    """A cache that knows no row."""
+
+    def rows(self, texts: pa.Array) -> pa.Table:
+        """Return that nothing is known of any text."""
+        return pa.table({"known": pa.array([False] * len(texts), pa.bool_())})
+
+
+def answered(
+    texts: pa.Array, known: KnownRows, column: str, kind: pa.DataType, ask: Callable[[pa.Array], Sequence[Answer]]
+) -> pa.Array:
+    """Return the answer for each text as a struct of `kind`: what `column` of a cache knows, else what `ask` says.
+
+    The struct's `error` says why a model fails on a text; its other fields are null then.
+    """
+    rows = known.rows(texts)
+    is_known = rows.column("known").combine_chunks()
+    missing = pc.indices_nonzero(pc.invert(is_known))
+    asked = pa.array(_by_halves(texts.take(missing), ask), kind)
+    if not rows.num_rows or len(missing) == len(texts):
+        return asked
+    stored = rows.column(column).combine_chunks().cast(kind)
+    places = np.arange(len(texts))
+    places[missing.to_numpy()] = len(texts) + np.arange(len(missing))
+    return pa.concat_arrays([stored, asked]).take(pa.array(places))
+
+
+def _by_halves(texts: pa.Array, ask: Callable[[pa.Array], Sequence[Answer]]) -> list[Answer]:
+    if not len(texts):
+        return []
+    try:
+        return list(ask(texts))
+    except FAILURES as error:
+        if is_of_machine(error):
+            raise
+        if len(texts) == 1:
+            return [{"error": f"{type(error).__name__}: {error}"[:MOST_ERROR]}]
+    half = len(texts) // 2
+    return [*_by_halves(texts.slice(0, half), ask), *_by_halves(texts.slice(half), ask)]
