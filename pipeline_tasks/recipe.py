@@ -45,6 +45,8 @@ STAGES = (
     "score_quality",
     "scrub_pii",
     "decontaminate",
+    "embed",
+    "dedup_semantic",
     "tokenize",
     "select",
     "mix",

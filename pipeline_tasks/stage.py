@@ -133,7 +133,7 @@ def buckets_for(shards: Shards, least: int = 1) -> int:
     return min(1 << (wanted - 1).bit_length(), MOST_BUCKETS)
 
 
-BY_ID = ("dedup_exact", "cut_templates", "dedup_minhash", "dedup_paragraphs")
+BY_ID = ("dedup_exact", "cut_templates", "dedup_minhash", "dedup_paragraphs", "dedup_semantic")
 """Stages that bring documents into buckets by `id`, sorted by `id`."""
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ class Days:
     params: Mapping[str, Any]
     on: tuple[str, str] = ("local", "")
     partitions: int = 1
+    stage: str = NEAR
     exact: list[str] = field(default_factory=list)
     near: list[str] = field(default_factory=list)
     manifests: list[Manifest] = field(default_factory=list)
@@ -42,7 +43,7 @@ class Days:
         documents, _ = refining.refined(self.root, "dedup_exact", parent, buckets, history=self.exact, **how)  # type: ignore[arg-type]
         path, manifest = refining.refined(
             self.root,
-            NEAR,
+            self.stage,
             documents,
             {**buckets, **self.params},
             history=self.near,
@@ -64,9 +65,10 @@ def refined(
     params: Mapping[str, Any],
     on: tuple[str, str] = ("local", ""),
     partitions: int = 1,
+    stage: str = NEAR,
 ) -> Days:
     """Refine days in the order in which they come, each in so many shards."""
-    run = Days(root, params, on, partitions)
+    run = Days(root, params, on, partitions, stage)
     for number, table in enumerate(days):
         run.add(f"d{number + 1}", table)
     return run
@@ -134,8 +136,12 @@ def clusters(ids: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[set[s
     return list({id(cluster): cluster for cluster in cluster_of.values()}.values())
 
 
-def winners(table: pa.Table, params: Mapping[str, Any]) -> set[str]:
-    """What one deduplication of everything must keep: the first by policy of every component."""
+def winners(
+    table: pa.Table,
+    params: Mapping[str, Any],
+    pairs: Callable[[pa.Table, Mapping[str, Any]], set[tuple[str, str]]] = edges,
+) -> set[str]:
+    """What one deduplication of everything must keep: the first by policy of every component under `pairs`."""
     policy = ranking.Policy(
         tuple(params.get("policy", Params().policy)),
         tuple(params.get("sources", ())),
@@ -143,4 +149,4 @@ def winners(table: pa.Table, params: Mapping[str, Any]) -> set[str]:
     )
     nodes = [node for batch in table.to_batches() for node in ranking.nodes(batch, policy).to_pylist()]
     order = {node["id"]: (node["rank"], node["id"]) for node in nodes}
-    return {min(cluster, key=order.__getitem__) for cluster in clusters(order, edges(table, params))}
+    return {min(cluster, key=order.__getitem__) for cluster in clusters(order, pairs(table, params))}

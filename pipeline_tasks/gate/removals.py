@@ -8,11 +8,12 @@ from pipeline_tasks.store.reading import parent_of
 
 
 def count_losses(subject: Subject) -> Facts:
-    """Return the largest loss of a source and of a site; sources and sites count from 1,000 documents up."""
+    """Return the largest loss of a source, a site, a language; each counts from 1,000 documents up."""
     if "origins" not in subject.card.profiled:
         return {}
     facts: Facts = {}
-    for kind in ("source", "site"):
+    kinds = ("source", "site", *(("language",) if "languages" in subject.card.profiled else ()))
+    for kind in kinds:
         for own, name in ((False, f"{kind}_loss_max"), (True, f"{kind}_own_loss_max")):
             facts[name] = exact(max(losses(subject.manifest.metrics, kind, own=own).values(), default=None))
     return facts
@@ -25,6 +26,7 @@ LOSSES = Family(
             "largest share of the documents of a source or site that deduplication removed"
         ),
         "source_own_loss_max, site_own_loss_max": "the same, removed in favor of documents of the same snapshot",
+        "language_loss_max, language_own_loss_max": "the same of languages, for `dedup_semantic`",
     },
 )
 
@@ -75,7 +77,8 @@ def count_unsigned(subject: Subject) -> Facts:
     """Return the documents too short to be signed, and those that no stage compared as whole texts."""
     if "similarity" not in subject.card.profiled:
         return {}
-    columns = [profiles_of(subject.manifest, rows).get("shingles") for rows in ("kept", "rejects")]
+    names = [name for name in ("shingles", "embedding_numbers") if name in subject.card.profiled]
+    columns = [profiles_of(subject.manifest, rows).get(name) for rows in ("kept", "rejects") for name in names]
     if not any(columns):
         return {"unsigned": None, "bypassed": None}
     unsigned = sum(column["bins"].get("0", 0) for column in columns if column)
@@ -92,7 +95,7 @@ def _has_ancestor(root: str, manifest: Manifest, stage: str) -> bool:
 UNSIGNED = Family(
     count_unsigned,
     {
-        "unsigned": "documents too short to be signed",
+        "unsigned": "documents too short to be signed, or without a vector",
         "bypassed": "those of them that `dedup_exact` did not compare either",
     },
 )

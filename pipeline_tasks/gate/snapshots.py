@@ -12,7 +12,7 @@ from pipeline_tasks.recipe import STAGES
 NOT_NEW = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
 """Reasons of records that bring no new page: they are not counted as lost."""
 
-COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "mix")
+COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "dedup_semantic", "mix")
 """Stages whose removals are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
 own mixture leaves it out. They passed the stages before, and are counted as kept: a recrawl of the same texts has the
 same retention, however few of them are new."""

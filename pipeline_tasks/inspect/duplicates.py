@@ -17,6 +17,7 @@ from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_r
 from pipeline_tasks.inspect.differences import side_by_side
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.near_duplicates.likeness import STAGES as NEAR
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.superseded import read_superseded
@@ -26,7 +27,7 @@ from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 
-STAGES = ("dedup_url", "dedup_exact", "dedup_minhash")
+STAGES = ("dedup_url", "dedup_exact", *NEAR)
 """Stages that remove a document for the sake of another."""
 
 BEFORE = tuple(stage for stage in ORDER[: ORDER.index(STAGES[0])] if stage != "ingest")

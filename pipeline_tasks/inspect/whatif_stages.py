@@ -66,6 +66,13 @@ MEASURES = (
         measured=similarity,
         note="At most so many come back: a document may be near to another one, too.",
     ),
+    Measure(
+        "dedup_semantic",
+        "threshold",
+        "dedup_semantic:near_duplicate",
+        measured=similarity,
+        note="At most so many come back: a document may be near to another one, too.",
+    ),
     Measure("score_quality", "minimum", "score_quality:low_quality", "score"),
     Measure("decontaminate", "score", "decontaminate:contaminated", measured=_contamination),
 )

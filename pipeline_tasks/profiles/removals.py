@@ -24,7 +24,7 @@ LARGEST = 16
 WINNER = r'"winner":(?:"|\{[^{}]*"id":")(?P<id>[^"]+)"'
 """The winner in evidence: its id, or an object with its id."""
 
-SIMILARITY = r'"(?:jaccard|containment)":(?P<value>[0-9.eE+-]+)'
+SIMILARITY = r'"(?:jaccard|containment|cosine)":(?P<value>[0-9.eE+-]+)'
 
 NO_BAND = '"bands":0,'
 """What evidence says of two documents that have no band in common, which are never a pair."""
@@ -43,6 +43,17 @@ def origins(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
         own = _own(batch)
         named += [_prefixed("own ", pc.if_else(own, names, pa.scalar(None, pa.string()))) for names in named]
     return pa.concat_arrays([names.drop_null() for names in named])
+
+
+def languages(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
+    """Return `language NAME` for every row, and again with prefix `own ` for losses to its own snapshot."""
+    if "language" not in batch.schema.names:
+        return pa.array([], pa.string())
+    named = _prefixed("language ", _whole(batch, "language").cast(pa.string()))
+    if "evidence" not in batch.schema.names:
+        return named.drop_null()
+    own = _prefixed("own ", pc.if_else(_own(batch), named, pa.scalar(None, pa.string())))
+    return pa.concat_arrays([named.drop_null(), own.drop_null()])
 
 
 def _own(batch: Any) -> Any:  # noqa: ANN401 -- Arrow
@@ -74,6 +85,7 @@ def similarity(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of r
 
 DERIVED: Mapping[str, Callable[[Any], pa.Array]] = {
     "origins": origins,
+    "languages": languages,
     "clusters": clusters,
     "similarity": similarity,
 }
@@ -141,11 +153,11 @@ def _cut(profiles: dict[str, Any], name: str, wanted: AbstractSet[str]) -> None:
         profiles[name] = {**profiles[name], "bins": bins}
 
 
-def arrivals(metrics: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many rows came in from every source and site."""
+def arrivals(metrics: Mapping[str, Any], column: str = "origins") -> dict[str, int]:
+    """Return how many rows came in from every source and site, or by another column like that one."""
     rows_in: dict[str, int] = {}
     for key in ("kept", "rejects"):
-        for name, count in bins_of(metrics, key, "origins").items():
+        for name, count in bins_of(metrics, key, column).items():
             if not name.startswith("own "):
                 rows_in[name] = rows_in.get(name, 0) + count
     return rows_in
@@ -158,10 +170,11 @@ def bins_of(metrics: Mapping[str, Any], key: str, name: str) -> Mapping[str, int
 
 
 def losses(metrics: Mapping[str, Any], kind: str, *, own: bool) -> dict[str, float]:
-    """Return the share that every `source` or `site` of at least `LEAST` rows lost; only to its own day if `own`."""
-    lost = bins_of(metrics, "rejects", "origins")
+    """Return the share that every `source`, `site` or `language` of `LEAST` rows lost; only to its own day if `own`."""
+    column = "languages" if kind == "language" else "origins"
+    lost = bins_of(metrics, "rejects", column)
     return {
         name.removeprefix(f"{kind} "): lost.get(f"own {name}" if own else name, 0) / count
-        for name, count in arrivals(metrics).items()
+        for name, count in arrivals(metrics, column).items()
         if name.startswith(f"{kind} ") and count >= LEAST
     }

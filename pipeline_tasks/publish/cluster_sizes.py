@@ -11,13 +11,14 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.near_duplicates.likeness import STAGES as NEAR
 from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.superseded import SUPERSEDED, read_superseded
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
-EXACT, NEAR = "dedup_exact", "dedup_minhash"
+EXACT = "dedup_exact"
 
 SIZES = pa.schema([pa.field("id", pa.string()), pa.field("cluster_size", pa.int64())])
 """Documents that stand for more than themselves, sorted by id: the records of their cluster, themselves included.
@@ -44,12 +45,18 @@ def sizes_within(root: str, recipe: str, versions: Sequence[Version], until: int
     bytes of memory for each of these. RecipeError if no version was deduplicated. `until` is the number of the last
     entry of the recipe's log that counts.
     """
-    if not any(stage in version.manifests for version in versions for stage in (EXACT, NEAR)):
-        message = f"versions.cluster_sizes: recipe {recipe} has neither {EXACT} nor {NEAR}, so there are no clusters"
+    if not any(stage in version.manifests for version in versions for stage in (EXACT, *NEAR)):
+        stages = ", ".join((EXACT, *NEAR))
+        message = f"versions.cluster_sizes: recipe {recipe} has none of {stages}, so there are no clusters"
         raise RecipeError(message)
     exact, near = (
-        [read_manifest(root, version.manifests[stage]) for version in among if stage in version.manifests]
-        for stage, among in ((EXACT, versions), (NEAR, version_log.latest_by_snapshot(root, recipe, until)))
+        [
+            read_manifest(root, version.manifests[stage])
+            for version in among
+            for stage in stages
+            if stage in version.manifests
+        ]
+        for stages, among in (((EXACT,), versions), (NEAR, version_log.latest_by_snapshot(root, recipe, until)))
     )
     return sizes_of(root, exact, near, read_superseded(root, recipe, until), {version.snapshot for version in versions})
 
@@ -71,7 +78,7 @@ def sizes_of(
 
 
 def _lost(rejects: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rejects of `dedup_minhash` as rows of `LOST`, from their evidence."""
+    """Return rejects of near duplicates as rows of `LOST`, from their evidence."""
     evidence = rejects["evidence"]
     winners = pc.struct_field(pc.extract_regex(evidence, WINNER), ["id"])
     named = pc.struct_field(pc.extract_regex(evidence, WINNER_SNAPSHOT), ["name"]).dictionary_encode()

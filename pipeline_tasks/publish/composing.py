@@ -1,5 +1,6 @@
 """Composes the input of a training dataset: the documents of a selection of published versions."""
 
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
@@ -264,34 +265,39 @@ Node = tuple[str, str]
 """A document: its id and its snapshot."""
 
 
-def _winners(root: str, recipe: str, until: int | None) -> dict[Node, Node]:
-    """Return the winner of each superseded document, by the newest version that names it.
+def _winners(root: str, recipe: str, until: int | None) -> dict[Node, list[Node]]:
+    """Return the winners of each superseded document, by the newest version that names it.
 
-    A version supersedes near duplicates, and older pages of the same URL where its recipe has `dedup_url`.
+    A version supersedes near duplicates, and older pages of the same URL where its recipe has `dedup_url`; several
+    stages may supersede a document.
     """
-    winners: dict[Node, Node] = {}
+    winners: dict[Node, list[Node]] = {}
     for version in version_log.latest_by_snapshot(root, recipe, until):
+        named: dict[Node, list[Node]] = defaultdict(list)
         if DEDUP_URL in version.manifests:
             manifest = read_manifest(root, version.manifests[DEDUP_URL])
             for batch in read_history(root, manifest, SUPERSEDED, ("id", "snapshot", "by_id", "by_snapshot")):
                 for row in batch.to_pylist():
-                    winners[row["id"], row["snapshot"]] = (row["by_id"], row["by_snapshot"])
+                    named[row["id"], row["snapshot"]].append((row["by_id"], row["by_snapshot"]))
         if version.superseded_path:
             body = read_published_file(root, version.file("superseded.parquet"), version.way_out)
             table = pq.read_table(pa.BufferReader(body), columns=LEAVING.names)
             columns = [table[name].to_pylist() for name in LEAVING.names]
             for id_, snapshot, winner, winner_snapshot in zip(*columns, strict=True):
-                winners[id_, snapshot] = (winner, winner_snapshot)
+                named[id_, snapshot].append((winner, winner_snapshot))
+        winners |= named
     return winners
 
 
-def _selected_winner(loser: Node, wins: Mapping[Node, Node], chosen: set[str]) -> Node | None:
-    seen, node = {loser}, wins.get(loser)
-    while node is not None and node not in seen:
-        if node[1] in chosen:
+def _selected_winner(loser: Node, wins: Mapping[Node, list[Node]], chosen: set[str]) -> Node | None:
+    """Return the first winner of a selected snapshot on the lines that lead from a document."""
+    seen, lines = {loser}, deque(wins.get(loser, ()))
+    while lines:
+        node = lines.popleft()
+        if node[1] in chosen and node not in seen:
             return node
+        lines.extend(wins.get(node, ()) if node not in seen else ())
         seen.add(node)
-        node = wins.get(node)
     return None
 
 

@@ -11,7 +11,7 @@ from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.summary import store_summary
-from pipeline_tasks.publish.superseded import store_superseded, superseded_by, superseded_facts
+from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.sealed import digest_of, path_of, reference
 from pipeline_tasks.store.reading import read_committed
@@ -37,7 +37,7 @@ def publish(
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     prefix = prefix_of(recipe, by_stage)
     promised = version_log.promised_files(root, recipe, prefix)
-    superseded = superseded_by(root, by_stage.get("dedup_minhash"))
+    superseded = superseded_by(root, near_manifests(by_stage))
     files = store_superseded(root, prefix, superseded, promised)
     fields = {
         "recipe": recipe,

@@ -1,6 +1,7 @@
 """Lists the documents of earlier snapshots that a version supersedes, and stores them with the version."""
 
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.near_duplicates.likeness import STAGES
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file, read_published_file
 from pipeline_tasks.store.reading import read_history
@@ -23,27 +25,36 @@ SUPERSEDED = pa.schema(
         pa.field("winner_snapshot", pa.string()),
         pa.field("via", pa.string()),  # of the loser's cluster: compared with `near`, which joined it to the winner's
         pa.field("near", pa.string()),
-        pa.field("similarity", pa.float64()),  # exact, as the parameter `similarity` of dedup_minhash says
+        pa.field("similarity", pa.float64()),  # exact, as its stage measures it
         pa.field("bands", pa.int64()),  # bands that `via` and `near` share
     ]
 )
 """One row of `superseded.parquet`, sorted by id: a document of an earlier snapshot and its winner."""
 
 
-def superseded_by(root: str, dedup_minhash: Manifest | None) -> pa.Table:
-    """Return the documents that a snapshot supersedes: rows of `SUPERSEDED`, from the stage's history section."""
-    if dedup_minhash is None:
-        return SUPERSEDED.empty_table()
-    batches = []
-    for batch in read_history(root, dedup_minhash, "superseded"):
+def near_manifests(manifests: Mapping[str, Manifest]) -> list[Manifest]:
+    """Return the manifests of a snapshot whose stages supersede documents, in their order."""
+    return [manifests[stage] for stage in STAGES if stage in manifests]
+
+
+def superseded_by(root: str, manifests: Iterable[Manifest]) -> pa.Table:
+    """Return the documents that a snapshot supersedes: rows of `SUPERSEDED`, from the history of these stages.
+
+    A document that two stages supersede has a row of each.
+    """
+    batches = [batch for manifest in manifests for batch in _superseded(root, manifest)]
+    return pa.Table.from_batches(batches, schema=SUPERSEDED).sort_by([(name, "ascending") for name in ("id", "winner")])
+
+
+def _superseded(root: str, manifest: Manifest) -> Iterator[pa.RecordBatch]:
+    for batch in read_history(root, manifest, "superseded"):
         loser, winner = batch.column("node"), batch.column("winner")
         nodes = [
             pc.struct_field(node, name).cast(pa.string())
             for node, name in ((loser, "snapshot"), (winner, "id"), (winner, "snapshot"))
         ]
         proof = [batch.column(name) for name in ("via", "near", "similarity", "shared_bands")]
-        batches.append(pa.RecordBatch.from_arrays([batch.column("id"), *nodes, *proof], schema=SUPERSEDED))
-    return pa.Table.from_batches(batches, schema=SUPERSEDED).sort_by("id")
+        yield pa.RecordBatch.from_arrays([batch.column("id"), *nodes, *proof], schema=SUPERSEDED)
 
 
 def store_superseded(root: str, prefix: str, rows: pa.Table, promised: Promised) -> list[PublishedFile]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.near_duplicates.likeness import STAGES as NEAR
 from pipeline_tasks.recipe import BUILDING, STAGES, Recipe, Step, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.task import repoint
@@ -48,8 +49,9 @@ def check_secrets(recipe: Recipe) -> None:
 
 
 def recipe_faults(recipe: Recipe) -> Iterator[Finding]:
-    """Yield the faults of order, then those of the files that the params name; the files are read."""
+    """Yield the faults of order and of policies, then those of the files that the params name; the files are read."""
     yield from order_faults(recipe)
+    yield from policy_faults(recipe)
     yield from file_faults(recipe)
 
 
@@ -80,7 +82,7 @@ def _unused_gpus(step: Step) -> Iterator[Finding]:
     if step.resources.gpus and not (card.has_state and card.has_state(bind(card, step.params))):
         message = (
             f"asks for {step.resources.gpus:g} GPUs under `run: resources`, and nothing in it uses one; remove `gpus`, "
-            "or name a model in `score_quality: classifiers`"
+            "or give it a model (`embed`, or `score_quality: classifiers`)"
         )
         yield Finding(fault=True, where=step.stage, message=message)
 
@@ -92,6 +94,23 @@ def check_files(step: Step) -> None:
     if card.check_files:
         local = {uri: localize(uri, digest) for uri, digest in digests.items()}
         card.check_files(repoint(params, local))
+
+
+def policy_faults(recipe: Recipe) -> Iterator[Finding]:
+    """Find two stages that keep documents of clusters over days by different policies.
+
+    A document that the one supersedes may be that for which the other rejects its winner: then neither stays. With one
+    order of all documents, the first of any documents that are alike is never lost.
+    """
+    policies = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps if step.stage in NEAR}
+    orders = {stage: (params.policy, params.sources, params.quality) for stage, params in policies.items()}
+    if len(set(orders.values())) > 1:
+        first, second = orders
+        message = (
+            f"keeps documents by {', '.join(orders[second][0])}, and {first} by {', '.join(orders[first][0])}: over "
+            "days both could lose the same text; give them the same `policy`, `sources` and `quality`"
+        )
+        yield Finding(fault=True, where=second, message=message)
 
 
 # --- Order ----------------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def _buckets(stage: str, shards: Shards) -> int:
         return buckets_for(shards)
     if stage == "shuffle":
         return buckets_for(shards, shuffle.LEAST_BUCKETS)
-    if stage in ("cut_templates", "dedup_minhash", "dedup_paragraphs"):
+    if stage in ("cut_templates", "dedup_minhash", "dedup_paragraphs", "dedup_semantic"):
         return buckets_of(shards, shards[0].path if shards else "") or buckets_for(shards)
     return 0
 

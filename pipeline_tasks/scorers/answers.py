@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.scorers.faults import is_of_machine
-from pipeline_tasks.stage import KnownRows
 
 pc: Any = pyarrow.compute
 
@@ -31,22 +30,24 @@ class NothingKnown:
 
 
 def answered(
-    texts: pa.Array, known: KnownRows, column: str, kind: pa.DataType, ask: Callable[[pa.Array], Sequence[Answer]]
+    texts: pa.Array,
+    rows: pa.Table,
+    stored: pa.Array | None,
+    kind: pa.DataType,
+    ask: Callable[[pa.Array], Sequence[Answer]],
 ) -> pa.Array:
-    """Return the answer for each text as a struct of `kind`: what `column` of a cache knows, else what `ask` says.
+    """Return the answer for each text as a struct: the `stored` one where `rows` of a cache are known, else `ask`'s.
 
     The struct's `error` says why a model fails on a text; its other fields are null then.
     """
-    rows = known.rows(texts)
     is_known = rows.column("known").combine_chunks()
     missing = pc.indices_nonzero(pc.invert(is_known))
     asked = pa.array(_by_halves(texts.take(missing), ask), kind)
-    if not rows.num_rows or len(missing) == len(texts):
+    if stored is None or len(missing) == len(texts):
         return asked
-    stored = rows.column(column).combine_chunks().cast(kind)
     places = np.arange(len(texts))
     places[missing.to_numpy()] = len(texts) + np.arange(len(missing))
-    return pa.concat_arrays([stored, asked]).take(pa.array(places))
+    return pa.concat_arrays([stored.cast(kind), asked]).take(pa.array(places))
 
 
 def _by_halves(texts: pa.Array, ask: Callable[[pa.Array], Sequence[Answer]]) -> list[Answer]:

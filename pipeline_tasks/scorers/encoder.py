@@ -45,6 +45,18 @@ def one_by_one(output: Callable[[Ids], list[float]], chunks: Iterable[Sequence[I
         return np.array([row for windows in chunks for row in pool.map(output, windows)], np.float64)
 
 
+class Reading(Protocol):
+    """How a model reads texts: the tokens of a window, and the most windows of a text (0: all)."""
+
+    @property
+    def length(self) -> int | None:
+        """Tokens of a window."""
+
+    @property
+    def windows(self) -> int | None:
+        """Windows of a text at most."""
+
+
 class Window(NamedTuple):
     """Token ids that a model reads at once, and of which text they are."""
 
@@ -77,9 +89,9 @@ class Tokens:
         at = next((at for at in range(len(whole)) if whole[at : at + len(bare)] == bare), 0)
         return cls(tokenizer, tuple(whole[:at]), tuple(whole[at + len(bare) :]))
 
-    def windows(self, texts: Sequence[str], first: int, classifier: Classifier) -> tuple[list[Window], list[float]]:
+    def windows(self, texts: Sequence[str], first: int, reading: "Reading") -> tuple[list[Window], list[float]]:
         """Return the windows of texts, numbered from `first`, and the share of each that they have; NaN for none."""
-        length, most = int(classifier.length or 0) - len(self.before) - len(self.behind), int(classifier.windows or 0)
+        length, most = int(reading.length or 0) - len(self.before) - len(self.behind), int(reading.windows or 0)
         parts = [(row, span) for row, text in enumerate(texts) for span in spans(text, length, most)]
         encoded = self.tokenizer.encode_batch_fast(
             [texts[row][span.start : span.stop] for row, span in parts], add_special_tokens=False
@@ -108,33 +120,43 @@ class EncoderScorer:
     def scores(self, texts: pa.Array) -> Scores:
         """Return the pooled score of the windows of each text, and the share of it that they have."""
         written = [text or "" for text in texts.to_pylist()]
-        noted: list[Window] = []
-        seen: list[float] = []
-        outputs = self._model.outputs(self._chunks(written, noted, seen))
-        values = self._head.values(outputs) if noted else np.empty(0)
-        whole = np.array([self._pooled(group) for group in _by_text(noted, values, len(written))], np.float64)
+        windows, outputs, seen = read_windows(self._tokens, self._model, self._classifier, written)
+        values = self._head.values(outputs) if windows else np.empty(0)
+        whole = np.array([self._pooled(group) for group in _by_text(windows, values, len(written))], np.float64)
         return Scores(in_steps(whole), np.array(seen, np.float64))
-
-    def _chunks(self, texts: Sequence[str], noted: list[Window], seen: list[float]) -> Iterator[list[Ids]]:
-        """Yield the windows of some texts while those of the next are made; note them all."""
-        with ThreadPoolExecutor(1, thread_name_prefix="tokens") as tokenizing:
-            starts = range(0, len(texts), TEXTS)
-            coming = [
-                tokenizing.submit(self._tokens.windows, texts[start : start + TEXTS], start, self._classifier)
-                for start in starts[:1]
-            ]
-            for start in starts:
-                windows, shares = coming.pop().result()
-                if start + TEXTS < len(texts):
-                    following = start + TEXTS
-                    part = texts[following : following + TEXTS]
-                    coming.append(tokenizing.submit(self._tokens.windows, part, following, self._classifier))
-                noted += windows
-                seen += shares
-                yield [window.ids for window in windows]
 
     def _pooled(self, windows: list[tuple[float, int]]) -> float:
         return pooled([value for value, _ in windows], [count for _, count in windows], str(self._classifier.pool))
+
+
+def read_windows(
+    tokens: Tokens, model: Model, reading: Reading, texts: Sequence[str]
+) -> tuple[list[Window], Outputs, list[float]]:
+    """Return the windows of texts, the model's outputs for them, and the share of each text that they have."""
+    windows: list[Window] = []
+    seen: list[float] = []
+    outputs = model.outputs(_chunks(tokens, reading, texts, windows, seen))
+    return windows, outputs, seen
+
+
+def _chunks(
+    tokens: Tokens, reading: Reading, texts: Sequence[str], noted: list[Window], seen: list[float]
+) -> Iterator[list[Ids]]:
+    """Yield the windows of some texts while those of the next are made; note them all."""
+    with ThreadPoolExecutor(1, thread_name_prefix="tokens") as tokenizing:
+        starts = range(0, len(texts), TEXTS)
+        coming = [
+            tokenizing.submit(tokens.windows, texts[start : start + TEXTS], start, reading) for start in starts[:1]
+        ]
+        for start in starts:
+            windows, shares = coming.pop().result()
+            if start + TEXTS < len(texts):
+                following = start + TEXTS
+                part = texts[following : following + TEXTS]
+                coming.append(tokenizing.submit(tokens.windows, part, following, reading))
+            noted += windows
+            seen += shares
+            yield [window.ids for window in windows]
 
 
 def _by_text(windows: Sequence[Window], values: Column, texts: int) -> list[list[tuple[float, int]]]:

@@ -23,29 +23,62 @@ LENGTHS = 64
 
 
 def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
-    """Load a sequence classifier; RecipeError without torch and transformers, or if the folder has none."""
+    """Load a sequence classifier or a causal language model; RecipeError as in `_network`."""
+    folder, head = Path(classifier.model), Head.of(classifier)
+    kind = "AutoModelForCausalLM" if head.is_likelihood else "AutoModelForSequenceClassification"
+    network = _network(folder, kind, "a classifier or language model")
+    read = Likelihood(network) if head.is_likelihood else network
+    placed = _placed(read, folder, int(classifier.length or 0), str(classifier.numerics))
+    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), placed, head)
+
+
+def huggingface_encoder(folder: Path, pool: str, length: int, numerics: str) -> "OnCpu | OnGpu":
+    """Load an encoder, whose output for a window is one vector; RecipeError as in `_network`."""
+    return _placed(Pooled(_network(folder, "AutoModel", "an encoder"), pool), folder, length, numerics)
+
+
+def _network(folder: Path, kind: str, what: str) -> Any:  # noqa: ANN401 -- a PreTrainedModel
+    """Load a network; RecipeError without torch and transformers, or if the folder has none of the kind."""
     try:
         import torch
         import transformers
         from safetensors import SafetensorError
     except ImportError as error:
         message = (
-            f"{classifier.model} is a Hugging Face model, and {error.name} is not installed; install the extra "
+            f"{folder} is a Hugging Face model, and {error.name} is not installed; install the extra "
             "`refinery[models]`, or export the model to ONNX (model.onnx in its folder), which needs neither"
         )
         raise RecipeError(message) from error
-    folder, head = Path(classifier.model), Head.of(classifier)
     transformers.logging.set_verbosity_error()
-    kind = transformers.AutoModelForCausalLM if head.is_likelihood else transformers.AutoModelForSequenceClassification
     try:
-        network = kind.from_pretrained(
-            str(folder), local_files_only=True, use_safetensors=True, dtype=torch.float32
-        ).train(mode=False)
+        return (
+            getattr(transformers, kind)
+            .from_pretrained(str(folder), local_files_only=True, use_safetensors=True, dtype=torch.float32)
+            .train(mode=False)
+        )
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        message = f"{folder} cannot be read as a classifier or language model ({str(error)[:300]}); name another folder"
+        message = f"{folder} cannot be read as {what} ({str(error)[:300]}); name another folder"
         raise RecipeError(message) from error
-    read = Likelihood(network) if head.is_likelihood else network
-    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), _placed(read, classifier), head)
+
+
+class Pooled:
+    """An encoder whose output for a window is one vector: the mean of its tokens', or that of the first."""
+
+    def __init__(self, network: Any, pool: str) -> None:  # noqa: ANN401 -- a PreTrainedModel
+        self._network, self.config, self._pool = network, network.config, pool
+
+    def to(self, device: str, kind: Any) -> "Pooled":  # noqa: ANN401 -- a dtype
+        """Move the model to a device."""
+        self._network = self._network.to(device, kind)
+        return self
+
+    def __call__(self, *, input_ids: Any, attention_mask: Any) -> Any:  # noqa: ANN401 -- tensors
+        """Return the vector of each row as `logits`, shape (rows, dimensions)."""
+        hidden = self._network(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state.float()
+        if self._pool == "cls":
+            return SimpleNamespace(logits=hidden[:, 0])
+        mask = attention_mask[:, :, None].float()
+        return SimpleNamespace(logits=(hidden * mask).sum(1) / mask.sum(1).clamp(min=1))
 
 
 class Likelihood:
@@ -68,15 +101,15 @@ class Likelihood:
         return SimpleNamespace(logits=mean[:, None])
 
 
-def _placed(network: Any, classifier: Classifier) -> "OnCpu | OnGpu":  # noqa: ANN401 -- a PreTrainedModel
+def _placed(network: Any, folder: Path, length: int, numerics: str) -> "OnCpu | OnGpu":  # noqa: ANN401 -- a PreTrainedModel
     """Return the network on the GPU of this process if it has one, else on the CPU."""
     import torch
 
     reach = int(getattr(network.config, "max_position_embeddings", 0) or 0)
-    if reach and int(classifier.length or 0) > reach:
-        message = f"{classifier.model} reads at most {reach} tokens, and length is {classifier.length}; lower it"
+    if reach and length > reach:
+        message = f"{folder} reads at most {reach} tokens, and length is {length}; lower it"
         raise RecipeError(message)
-    return OnGpu(network, str(classifier.numerics)) if torch.cuda.is_available() else OnCpu(network)
+    return OnGpu(network, numerics) if torch.cuda.is_available() else OnCpu(network)
 
 
 class OnCpu:

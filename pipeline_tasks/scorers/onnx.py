@@ -1,7 +1,7 @@
 """Reads sequence classifiers that were exported to ONNX, by ONNX Runtime on the CPU, without torch."""
 
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,44 @@ DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul")
 
 
 def onnx_scorer(classifier: Classifier) -> EncoderScorer:
-    """Load `model.onnx`; RecipeError without ONNX Runtime, for dynamic quantization, and for what is no model."""
+    """Load the `model.onnx` of a sequence classifier; RecipeError as in `_session`."""
+    folder = Path(classifier.model)
+    model = OnnxModel(_session(folder), first_row)
+    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), model, Head.of(classifier))
+
+
+def onnx_encoder(folder: Path, pool: str) -> "OnnxModel":
+    """Load the `model.onnx` of an encoder, whose output for a window is one vector; RecipeError as in `_session`."""
+    return OnnxModel(_session(folder), {"mean": mean_of_tokens, "cls": first_row}[pool])
+
+
+def _session(folder: Path) -> Any:  # noqa: ANN401 -- an InferenceSession
+    """Load a model; RecipeError without ONNX Runtime, for dynamic quantization, and for what is no model."""
     try:
         import onnxruntime
     except ImportError as error:
-        message = f"{classifier.model} is an ONNX model, and onnxruntime is not installed; install `onnxruntime`"
+        message = f"{folder} is an ONNX model, and onnxruntime is not installed; install `onnxruntime`"
         raise RecipeError(message) from error
-    folder = Path(classifier.model)
     _require_static(folder / "model.onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(
+        return onnxruntime.InferenceSession(
             str(folder / "model.onnx"), sess_options=options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # the library's own classes, of no common base
         message = f"{folder / 'model.onnx'} cannot be read as a model ({str(error)[:300]}); export it again"
         raise RecipeError(message) from error
-    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), OnnxModel(session), Head.of(classifier))
+
+
+def first_row(output: Any) -> list[float]:  # noqa: ANN401 -- a numpy array
+    """Return the numbers of a window's first row: outputs by label, or the vector of its first token."""
+    return [float(value) for value in output.reshape(-1, output.shape[-1])[0]]
+
+
+def mean_of_tokens(output: Any) -> list[float]:  # noqa: ANN401 -- a numpy array
+    """Return the mean of a window's rows, one per token; a row alone is that of the window."""
+    return [float(value) for value in output.reshape(-1, output.shape[-1]).astype(np.float64).mean(axis=0)]
 
 
 def _require_static(path: Path) -> None:
@@ -54,8 +74,8 @@ class OnnxModel:
 
     hardware = "cpu"
 
-    def __init__(self, session: Any) -> None:  # noqa: ANN401 -- an InferenceSession
-        self._session = session
+    def __init__(self, session: Any, read: Callable[[Any], list[float]]) -> None:  # noqa: ANN401 -- an InferenceSession
+        self._session, self._read = session, read
         self._inputs = {entry.name for entry in self._session.get_inputs()}
 
     def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
@@ -69,4 +89,4 @@ class OnnxModel:
             results = self._session.run(None, {name: given[name] for name in given if name in self._inputs})
         except Exception as error:  # the library's own classes, of no common base
             raise RuntimeError(str(error)) from error
-        return [float(value) for value in np.ravel(results[0])]
+        return self._read(np.asarray(results[0]))

@@ -72,6 +72,33 @@ def onnx_folder(folder: Path, *, dynamic: bool = False, breaks_on: str = "") -> 
     return str(folder)
 
 
+def embedding_folder(folder: Path, *, breaks_on: str = "") -> str:
+    """Write an encoder whose vector of a token is drawn, one row per token of a window.
+
+    One that `breaks_on` a word has no row for it in its table of tokens.
+    """
+    from onnx import TensorProto, checker, helper, numpy_helper, save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = len(SPECIAL) + (WORDS.index(breaks_on) if breaks_on else len(WORDS))
+    table = np.random.default_rng(5).normal(size=(len(SPECIAL) + len(WORDS), 8)).astype(np.float32)[:rows]
+    table[: len(SPECIAL)] = 0.0
+    table[SPECIAL.index("[CLS]"), 0] = 0.1
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])],
+        "tokens",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["rows", "length"])],
+        [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["rows", "length", 8])],
+        [numpy_helper.from_array(table, "table")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    checker.check_model(model)
+    save(model, str(folder / "model.onnx"))
+    write_tokenizer(folder)
+    write_config(folder)
+    return str(folder)
+
+
 def static_folder(folder: Path) -> str:
     """Write static embeddings of the ten words whose head tells `good` from `bad`."""
     from safetensors.numpy import save_file

@@ -18,7 +18,7 @@ from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
-from pipeline_tasks.publish.superseded import SUPERSEDED
+from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests
 from pipeline_tasks.publish.version_log import Version, version_path
 from pipeline_tasks.recipe import COMPOSE, TAKEDOWN, TOKENIZE
 from pipeline_tasks.sealed import sha256
@@ -53,8 +53,7 @@ def check_entry(root: str, version: Version, committed: Mapping[str, Committed],
         return  # a manifest is damaged, which is a problem of its own
     with findings.guarded(where, heal):
         expected = {**sizes_of(by_stage), "prefix": prefix_of(version.recipe, by_stage)}
-        near = by_stage.get("dedup_minhash")
-        shards = near.history.get("superseded", ()) if near else ()
+        shards = [shard for near in near_manifests(by_stage) for shard in near.history.get("superseded", ())]
         expected["superseded"] = sum(shard.rows for shard in shards)
         for name, value in expected.items():
             if getattr(version, name) != value:

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.report.contents import Contents, profile_of
 from pipeline_tasks.publish.report.html import Child, Html, count, join, section, shown, table, tag
-from pipeline_tasks.publish.superseded import superseded_by
+from pipeline_tasks.publish.superseded import near_manifests, superseded_by
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 
 SAMPLES = 8
@@ -24,22 +24,26 @@ CLEAN = ("decontaminate", "scrub_pii")
 """Stages whose kept texts may be shown, the last stage first: they come after the removal of personal data."""
 
 
+SIMILARITIES = ("jaccard", "containment", "cosine")
+
+
 def near_duplicates(contents: Contents) -> Iterator[Html]:
     """Show rejected near duplicates, each with the document that is kept instead."""
-    manifest = contents.manifests.get("dedup_minhash")
-    if manifest is None or not manifest.rejects:
-        return
-    sample = contents.sample(manifest.rejects, ("url", "id", "evidence"), SAMPLES)
-    rows = [_near_duplicate(row, json.loads(row["evidence"] or "{}")) for row in sample]
-    lead = "The similarity to the nearest document is exact. A cluster keeps its first document by the recipe's policy."
-    head = ("rejected", "kept instead", "nearest", "similarity", "equal bands", "decided by")
-    yield section("Near duplicates", lead, table(head, rows, numeric=(3, 4)))
+    for manifest in near_manifests(contents.manifests):
+        if not manifest.rejects:
+            continue
+        sample = contents.sample(manifest.rejects, ("url", "id", "evidence"), SAMPLES)
+        rows = [_near_duplicate(row, json.loads(row["evidence"] or "{}")) for row in sample]
+        title = "Near duplicates" if manifest.stage == "dedup_minhash" else "Documents that say the same"
+        lead = "The similarity to the nearest document is exact. A cluster keeps its first document by the policy."
+        head = ("rejected", "kept instead", "nearest", "similarity", "equal bands", "decided by")
+        yield section(title, lead, table(head, rows, numeric=(3, 4)))
 
 
 def _near_duplicate(row: Mapping[str, Any], evidence: Mapping[str, Any]) -> Sequence[Child]:
     kept = _document(str(evidence.get("winner", "")), str(evidence.get("snapshot", "")))
     near = tag("span", tag("code", str(evidence.get("near", ""))[:12]), css="word")
-    similarity = f"{evidence.get('jaccard', evidence.get('containment', 0)):.3f}"
+    similarity = f"{next((evidence[name] for name in SIMILARITIES if name in evidence), 0):.3f}"
     return (_address(row), kept, near, similarity, evidence.get("bands", 0), evidence.get("by", ""))
 
 
@@ -51,9 +55,8 @@ def _document(id_: str, snapshot: str) -> Html:
 
 def superseded(contents: Contents) -> Iterator[Html]:
     """Show documents of earlier snapshots that this snapshot supersedes."""
-    manifest = contents.manifests.get("dedup_minhash")
-    documents = superseded_by(contents.root, manifest) if manifest else None
-    if not documents:
+    documents = superseded_by(contents.root, near_manifests(contents.manifests))
+    if not documents.num_rows:
         return
     rows = [
         (

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pipeline_tasks.constraints import Buckets, Count, Positive, Range, Ratio, Seed
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.near_duplicates.likeness import Likeness
-from pipeline_tasks.text.near.ranking import POLICIES
+from pipeline_tasks.text.near.ranking import require_policy
 
 SHINGLES = "shingles"
 """The column of history that has sets of shingles, and that of documents that has their size."""
@@ -59,15 +59,9 @@ class Params:
     edges_in_memory: Count = 4_000_000
 
     def __post_init__(self) -> None:
-        for preference in self.policy:
-            if preference not in POLICIES:
-                message = f"dedup_minhash: policy {preference!r} is not one of {', '.join(POLICIES)}"
-                raise RecipeError(message)
+        require_policy("dedup_minhash", self.policy, self.sources)
         if self.bands * self.rows > MOST_MINIMA:
             message = f"dedup_minhash: bands {self.bands} x rows {self.rows} are more than {MOST_MINIMA:,} minima"
-            raise RecipeError(message)
-        if ("source" in self.policy) != bool(self.sources):
-            message = "dedup_minhash: `sources` (a list, the best first) and the policy `source` need each other"
             raise RecipeError(message)
 
 

@@ -24,4 +24,7 @@ def classify(scorer: Scorer, docs: Batches, known: KnownRows, *, name: str) -> B
         return [None if empty else {"score": value, "seen": seen} for value, seen, empty in pairs]
 
     for batch in docs:
-        yield replace_column(batch, column, answered(batch.column("text"), known, column, KIND, scored))
+        texts = batch.column("text")
+        rows = known.rows(texts)
+        stored = rows.column(column).combine_chunks() if column in rows.column_names else None
+        yield replace_column(batch, column, answered(texts, rows, stored, KIND, scored))

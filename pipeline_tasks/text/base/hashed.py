@@ -19,7 +19,7 @@ pc: Any = pyarrow.compute
 def text_keys(texts: pa.Array) -> pa.Array:
     """Return 32 hex digits for each text, null for a null: XXH3-128, seed 0, of its bytes as they are."""
     offsets, data = views(texts)
-    whole = memoryview(data)
+    whole = memoryview(data.data)
     keys = pa.array([xxh3_128_hexdigest(whole[start:end]) for start, end in itertools.pairwise(offsets.tolist())])
     return pc.if_else(pc.is_valid(texts), keys, pa.scalar(None, pa.string())) if len(texts) else keys.cast(pa.string())
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.text.base.tables import combined
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.urls.keys import keys
@@ -33,6 +34,17 @@ NODE = pa.struct(
 _LAST = np.uint64(0xFFFFFFFFFFFFFFFF)
 _SIGN = np.uint64(1 << 63)
 _LONGEST = np.uint64(0xFFFE)
+
+
+def require_policy(stage: str, policy: Sequence[str], sources: Sequence[str]) -> None:
+    """Raise RecipeError for a preference that is unknown, and for `source` without `sources` or the reverse."""
+    for preference in policy:
+        if preference not in POLICIES:
+            message = f"{stage}: policy {preference!r} is not one of {', '.join(POLICIES)}"
+            raise RecipeError(message)
+    if ("source" in policy) != bool(sources):
+        message = f"{stage}: `sources` (a list, the best first) and the policy `source` need each other"
+        raise RecipeError(message)
 
 
 @dataclass(frozen=True, slots=True)
