@@ -33,7 +33,7 @@ class Params:
     `buckets` is the number of shards of documents and of history (0: that in which they come).
     """
 
-    threshold: Annotated[float, Range(0.5, 1)] = 0.95
+    threshold: Annotated[float, Range(0.5, 1)] = 0.9
     recall: Annotated[float, Range(0.5, 0.9999)] = 0.95
     bands: Annotated[int, Range(1, 1024)] = 64
     policy: tuple[str, ...] = ("url", "newest", "lowest_id")
