@@ -47,6 +47,7 @@ STAGES = (
     "decontaminate",
     "embed",
     "dedup_semantic",
+    "topics",
     "tokenize",
     "select",
     "mix",

@@ -68,6 +68,7 @@ COMMANDS = {
     "train-quality-model": Entry(
         "cli.train_quality_model", "train a model of the quality of texts on good ones and a crawl, for score_quality"
     ),
+    "train-topics": Entry("cli.train_topics", "find what texts are about, by their vectors, for the stage topics"),
     "scorer": Entry("cli.scorer", "check a model that scores documents, before it may decide"),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
