@@ -6,7 +6,7 @@ import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -379,6 +379,11 @@ SENSELESS = [math.nan, -math.inf, -3, True, "3", 10**400, None, [], {}]
 def test_no_number_of_a_stage_may_be_senseless(stage: str, param: str) -> None:
     card = stage_card(stage)
     hint = typing.get_type_hints(card.params, include_extras=True)[param]
+    required = {
+        entry.name: "file"
+        for entry in fields(card.params)
+        if entry.default is MISSING and entry.default_factory is MISSING
+    }
     refused = 0
     for value in SENSELESS:
         written = {"en": value} if str(hint).startswith("collections.abc.Mapping") else value
@@ -386,7 +391,7 @@ def test_no_number_of_a_stage_may_be_senseless(stage: str, param: str) -> None:
         if written in ([], {}) or (param == "train" and not value):
             continue
         with pytest.raises(RecipeError, match=f"{stage}: {param}"):
-            bind(card, {param: written})
+            bind(card, {**required, param: written})
         refused += 1
     assert refused >= 6
 
