@@ -1,6 +1,7 @@
 """Mixing by quality: bands are exact quantiles within each group, planned and taken to the token, on every engine."""
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.refining import commit_parent, refined, rows
 NAN = float("nan")
 
 
-def documents(scores: list[float | None], tokens: list[int] | None = None, **columns: list[Any]) -> pa.Table:
+def documents(scores: Sequence[float | None], tokens: list[int] | None = None, **columns: list[Any]) -> pa.Table:
     ids = [f"{(rank * 7919) % 100_003:032x}" for rank in range(len(scores))]
     given_columns = {"language": ["en"] * len(ids), "n_tokens": tokens or [10] * len(ids)} | columns
     return pa.table({"id": ids, "score": pa.array(scores, pa.float64()), **given_columns})
@@ -77,11 +78,9 @@ def expected_bands(table: pa.Table, bands: int, measure: str) -> dict[str, int |
 def corpora(draw: st.DrawFn) -> pa.Table:
     count = draw(st.integers(1, 60))
     value = st.sampled_from([0.0, -0.0, 0.5, 0.5000001, 1e300, -1e-300, float("inf"), NAN]) | st.floats(-1, 1)
-    lists = [
-        st.lists(values, min_size=count, max_size=count)
-        for values in (value | st.none(), st.integers(0, 400), st.sampled_from(["de", "en"]))
-    ]
-    scores, tokens, languages = (draw(values) for values in lists)
+    scores = draw(st.lists(value | st.none(), min_size=count, max_size=count))
+    tokens = draw(st.lists(st.integers(0, 400), min_size=count, max_size=count))
+    languages = draw(st.lists(st.sampled_from(["de", "en"]), min_size=count, max_size=count))
     return documents(scores, tokens, language=languages)
 
 

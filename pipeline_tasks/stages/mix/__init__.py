@@ -74,7 +74,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     )
     on.save_history("plan", planned)
     if params.quality:
-        by_band = on.group(partial(plan_bands, params=params), counts, by=_COUNTED[0], order=_COUNTED[1:], buckets=1)
+        by_bands = partial(plan_bands, params=params, quality=params.quality)
+        by_band = on.group(by_bands, counts, by=_COUNTED[0], order=_COUNTED[1:], buckets=1)
         on.save_history("bands", on.map(with_borders, by_band, broadcast=found))
     return on.map(partial(sample, params=params), shards, broadcast=limited, layer=Layer(reads=columns))
 

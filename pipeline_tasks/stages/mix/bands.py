@@ -59,18 +59,17 @@ BORDERS = pa.schema(
 
 def banded(shards: Shards, params: Params, quality: Quality, on: Engine) -> tuple[Shards, Shards]:
     """Return the shards with the column `quality_band`, and the borders of the bands."""
-    how = {"params": params, "quality": quality}
     top = quality.column.partition(".")[0]
     reads = ("id", "n_tokens", *params.by.split("+"), top)
-    counts = on.map(partial(count_ranges, **how), shards, reads=reads)
+    counts = on.map(partial(count_ranges, params=params, quality=quality), shards, reads=reads)
     ranges = on.group(partial(border_ranges, quality=quality), counts, by="group", order=("range", "weight"), buckets=1)
-    documents = on.map(partial(documents_in, **how), shards, broadcast=ranges, reads=reads)
+    documents = on.map(partial(documents_in, params=params, quality=quality), shards, broadcast=ranges, reads=reads)
     buckets = buckets_for(documents)
     found = on.group(
         partial(borders, quality=quality), documents, by="group", order=("value", "id", "weight"), buckets=buckets
     )
     layer = Layer(reads=reads, stores=(BAND,))
-    return on.map(partial(name_bands, **how), shards, broadcast=found, layer=layer), found
+    return on.map(partial(name_bands, params=params, quality=quality), shards, broadcast=found, layer=layer), found
 
 
 def count_ranges(docs: Batches, *, params: Params, quality: Quality) -> Batches:

@@ -14,7 +14,7 @@ from pipeline_tasks.stage import Batches
 from pipeline_tasks.stages.mix.bands import ends_of
 from pipeline_tasks.stages.mix.groups import bands_of, factor_of, factors_of, groups_of
 from pipeline_tasks.stages.mix.params import Params
-from pipeline_tasks.stages.mix.quality import UNSCORED
+from pipeline_tasks.stages.mix.quality import UNSCORED, Quality
 from pipeline_tasks.stages.mix.shares import shares, wanted_tokens
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
@@ -145,7 +145,7 @@ def plan(counts: Batches, *, params: Params) -> Batches:
     for group, tokens in available.items():
         share = kept.get(group, Fraction(0))
         taken = sum(_taken(bins, share * counted.factor(part)) for part, bins in counted.bins[group].items())
-        numbers = {"documents": counted.documents[group].total(), "available": int(tokens), "taken": taken}
+        numbers = {"documents": sum(counted.documents[group].values()), "available": int(tokens), "taken": taken}
         numbers |= {
             "wanted": int(wanted.get(group, 0)),
             "uses": int(share),
@@ -180,12 +180,12 @@ def limits(counts: Batches, *, params: Params) -> Batches:
     yield pa.RecordBatch.from_pylist(rows, schema=LIMITS)
 
 
-def plan_bands(counts: Batches, *, params: Params) -> Batches:
+def plan_bands(counts: Batches, *, params: Params, quality: Quality) -> Batches:
     """Yield the plan by band: rows of `BANDS`, without `up_to`; every band of a group has one."""
-    counted, quality = _counted(counts, params), params.quality
+    counted = _counted(counts, params)
     kept = counted.shares
     rows: list[dict[str, object]] = []
-    for group, parts in sorted(counted.bins.items()) if quality else ():
+    for group, parts in sorted(counted.bins.items()):
         for band in range(UNSCORED, quality.bands + 1):
             of_band = {part: bins for part, bins in parts.items() if part.band == band}
             factors = {part: kept.get(group, Fraction(0)) * counted.factor(part) for part in of_band}
