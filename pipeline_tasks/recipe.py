@@ -45,6 +45,7 @@ STAGES = (
     "score_quality",
     "scrub_pii",
     "decontaminate",
+    "enrich",
     "tokenize",
     "select",
     "mix",

@@ -80,6 +80,13 @@ GOOD: dict[str, dict[str, Any]] = {
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500),
     "decontaminate": numbers(chars=[1000] * 120),
+    "enrich": numbers(
+        chars=[1000] * 120,
+        document_type=["article", "documentation", "recipe", "unknown"] * 30,
+        reading_level=["standard", "unknown"] * 60,
+        license_notice=["unknown"] * 120,
+        structure_ratio=[0.1, 0.3] * 60,
+    ),
     "tokenize": numbers(n_tokens=[200, 300] * 60, n_bytes=[800, 1200] * 60, lost_chars=[0] * 120)
     | tokens_of(en=(100, 80_000, 20_000), th=(100, 60_000, 20_000)),
     "select": numbers(n_tokens=[200, 300] * 60),
@@ -279,6 +286,11 @@ def bad_benchmarks(good: Manifest) -> Bad:
     yield kept(good, 0.5), None
 
 
+def bad_types(good: Manifest) -> Bad:
+    yield profiled(good, document_type=["unknown"] * 1900 + ["article"] * 100), None
+    yield profiled(good, document_type=["code"] * 1500 + ["article"] * 500, structure_ratio=[0.95] * 2000), None
+
+
 def bad_tokens(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.99), n_tokens=[1] * 120), good
     yield profiled(good, lost_chars=[0] * 2700 + [3] * 300), None
@@ -341,6 +353,7 @@ PLANTED = {
     "score_quality": bad_score,
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
+    "enrich": bad_types,
     "tokenize": bad_tokens,
     "select": bad_selection,
     "mix": bad_mixture,
