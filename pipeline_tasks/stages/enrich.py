@@ -80,6 +80,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:  # noqa: ARG001 -
 
 _READS = pa.schema([pa.field("text", pa.large_string()), pa.field("url", pa.string())])
 
+_PROFILED = (TYPE, LEVEL, NOTICE, "reading_ease", *STRUCTURE, "structure_ratio", "token_estimate", "chars", "language")
+
 STAGE = Stage(
     name="enrich",
     run=run,
@@ -88,6 +90,6 @@ STAGE = Stage(
     writes=pa.schema([*_READS, *COLUMNS]),
     version=1,
     splits=True,
-    profiled=(TYPE, LEVEL, NOTICE, "reading_ease", *STRUCTURE, "structure_ratio", "token_estimate", "chars", "language"),
+    profiled=_PROFILED,
     title="Say what each document is",
 )

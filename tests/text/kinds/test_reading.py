@@ -1,7 +1,5 @@
 """Reading ease and structure, by texts whose words, sentences, syllables and lines are counted by hand."""
 
-# ruff: noqa: RUF001 -- Cyrillic
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -49,31 +47,27 @@ def test_words_sentences_and_syllables(text: str, silent: bool, words: int, sent
 
 
 def test_lines_of_every_kind() -> None:
-    text = "\n".join(
-        [
-            "# Title",
-            "",
-            "A sentence that stands on its own.",
-            "",
-            "Steps",
-            "",
-            "- one",
-            "  * two",
-            "3. three",
-            "• four",
-            "",
-            "| a | b |",
-            "c\td",
-            "",
-            "```",
-            "plain words in a fence",
-            "```",
-            "    indented();",
-            "$ make",
-            "menu",
-            "more",
-        ]
-    )
+    text = """# Title
+
+A sentence that stands on its own.
+
+Steps
+
+- one
+  * two
+3. three
+• four
+
+| a | b |
+c\td
+
+```
+plain words in a fence
+```
+    indented();
+$ make
+menu
+more"""
     kinds = ("headings", "list_lines", "table_rows", "code_lines", "short_lines", "prose_lines")
     assert counts(text, *kinds) == (2, 4, 2, 3, 2, 1)
     assert counts(text, "bytes")[0] == sum(len(line.strip().encode()) for line in text.split("\n") if line != "```")
