@@ -45,6 +45,7 @@ STAGES = (
     "score_quality",
     "scrub_pii",
     "decontaminate",
+    "enrich",
     "embed",
     "dedup_semantic",
     "topics",

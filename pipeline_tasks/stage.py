@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
+from pipeline_tasks.errors import RecipeError
 
 P = TypeVar("P")
 
@@ -336,6 +338,27 @@ def reject(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array | None =
     marked = replace_column(batch, "reason", reasons.cast(pa.string()))
     proof: Any = evidence if evidence is not None else pa.nulls(batch.num_rows, pa.string())
     return replace_column(marked, "evidence", proof.cast(pa.string()))
+
+
+def column_of(batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
+    """Return a column, or the field of a struct column that `struct.field` names; RecipeError names `where` it is not.
+
+    A column whose own name has the point is meant first.
+    """
+    if name in batch.schema.names:
+        return batch[name]
+    top, *inner = name.split(".")
+    if top not in batch.schema.names:
+        message = f"{where}: the documents have no column {top!r}; they have {', '.join(batch.schema.names)}"
+        raise RecipeError(message)
+    column = batch[top]
+    for part in inner:
+        names = [entry.name for entry in column.type] if pa.types.is_struct(column.type) else []
+        if part not in names:
+            message = f"{where}: {top} has no field {part!r}; it has {', '.join(names) or 'none'}"
+            raise RecipeError(message)
+        column = pc.struct_field(column, part)
+    return column
 
 
 def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

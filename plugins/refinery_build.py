@@ -20,6 +20,12 @@ from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_n
 SNAPSHOT, WEIGHT, BUDGET, EPOCHS = "snapshot", "weight.", "budget_tokens", "max_epochs"
 """Names of the fields: of a snapshot, of the weight of a group (before its name), of the budget, of the epochs."""
 
+QUALITY = "quality."
+"""Before the names of the fields of quality."""
+
+CURVE = ("drop", "most", "mean")
+"""Numbers of the curve of quality."""
+
 MOST_FIELDS = 2000
 """Fields that a request may have."""
 
@@ -28,7 +34,7 @@ MOST_FIELDS = 2000
 class Build:
     """The page: what was chosen, and the estimate, or the message of what is wrong.
 
-    `snapshots` and `weights` are as typed; `published` are the versions to choose from, the newest first.
+    `snapshots`, `weights` and `quality` are as typed; `published` are the versions to choose from, the newest first.
     """
 
     recipe: Recipe
@@ -38,6 +44,7 @@ class Build:
     weights: Mapping[str, str]
     budget: str
     epochs: str
+    quality: Mapping[str, str]
     message: str = ""
     estimate: BuildEstimate | None = None
 
@@ -56,7 +63,12 @@ class Build:
     def params(self) -> dict[str, Any]:
         """The params of a run: only what is not as in the recipe."""
         own = self.snapshots if self.snapshots and frozenset(self.snapshots) != self.usual else None
-        return ({"snapshots": list(own)} if own else {}) | changes_of(self.weights, self.budget, self.epochs)
+        return ({"snapshots": list(own)} if own else {}) | self.changes
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The params of `mix` that were typed; RecipeError for what is no number."""
+        return changes_of(self.weights, self.budget, self.epochs) | quality_of(self.quality)
 
     @property
     def conf(self) -> str:
@@ -91,6 +103,17 @@ def changes_of(weights: Mapping[str, str], budget: str, epochs: str) -> dict[str
     return changes
 
 
+def quality_of(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the param `quality` of `mix` that was typed, none if nothing was; RecipeError for what is no number."""
+    if not fields:
+        return {}
+    curve = {name: _number(f"quality: {name}", fields[name]) for name in CURVE if name in fields}
+    quality: dict[str, Any] = {"column": fields["column"]} if "column" in fields else {}
+    if "bands" in fields:
+        quality["bands"] = round(_number("quality: bands", fields["bands"]))
+    return {"quality": {**quality, "upsample": curve}}
+
+
 def _number(what: str, written: str) -> float:
     try:
         number = float(written)
@@ -121,10 +144,10 @@ def build_of(root: str, name: str, query: Sequence[tuple[str, str]]) -> Build:
         weights={key.removeprefix(WEIGHT): value for key, value in fields if key.startswith(WEIGHT) and value},
         budget=dict(fields).get(BUDGET, ""),
         epochs=dict(fields).get(EPOCHS, ""),
+        quality={key.removeprefix(QUALITY): value for key, value in fields if key.startswith(QUALITY) and value},
     )
     try:
-        changes = changes_of(page.weights, page.budget, page.epochs)
-        return replace(page, estimate=build_estimate(root, recipe, page.snapshots, changes))
+        return replace(page, estimate=build_estimate(root, recipe, page.snapshots, page.changes))
     except RecipeError as error:
         return replace(page, weights=page.weights, message=str(error))
 

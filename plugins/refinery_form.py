@@ -98,10 +98,17 @@ def params_of_builds() -> dict[str, Param]:
             section=ADVANCED,
             description="Times that a document may be used; empty: as in the recipe",
         ),
+        "quality": Param(
+            None,
+            type=["object", "null"],
+            section=ADVANCED,
+            description="Bands of a score within each group, such as {column: score, bands: 20, upsample: {drop: 0.4, "
+            "most: 7, mean: 1}}; empty: as in the recipe",
+        ),
     }
 
 
-MIXTURE = ("weights", "budget_tokens", "max_epochs")
+MIXTURE = ("weights", "budget_tokens", "max_epochs", "quality")
 """Params of a build that take the place of those of `mix`."""
 
 

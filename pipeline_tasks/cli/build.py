@@ -1,7 +1,7 @@
 """`refinery build` builds a training dataset from published snapshots, or prints the plan of its mixture."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import dag_run
 from pipeline_tasks.inspect.command import add_partitions, add_refining, default_root, overrides_of, print_result
-from pipeline_tasks.publish.building import plan_of
+from pipeline_tasks.publish.building import bands_of, plan_of
 from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
@@ -91,7 +91,8 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
     rejected = {stage: reply["rejected"] for stage, reply in replies.items()}
     composition = {name: composed[name] for name in ("snapshots", "stale", "documents")}
     groups = plan_of(root, by_stage)
-    return {**composition, "rejected": rejected, "groups": groups, "absent": absent_groups(recipe, groups)}
+    absent = absent_groups(recipe, groups)
+    return {**composition, "rejected": rejected, "groups": groups, "bands": bands_of(root, by_stage), "absent": absent}
 
 
 def absent_groups(recipe: Recipe, groups: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -104,6 +105,8 @@ def absent_groups(recipe: Recipe, groups: Sequence[Mapping[str, Any]]) -> list[s
 COUNTED = ("documents", "available", "wanted", "taken")
 COLUMNS = ("group", *COUNTED, "epochs", "limited by")
 
+BAND_COLUMNS = ("group", "band", "up to", "documents", "tokens", "factor", "taken")
+
 
 def plan_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield the plan as a table for a person."""
@@ -114,9 +117,10 @@ def plan_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     rows = [_row(group) for group in facts["groups"]]
     total = {name: sum(group[name] for group in facts["groups"]) for name in COUNTED}
     rows.append(_row({"group": "all", **total, "limited_by": ""}))
-    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-    for row in (COLUMNS, *rows):
-        yield "  ".join(_aligned(row, widths)).rstrip()
+    yield from _table(COLUMNS, rows, (0, len(COLUMNS) - 1))
+    if facts["bands"]:
+        yield ""
+        yield from _table(BAND_COLUMNS, [_band_row(band) for band in facts["bands"]], (0,))
     if facts["stale"]:
         yield (
             f"warning: {counted(len(facts['stale']), 'snapshot is', 'snapshots are')} stale, so that documents may be "
@@ -132,6 +136,16 @@ def _row(group: Mapping[str, Any]) -> Sequence[str]:
     return [group["group"] or "(none)", *counts, f"{epochs:.3f}", group["limited_by"] or "-"]
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield cell.ljust(width) if at in (0, len(widths) - 1) else cell.rjust(width)
+def _band_row(band: Mapping[str, Any]) -> Sequence[str]:
+    up_to = "-" if band["up_to"] is None else f"{band['up_to']:.6g}"
+    counts = [f"{band[name]:,}" for name in ("documents", "tokens")]
+    name = str(band["band"] or "(none)")
+    return [band["group"] or "(none)", name, up_to, *counts, f"{band['factor']:.3f}", f"{band['taken']:,}"]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[int]) -> Iterator[str]:
+    """Yield a table of lines; the columns of texts are aligned at the left, numbers at the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = enumerate(zip(row, widths, strict=True))
+        yield "  ".join(cell.ljust(width) if at in texts else cell.rjust(width) for at, (cell, width) in cells).rstrip()

@@ -51,6 +51,7 @@ RECIPES = {
   score_quality: {{}}
   scrub_pii: {{action: redact}}
   decontaminate: {{benchmarks: {{demo_questions: {questions}}}}}
+  enrich: {{}}
 """,
     "spacy": """
   filter_language: {{keep: [en, de, fr, es], threshold: 0.3, windows: [0, 0.5], window: 500, mixed: reject}}

@@ -124,6 +124,32 @@ def compare_scores(subject: Subject) -> Facts:
 SCORES = Family(compare_scores, {"score_mean.<code>": "mean score of the kept documents in this language"})
 
 
+ENRICHED = ("document_type", "reading_level", "license_notice", "topic")
+"""Columns of names that `enrich` and `topics` write; each says `unknown` where it does not know."""
+
+
+def count_names(subject: Subject) -> Facts:
+    """Return the share of the kept documents with each name of such a column; that of `unknown` always."""
+    facts: Facts = {}
+    for column in ENRICHED:
+        if column in subject.card.profiled:
+            bins = profiles_of(subject.manifest).get(column, EMPTY)["bins"]
+            total = sum(bins.values())
+            names = sorted({*bins, "unknown"})
+            facts |= {f"{column}_share.{name}": share(bins.get(name, 0), total) for name in names}
+    return facts
+
+
+NAMES = Family(
+    count_names,
+    {
+        "document_type_share.<type>, reading_level_share.<level>, license_notice_share.<kind>, topic_share.<topic>": (
+            "share of the kept documents of which `enrich` or `topics` says this; `unknown` is one of them"
+        )
+    },
+)
+
+
 LANGUAGES = Family(
     count_languages,
     {

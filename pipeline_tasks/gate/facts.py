@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, SCORES
+from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, NAMES, SCORES
 from pipeline_tasks.gate.comparison import PARENT, PREVIOUS
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
@@ -22,6 +22,7 @@ FAMILIES: tuple[Family, ...] = (
     SCHEMA,
     COLUMNS,
     LANGUAGES,
+    NAMES,
     SCORES,
     SIGNALS,
     SCORERS,

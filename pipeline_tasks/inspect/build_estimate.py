@@ -44,10 +44,19 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """A band of quality of every group: its number, from 1 up, its factor, and the tokens that are taken of it."""
+
+    number: int
+    factor: float
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
 class BuildEstimate:
     """The plan of a build, estimated: its versions, the groups of its mixture, and what the estimate rests on.
 
-    `absent` are groups that the params name and no document has.
+    `absent` are groups that the params name and no document has. `bands` are those of `quality`, none without it.
     """
 
     versions: Sequence[Version]
@@ -55,6 +64,7 @@ class BuildEstimate:
     groups: Sequence[Group]
     basis: str
     absent: Sequence[str]
+    bands: Sequence[Band] = ()
 
     @property
     def total(self) -> Group:
@@ -74,8 +84,9 @@ def build_estimate(root: str, recipe: Recipe, snapshots: Sequence[str], changes:
     """Return the estimated plan of a build of these snapshots, all that the recipe selects if none is named.
 
     `changes` are params of `mix` in place of the recipe's. Only manifests are read. Documents that `select` leaves out
-    and factors are not known before a build, and are not taken off. RecipeError if no snapshot is selected, or the
-    groups are of a column that manifests do not count.
+    and `factors` are not known before a build, and are not taken off. Bands of quality are: they are equal parts of
+    each group, whose documents are taken to have the number, and to be small beside a band. RecipeError if no snapshot
+    is selected, or the groups are of a column that manifests do not count.
     """
     params = mixture_of(recipe, changes)
     if params.by not in COUNTED:
@@ -95,6 +106,9 @@ def build_estimate(root: str, recipe: Recipe, snapshots: Sequence[str], changes:
         name: Fraction(round(documents[name] * rates.get(name, whole) if whole else characters[name] / CHARACTERS))
         for name in sorted(documents)
     }
+    if params.quality:
+        factors = params.quality.band_factors
+        available = {name: tokens * sum(factors) / len(factors) for name, tokens in available.items()}
     return _mixed(chosen, params, documents, available, basis)
 
 
@@ -118,7 +132,15 @@ def _mixed(
     ]
     named = {*params.weights, *params.tokens, *params.epochs}
     groups.sort(key=lambda group: (-group.taken, -group.available, group.name))
-    return BuildEstimate(chosen, params.by, groups, basis, sorted(named - documents.keys()))
+    bands = _bands(params, sum(group.taken for group in groups))
+    return BuildEstimate(chosen, params.by, groups, basis, sorted(named - documents.keys()), bands)
+
+
+def _bands(params: Params, taken: int) -> list[Band]:
+    """Return the bands of quality, each with its part of the tokens that are taken."""
+    factors = params.quality.band_factors if params.quality else ()
+    whole = sum(factors) or 1
+    return [Band(number, float(factor), int(taken * factor / whole)) for number, factor in enumerate(factors, start=1)]
 
 
 def _count(root: str, version: Version, by: str, documents: Counter[str], characters: Counter[str]) -> None:

@@ -143,9 +143,9 @@ def _mix(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
         yield Canceled("unlisted", "`weights` and `tokens` name no group, so that every one is kept", "name groups")
     if not shares and not params.temperature:
         yield Canceled("max_epochs", "nothing asks for more of a group than it has", "name groups in `weights`")
-    if not asked:
+    if not (asked or params.quality):
         yield Canceled("bands", "no group of them has a share", "name groups in `weights`, `tokens` or `epochs`")
-    if not (asked or params.budget_tokens or params.factors):
+    if not (asked or params.budget_tokens or params.factors or params.quality):
         yield Canceled("seed", "every document is used once, and none is drawn", "name shares, or a budget")
     if params.temperature == 1:
         yield Canceled("temperature", "1 weights groups by what they have", "write a larger one")

@@ -175,7 +175,18 @@ def plan_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]
     """Return the plan of a build's `mix`: a row per group; none if the recipe has no `mix`."""
     if "mix" not in by_stage:
         return []
-    rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, by_stage["mix"], "plan"))).to_pylist()
+    return _rows_of(root, by_stage["mix"], "plan")
+
+
+def bands_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]:
+    """Return the plan of a build's `mix` by bands of quality: a row per group and band; none without `quality`."""
+    if "mix" not in by_stage or not by_stage["mix"].history.get("bands"):
+        return []
+    return _rows_of(root, by_stage["mix"], "bands")
+
+
+def _rows_of(root: str, mix: Manifest, section: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, mix, section))).to_pylist()
     return rows
 
 

@@ -63,6 +63,7 @@ COSTS: Mapping[str, UnitCost] = {
     "score_quality": UnitCost(0.38, 1.02, 0.02, 4),
     "scrub_pii": UnitCost(0.23, 1.01, 0.01, 2),
     "decontaminate": UnitCost(0.23, 1.00, 0.34, 4),
+    "enrich": UnitCost(0.06, 1.00, 0.02, 2),
     "tokenize": UnitCost(0.16, 1.90, 0.92, 3),
     "select": UnitCost(0.015, 1.00, 0.01, 2),
     "mix": UnitCost(0.025, 1.00, 0.01, 2),

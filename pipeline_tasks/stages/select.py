@@ -22,6 +22,7 @@ from pipeline_tasks.stage import (
     Layer,
     Shards,
     Stage,
+    column_of,
     reject,
     replace_column,
 )
@@ -128,7 +129,7 @@ def _superseded(batch: pa.RecordBatch, leaving: Leaving) -> pa.Array:
 
 def _failing(batch: pa.RecordBatch, name: str, condition: Condition) -> pa.Array:
     """Return which documents fail a condition on column `name`; RecipeError if there is no such column of its kind."""
-    column = _column(batch, name)
+    column = column_of(batch, name, "select.where")
     masks = []
     if condition.any_of or condition.none_of:
         values = _as_text(column, name)
@@ -153,22 +154,6 @@ def _as_text(column: pa.Array, name: str) -> pa.Array:
     return column.cast(pa.string())
 
 
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return a column, or the field of a struct column that `struct.field` names."""
-    top, *inner = name.split(".")
-    if top not in batch.schema.names:
-        message = f"select.where: the documents have no column {top!r}; they have {', '.join(batch.schema.names)}"
-        raise RecipeError(message)
-    column = batch[top]
-    for part in inner:
-        names = [entry.name for entry in column.type] if pa.types.is_struct(column.type) else []
-        if part not in names:
-            message = f"select.where: {top} has no field {part!r}; it has {', '.join(names) or 'none'}"
-            raise RecipeError(message)
-        column = pc.struct_field(column, part)
-    return column
-
-
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
@@ -184,7 +169,7 @@ def _evidence(
     batch: pa.RecordBatch, reasons: pa.Array, failures: list[tuple[str, pa.Array]], leaving: Leaving
 ) -> Iterator[str | None]:
     """Yield the winner of a superseded document, or all columns that fail with their values; None for a kept one."""
-    values = {name: (mask.to_pylist(), _column(batch, name).to_pylist()) for name, mask in failures}
+    values = {name: (mask.to_pylist(), column_of(batch, name, "select.where").to_pylist()) for name, mask in failures}
     for row, reason in enumerate(reasons.to_pylist()):
         proof: dict[str, object] = {}
         if reason == SUPERSEDED:

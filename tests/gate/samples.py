@@ -80,6 +80,23 @@ GOOD: dict[str, dict[str, Any]] = {
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500),
     "decontaminate": numbers(chars=[1000] * 120),
+    "enrich": numbers(
+        chars=[1000] * 120,
+        document_type=["article", "documentation", "recipe", "unknown"] * 30,
+        reading_level=["standard", "unknown"] * 60,
+        license_notice=["unknown"] * 120,
+        structure_ratio=[0.1, 0.3] * 60,
+    ),
+    "embed": numbers(embedding_model=["m"] * 120, embedding_seen=[1.0, 0.9] * 60),
+    "dedup_semantic": numbers(
+        unsettled_semantic_bands=[0] * 120,
+        embedding_numbers=[384] * 120,
+        origins=["source crawl"] * 16_000,
+        languages=["language en"] * 16_000,
+    ),
+    "topics": numbers(
+        chars=[1000] * 120, topic=["t0001", "t0002", "t0003", "unknown"] * 30, topic_name=["garden soil"] * 120
+    ),
     "tokenize": numbers(n_tokens=[200, 300] * 60, n_bytes=[800, 1200] * 60, lost_chars=[0] * 120)
     | tokens_of(en=(100, 80_000, 20_000), th=(100, 60_000, 20_000)),
     "select": numbers(n_tokens=[200, 300] * 60),
@@ -93,16 +110,18 @@ GOOD: dict[str, dict[str, Any]] = {
 
 def lost_by(stage: str, rows: int) -> dict[str, Any]:
     """Return the profiles of the rows that a healthy stage rejected."""
-    if stage != "dedup_minhash":
+    if stage not in ("dedup_minhash", "dedup_semantic"):
         return {}
     winners = [f"w{row // 20}" for row in range(min(rows, 80))]
-    return numbers(similarity=([0.81, 0.9] * rows)[:rows], clusters=winners, origins=["source crawl"] * rows)
+    measured = numbers(similarity=([0.81, 0.95] * rows)[:rows], clusters=winners, origins=["source crawl"] * rows)
+    return measured | (numbers(languages=["language en"] * rows) if stage == "dedup_semantic" else {})
 
 
 PARAMS = {
     "score_quality": {"classifiers": {"edu": {"report": "sha256:0", "accepted": ""}}},
     "pack": {"length": 250},
     "dedup_minhash": {"threshold": 0.8},
+    "dedup_semantic": {"threshold": 0.8},
 }
 
 KEPT = {
@@ -111,6 +130,7 @@ KEPT = {
     "dedup_url": 0.9,
     "dedup_exact": 0.8,
     "dedup_minhash": 0.8,
+    "dedup_semantic": 0.9,
     "dedup_paragraphs": 0.98,
     "score_quality": 0.5,
 }
@@ -261,6 +281,26 @@ def bad_near_copies(good: Manifest) -> Bad:
     yield profiled(good, shingles=[0, 80] * 60), None
 
 
+def bad_meaning(good: Manifest) -> Bad:
+    yield merged_into_one(good), None
+    yield profiled(kept(good, 0.01), unsettled_semantic_bands=[3] * 10), None
+    yield wiped(good), None
+    yield replace(good, params={"threshold": 0.85}), None
+    lost = numbers(languages=["language de", "own language de"] * 1980)
+    profiles = good.metrics["kept"] | numbers(languages=["language de"] * 20)
+    yield replace(good, metrics={"kept": profiles, "rejects": good.metrics["rejects"] | lost}), None
+
+
+def bad_vectors(good: Manifest) -> Bad:
+    yield profiled(good, embedding_seen=[0.01] * 4000), None
+    yield kept(good, 0.5, "error:embed"), None
+
+
+def bad_topics(good: Manifest) -> Bad:
+    yield profiled(good, topic=["unknown"] * 1990 + ["t0001"] * 10), None
+    yield profiled(good, topic=["t0001"] * 20_000), profiled(good, topic=["t0002", "t0003"] * 10_000)
+
+
 def bad_score(good: Manifest) -> Bad:
     yield kept(good, 0.0), None
     yield kept(good, 0.01), None
@@ -277,6 +317,11 @@ def bad_pii(good: Manifest) -> Bad:
 
 def bad_benchmarks(good: Manifest) -> Bad:
     yield kept(good, 0.5), None
+
+
+def bad_types(good: Manifest) -> Bad:
+    yield profiled(good, document_type=["unknown"] * 1900 + ["article"] * 100), None
+    yield profiled(good, document_type=["code"] * 1500 + ["article"] * 500, structure_ratio=[0.95] * 2000), None
 
 
 def bad_tokens(good: Manifest) -> Bad:
@@ -341,6 +386,10 @@ PLANTED = {
     "score_quality": bad_score,
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
+    "enrich": bad_types,
+    "embed": bad_vectors,
+    "dedup_semantic": bad_meaning,
+    "topics": bad_topics,
     "tokenize": bad_tokens,
     "select": bad_selection,
     "mix": bad_mixture,

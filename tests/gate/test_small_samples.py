@@ -39,6 +39,14 @@ def tenth_kept(good: Manifest) -> Manifest:
     return kept(good, 0.1)
 
 
+def untyped(good: Manifest) -> Manifest:
+    return profiled(good, document_type=["unknown"] * good.rows)
+
+
+def without_topics(good: Manifest) -> Manifest:
+    return profiled(good, topic=["unknown"] * good.rows)
+
+
 def half_empty(good: Manifest) -> Manifest:
     few = replace(good, shards=(made_up_shard("data", good.rows_in, 10**9),))
     return profiled(few, n_tokens=[125] * good.rows_in)
@@ -59,6 +67,10 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     "score_quality": none_kept,
     "scrub_pii": half_kept,
     "decontaminate": half_kept,
+    "enrich": untyped,
+    "embed": half_kept,
+    "dedup_semantic": merged_into_one,
+    "topics": without_topics,
     "tokenize": half_kept,
     "select": none_kept,
     "mix": none_kept,

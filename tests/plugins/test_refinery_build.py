@@ -101,9 +101,24 @@ def test_the_page_shows_the_plan_and_the_params_of_its_run(visitor: Any, root: P
     assert "refinery airflow dags trigger build_corpus --conf" in html.unescape(page)
 
 
+def test_quality_is_estimated_by_band_and_goes_into_the_params_of_the_run(visitor: Any, root: Path) -> None:
+    whole = build_estimate(str(root), recipe_of(mix={}), [], {}).total
+    fields = {"quality.column": "chars", "quality.bands": "4", "quality.drop": "0.5", "quality.mean": "0.5"}
+    page = visitor.get("/build/corpus", params=fields).text
+    quality = {"column": "chars", "bands": 4, "upsample": {"drop": 0.5, "mean": 0.5}}
+    assert conf_of(page) == {"quality": quality}
+    estimate = build_estimate(str(root), recipe_of(mix={}), [], {"quality": quality})
+    assert estimate.total.taken == pytest.approx(whole.taken / 2, rel=0.01)
+    assert [band.taken for band in estimate.bands[:2]] == [0, 0]
+    assert sum(band.taken for band in estimate.bands) == pytest.approx(estimate.total.taken, abs=4)
+    assert f'<td class="n">{estimate.bands[3].factor:.3f}</td>' in page
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"quality.drop": "much"}, "quality: drop is 'much'; write a number"),
+        ({"quality.drop": "0.9", "quality.most": "2"}, "quality: upsample: mean"),
         ({"budget_tokens": "many"}, "the budget is 'many'; write a number"),
         ({"weight.en": "x"}, "the weight of en is 'x'"),
         ({"weight.en": "-1"}, "weights"),

@@ -402,6 +402,21 @@ def test_a_plan_is_a_table_and_moves_nothing(root: str) -> None:
     assert written <= {"compose", "tokenize", "select", "mix"}  # layers: the documents are read where they were refined
 
 
+def test_a_plan_by_quality_is_a_table_by_group_and_band_and_the_build_takes_it(root: str) -> None:
+    quality = {"column": "n_tokens", "bands": 4, "upsample": {"drop": 0.25, "most": 3, "mean": 1}}
+    recipe = recipe_of(mix={"quality": quality})
+    facts = plan(root, recipe, "local")
+    lines = list(plan_lines(facts))
+    head = next(at for at, line in enumerate(lines) if line.startswith("group  band"))
+    planned = [line.split() for line in lines[head + 1 :]]
+    assert {row[0] for row in planned} == {group["group"] for group in facts["groups"]}
+    assert [row[1] for row in planned if row[0] == "en"] == ["1", "2", "3", "4"]
+    of_english = [row for row in facts["bands"] if row["group"] == "en"]
+    assert of_english[0]["taken"] == 0 < of_english[1]["taken"] < of_english[3]["taken"]
+    published = built(root, recipe)
+    assert sum(row["taken"] for row in facts["bands"]) == manifest_of(root, published, "shuffle").tokens
+
+
 def test_a_plan_warns_of_groups_that_no_document_has(root: str) -> None:
     """A typing error in `weights` was ignored without a word."""
     facts = plan(root, recipe_of(mix={"weights": {"en": 1, "eng": 2}, "epochs": {"de": 1, "xx": 2}}), "local")

@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.mix.params import Params
+from pipeline_tasks.stages.mix.quality import BAND, UNSCORED
 
 
 def groups_of(batch: pa.RecordBatch, params: Params) -> pa.Array:
     """Return the group of each document; RecipeError if a column of `by` is not there and the params name groups."""
     names = params.by.split("+")
     missing = [name for name in names if name not in batch.schema.names]
-    asked = (params.weights, params.tokens, params.epochs, params.temperature, params.bands)
+    asked = (params.weights, params.tokens, params.epochs, params.temperature, params.bands, params.quality)
     if missing and not any(asked):
         return pa.array([""] * batch.num_rows, pa.string())  # a common budget needs no groups
     if missing:
@@ -24,6 +25,21 @@ def groups_of(batch: pa.RecordBatch, params: Params) -> pa.Array:
         raise RecipeError(message)
     columns = [_names_of(name, batch[name], params.bands.get(name)) for name in names]
     return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, "+")
+
+
+def bands_of(batch: pa.RecordBatch, params: Params) -> pa.Array:
+    """Return the band of each document within its group, `UNSCORED` without one and without `quality`."""
+    if not params.quality:
+        return pa.repeat(pa.scalar(UNSCORED, pa.int64()), batch.num_rows)
+    return pc.fill_null(batch[BAND], UNSCORED)
+
+
+def factor_of(band: int, factor: str, params: Params) -> Fraction:
+    """Return how much more often than its group a document is used, by its band and its factor of `factors`."""
+    if not params.quality:
+        return Fraction(factor)
+    of_band = params.quality.band_factors[band - 1] if band else Fraction(params.quality.unscored)
+    return Fraction(factor) * of_band
 
 
 def factors_of(batch: pa.RecordBatch, params: Params) -> pa.Array:

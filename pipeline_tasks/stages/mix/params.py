@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Annotated, Literal
 
 from pipeline_tasks.constraints import LARGEST, OMITTED, Range, Seed, Weight, Word
+from pipeline_tasks.stages.mix.quality import Factor, Quality
 
 MOST_EPOCHS = 1000
 """Times that a document may be used: beyond four epochs repeated text is worth little (arXiv 2305.16264)."""
@@ -14,7 +15,6 @@ MOST_EPOCHS = 1000
 Epochs = Annotated[float, Range(0, MOST_EPOCHS)]
 Tokens = Annotated[int, Range(0, 2**62)]
 Bound = Annotated[float, Range(-LARGEST, LARGEST)]
-Factor = Annotated[float, Range(0, 100)]
 Grouping = Annotated[str, Word(r"[\w.]+(\+[\w.]+)?", "a column, or two as `language+source`")]
 
 
@@ -43,6 +43,14 @@ class Params:
     `tokens`, `epochs`, `max_epochs` and the budget hold for what is written. At an epoch of 1.5 a document with the
     factor 2 is used three times.
 
+    `quality` does the same by the rank of a document within its group: exact quantiles of a number, over all documents
+    that the mixture gets, and a factor for each. `{column: score, bands: 20, upsample: {drop: 0.4, most: 7, mean: 1}}`
+    cuts each group into 20 bands of equal tokens (`measure: documents`: of equal documents), leaves out the lowest 40 %
+    and uses the best up to 7 times, so that the group has `mean` times its tokens. `factors: [...]` in place of
+    `upsample` gives that of each band, the lowest first. Documents are ordered by the number and where it is equal by
+    id; one that has none has the factor `unscored` (1). Each document gets the column `quality_band`, and the manifest
+    the history section `bands`: what each band of each group has and gives.
+
     A document is used once more if its draw (by `seed` and id) is below the limit of its group. Limits are set by
     counting: a group never has more tokens than its share, and at most a thousandth of its tokens (or one document)
     fewer; with `factors`, that much of each factor. The plan with exact counts is kept in the manifest, as the history
@@ -55,6 +63,7 @@ class Params:
     tokens: Mapping[str, Tokens] = field(default_factory=dict)
     epochs: Mapping[str, Epochs] = field(default_factory=dict)
     factors: Mapping[str, Mapping[str, Factor]] = field(default_factory=dict, metadata={OMITTED: {}})
+    quality: Quality | None = field(default=None, metadata={OMITTED: None})
     max_epochs: Epochs = 1.0
     temperature: Annotated[float, Range(0, 100)] = 0.0
     budget_tokens: Tokens = 0
@@ -89,6 +98,8 @@ class Params:
         most = max(1.0, self.max_epochs, *self.epochs.values())
         for table in self.factors.values():
             most *= max(1.0, *table.values())
+        if self.quality:
+            most *= max(1.0, self.quality.unscored, *map(float, self.quality.band_factors))
         return most > 1
 
 
