@@ -22,8 +22,6 @@ from tests.faulty_s3 import FaultyS3
 from tests.s3_server import free_port
 from tests.training_dataset import Packed, write_dataset
 
-pytestmark = pytest.mark.slow
-
 PASSES = Passes(epochs=2, shuffle="later", block=8)
 
 
@@ -218,6 +216,7 @@ def _indexes(dataset: TokenDataset) -> list[int]:
     return [item["index"] for item in dataset]
 
 
+@pytest.mark.slow
 def test_forked_processes_have_connections_of_their_own(uri: str, tmp_path: Path) -> None:
     datasets = [TokenDataset(uri, Split(rank, 4), cache=cache(tmp_path / str(rank))) for rank in range(4)]
     context = multiprocessing.get_context("fork")
