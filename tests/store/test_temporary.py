@@ -105,3 +105,50 @@ def test_a_tmpdir_that_is_not_there_is_named(place: Path, kind: str, monkeypatch
     monkeypatch.setenv("TMPDIR", str(place / kind))
     with pytest.raises(RecipeError, match=re.escape(f"TMPDIR={place}/{kind}: ")):
         temporary.new_folder()
+
+
+OWNED = """
+import sys, tempfile
+from pathlib import Path
+from pipeline_tasks.store.temporary import owned
+with owned():
+    outer = tempfile.gettempdir()
+    with owned():
+        print(outer, tempfile.gettempdir(), flush=True)
+    assert Path(outer).is_dir(), "who is below an owner leaves the owner's folder"
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", ["itself", "SIGTERM"])
+def test_the_folder_of_a_process_ends_with_it(place: Path, end: str) -> None:
+    environment = {**temporary.os.environ, "TMPDIR": str(place)}
+    with subprocess.Popen([sys.executable, "-c", OWNED], stdin=-1, stdout=-1, text=True, env=environment) as process:
+        assert process.stdout is not None
+        outer, inner = process.stdout.readline().split()
+        assert outer == inner
+        assert Path(outer).parent == temporary.user_folder()
+        if end == "SIGTERM":
+            process.terminate()
+        process.communicate()
+    assert process.returncode == (128 + 15 if end == "SIGTERM" else 0)
+    assert not Path(outer).exists()
+
+
+def test_sockets_are_in_a_short_folder_where_their_names_would_be_too_long(
+    place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temporary, "SHORT", tmp_path_factory.mktemp("s"))
+    usual = temporary.user_folder()
+    room = temporary.SOCKET_PATH - len(f"{usual}/")
+    assert temporary.socket_folder(room) == usual
+    assert temporary.socket_folder(room + 1).parent == temporary.SHORT
+
+
+def test_a_place_where_no_folder_can_be_made_is_named(place: Path) -> None:
+    folder = temporary.user_folder()
+    (folder / "runs.lock").mkdir()
+    with pytest.raises(RecipeError, match=rf"{re.escape(str(folder))}: .*TMPDIR"):
+        temporary.new_folder()
+    with pytest.raises(RecipeError, match=rf"{re.escape(str(place / 'none'))}/.*TMPDIR"):
+        temporary.user_folder(place / "none")

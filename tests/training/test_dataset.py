@@ -402,9 +402,7 @@ def rewritten_lineage(folder: Path, change: Callable[[pa.Table], pa.Table]) -> s
     ],
     ids=["no lengths", "a piece less", "a piece more", "a sequence more", "a sequence below 0", "too long a sequence"],
 )
-def test_a_lineage_that_is_not_of_its_shard_is_named(
-    change: Callable[[pa.Table], pa.Table], tmp_path: Path
-) -> None:
+def test_a_lineage_that_is_not_of_its_shard_is_named(change: Callable[[pa.Table], pa.Table], tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [20])
     name = rewritten_lineage(packed.folder, change)
     with pytest.raises(ContractError, match=re.escape(name)):
