@@ -15,10 +15,15 @@ from pipeline_tasks.gate.comparison import psi
 from pipeline_tasks.gate.estimates import (
     ALONE,
     COMPARED,
+    Estimate,
+    Precision,
     change,
     count,
+    difference,
     distance,
     exact,
+    fraction_mean,
+    largest_share,
     mean_of,
     quantile_of,
     share,
@@ -217,6 +222,88 @@ def test_a_distance_is_judged_by_its_value_from_so_many_rows_on() -> None:
     large = COMPARED.large
     assert distance(0.3, 5, (large, large)).exact
     assert not distance(0.3, 5, (large - 1, large)).exact
+
+
+@pytest.mark.parametrize("kind", ["ratio", "whole"])
+@pytest.mark.parametrize("scale", [1, 30, 4000])
+def test_a_mean_of_unbounded_values_is_as_unsure_as_students_t_says_of_their_bins(kind: str, scale: int) -> None:
+    """The values of a bin may lie at its farther end; no value may lie beyond it."""
+    from scipy import stats
+
+    values = [scale * number for number in (-1.5, 0.25, 2, 3.75, 1, 1.25, 4)]
+    if kind == "whole":
+        values = [round(abs(value)) + 20 for value in values]
+    estimate = mean_of(profile(pa.table({"score": values}), ["score"])["score"])
+    assert estimate
+    width = 0.01 if kind == "ratio" else max(values) / 8
+    rows, mean = len(values), sum(values) / len(values)
+
+    def margin(beyond: float) -> float:
+        squares = sum((abs(value - mean) + beyond) ** 2 for value in values)
+        return float(stats.t.ppf(1 - ALONE.tail, rows - 1)) * (squares / (rows - 1) / rows) ** 0.5
+
+    assert margin(0) * 0.999 <= estimate.high - estimate.value <= margin(2 * width)
+    assert margin(0) * 0.999 <= estimate.value - estimate.low <= margin(2 * width)
+
+
+def test_the_change_of_a_share_has_an_end_on_both_sides() -> None:
+    """A share is below 1, and what it was before is known to be above 0."""
+    grown = change(share(80, 100), share(40, 100))
+    assert grown is not None
+    assert grown.value == 1.0
+    assert 0 < grown.low < 1 < grown.high < 3
+    nothing_sure = change(share(80, 100), share(1, 5))
+    assert nothing_sure is not None
+    assert nothing_sure.high < inf
+    unknown = change(share(80, 100), fraction_mean(0.2, 3))
+    assert unknown is not None
+    assert unknown.high == inf
+
+
+def test_what_was_nothing_before_or_is_unknown_has_no_change() -> None:
+    assert change(exact(3), exact(0)) is None
+    assert change(None, exact(3)) is None
+    assert change(exact(3), None) is None
+
+
+@pytest.mark.parametrize("precision", [ALONE, COMPARED])
+def test_every_kind_of_estimate_is_exact_from_the_same_number_of_rows_on(precision: Precision) -> None:
+    def of(rows: int) -> list[Estimate | None]:
+        column = {"kind": "ratio", "count": rows, "bins": {"20": 1, "70": rows - 1}}
+        whole = {"kind": "whole", "count": rows, "sum": 3 * rows, "bins": {"2": 1, "3": rows - 1}}
+        return [
+            share(rows // 2, rows, precision),
+            count(rows, precision),
+            quantile_of(column, 0.5, precision),
+            mean_of(column, precision),
+            total(whole, precision),
+            fraction_mean(0.5, rows, precision),
+            difference(0.5, (rows, rows + 1), precision),
+            distance(0.5, 4, (rows + 1, rows), precision),
+        ]
+
+    for rows, is_exact in ((precision.large - 1, False), (precision.large, True)):
+        found = [estimate for estimate in of(rows) if estimate is not None]
+        assert [(at, estimate.exact) for at, estimate in enumerate(found)] == [(at, is_exact) for at in range(8)]
+
+
+def test_the_largest_share_is_as_unsure_as_all_that_could_have_been_it() -> None:
+    alone, largest = share(10, 40), largest_share([10, 5, 0], 40)
+    assert alone is not None
+    assert largest is not None
+    assert largest.value == alone.value
+    assert largest.low < alone.low < alone.high < largest.high
+    assert largest == share(10, 40, ALONE.narrowed(4))
+    none = largest_share([], 40)
+    assert none == share(0, 40)
+
+
+def test_a_difference_of_distributions_stays_between_none_and_all() -> None:
+    near, far = difference(0.1, (20, 30)), difference(0.95, (20, 30))
+    assert (near.low, far.high) == (0.0, 1.0)
+    margin = sum(limits.distribution_margin(rows, COMPARED.tail) for rows in (20, 30))
+    assert isclose(near.high, 0.1 + margin)
+    assert isclose(far.low, 0.95 - margin)
 
 
 def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
