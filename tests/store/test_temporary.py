@@ -82,6 +82,20 @@ def test_sockets_of_ray_have_a_short_folder_where_tmpdir_is_long(
     assert folder.paths[0].name == folder.paths[1].name
 
 
+@pytest.mark.parametrize(("room", "folders"), [(0, 1), (1, 2)])
+def test_a_tmpdir_that_just_fits_is_rays_too(
+    place: Path,
+    room: int,
+    folders: int,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = temporary.new_folder()
+    monkeypatch.setattr(temporary, "RAY_FOLDER", len(str(own.paths[0])) - room)
+    monkeypatch.setattr(temporary, "SHORT", tmp_path_factory.mktemp("s"))
+    assert len(temporary.new_folder().paths) == folders
+
+
 @pytest.mark.parametrize("kind", ["link", "open", "file"])
 def test_a_folder_that_others_may_enter_is_refused(place: Path, kind: str) -> None:
     folder = place / f"refinery-{temporary.os.getuid()}"
