@@ -306,6 +306,51 @@ def test_a_difference_of_distributions_stays_between_none_and_all() -> None:
     assert isclose(far.low, 0.95 - margin)
 
 
+@pytest.mark.parametrize(("rows", "at"), [(7, 0.5), (20, 0.5), (45, 0.05), (45, 0.95), (300, 0.95)])
+def test_a_quantile_lies_between_the_values_of_its_ranks(rows: int, at: float) -> None:
+    """Whole numbers below 16 have bins of their own, so that a bin is a value."""
+    values = sorted(15 * row // rows for row in range(rows))
+    estimate = quantile_of(profile(pa.table({"chars": values}), ["chars"])["chars"], at)
+    low, high = limits.rank_limits(rows, at, ALONE.tail)
+    assert estimate
+    assert estimate.low == (values[low - 1] if low else -inf)
+    assert estimate.high == (values[high - 1] if high <= rows else inf)
+
+
+def test_a_quantile_has_an_end_where_its_last_rank_is_that_of_the_largest_value() -> None:
+    rows = next(rows for rows in range(2, 1_000) if limits.rank_limits(rows, 0.5, ALONE.tail)[1] == rows)
+    estimate = quantile_of(profile(pa.table({"chars": [7] * rows}), ["chars"])["chars"], 0.5)
+    assert estimate
+    assert estimate.high == 7
+
+
+def test_a_mean_of_ratios_is_known_to_half_a_bin_and_one_of_whole_numbers_exactly() -> None:
+    ratio = mean_of(profile(pa.table({"score": [3.004] * 7}), ["score"])["score"])
+    whole = mean_of(profile(pa.table({"chars": [301] * 7}), ["chars"])["chars"])
+    assert ratio is not None
+    assert whole is not None
+    assert (whole.value, whole.least, whole.most) == (301, 301, 301)
+    assert (ratio.value, ratio.least, ratio.most) == (pytest.approx(3.005), pytest.approx(3.0), pytest.approx(3.01))
+    assert ratio.high - ratio.value == pytest.approx(limits.mean_margin(7 * 0.005**2 / 6, 7, ALONE.tail))
+
+
+def test_a_sum_is_as_unsure_as_its_rows_and_their_mean_together() -> None:
+    column = profile(pa.table({"n_tokens": [3, 5, 9, 11]}), ["n_tokens"])["n_tokens"]
+    found, half = total(column), COMPARED.narrowed(2)
+    rows, mean = count(4, half), mean_of(column, half)
+    assert found is not None
+    assert mean is not None
+    assert (found.value, found.low, found.high) == (28, max(rows.low * mean.low, 0), rows.high * mean.high)
+
+
+def test_a_distance_is_less_what_chance_gives_and_unsure_by_its_root() -> None:
+    found, floor = distance(0.5, 5, (100, 200)), limits.distance_floor(5, 100, 200, COMPARED.tail)
+    assert found.value == pytest.approx(0.5 - 4 * (1 / 100 + 1 / 200))
+    assert found.low == pytest.approx((0.5**0.5 - floor**0.5) ** 2)
+    assert found.high == pytest.approx((0.5**0.5 + floor**0.5) ** 2)
+    assert distance(0.01, 5, (100, 200)).value == distance(0.01, 5, (100, 200)).low == 0
+
+
 def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
     facts = {"retention": exact(0.5)}
     changed = apply_bounds([], {"retention": {"critical": {"min_value": 0.2}, "warning": {"min_value": 0.4}}}, facts)
