@@ -293,6 +293,20 @@ def test_ranges_that_fail_are_requested_again(s3_root: str, faults: FaultyS3) ->
         Segment(s3_root, shard).rows(pa.array([3]))
 
 
+def test_a_writer_of_segments_leaves_no_temporary_file_and_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_writer.tempfile, "tempdir", str(tmp_path))
+    stored(tmp_path / "root", table(range(300)))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    stored(tmp_path / "root", table(range(200)))
+    given_up = SegmentWriter(table([]).schema, ("key", "number"))
+    given_up.discard()
+    given_up.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 def test_a_full_disk_stops_a_segment(tmp_path: Path) -> None:
     rows = table(range(200)).set_column(2, "text", pa.array([os.urandom(900).hex() for _ in range(200)]))
     with small_files(), pytest.raises(NoSpace, match="TMPDIR"):
