@@ -71,6 +71,17 @@ def test_the_users_folder_is_the_same_from_inside(place: Path, monkeypatch: pyte
     assert temporary.user_folder() == outside
 
 
+@pytest.mark.parametrize("name", ["run-0123abcd", "refinery-{user}/other", "run-0123abcd/refinery-{user}"])
+def test_a_folder_of_such_a_name_elsewhere_is_no_owners(
+    place: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place / name.format(user=temporary.os.getuid())
+    folder.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    assert not temporary.is_inside()
+    assert temporary.user_folder().parent == folder
+
+
 def test_sockets_of_ray_have_a_short_folder_where_tmpdir_is_long(
     place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
