@@ -9,20 +9,21 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
-from pipeline_tasks.manifest import WRITER
+from pipeline_tasks.manifest import WRITER, Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.origin import (
     Origin,
     Source,
     Step,
     origin_bytes,
+    origin_of,
     parse_origin,
     read_origin_file,
     require_same_code,
     source_versions,
 )
 from pipeline_tasks.recipe import stage_card
-from pipeline_tasks.sealed import SEAL, seal
+from pipeline_tasks.sealed import SEAL, seal, sha256
 
 DIGESTS = ("1" * 64, "2" * 64)
 SOURCES = (
@@ -45,6 +46,16 @@ def published(root: Path, snapshot: str, refined: str, recipe: str = "web") -> N
 
 def reference(number: int) -> str:
     return f"{SOURCES[number].manifest}@sha256:{DIGESTS[number]}"
+
+
+def test_the_origin_of_a_dataset_is_in_its_manifests() -> None:
+    versions = [{"recipe": each.recipe, "snapshot": each.snapshot, "manifest": each.manifest} for each in SOURCES]
+    empty = Manifest("compose", 1, "", {}, (), (), (), (), {}, (), (), 0, 0, {}, {})
+    compose = replace(empty, fingerprint="a" * 24, params={"versions": versions}, parent_digests=DIGESTS)
+    pack = replace(empty, stage="pack", version=STEPS[1].version, fingerprint="b" * 24, params={"length": 8})
+    by_stage = {"pack": replace(pack, resources={"0": "d" * 64}, writer="pyarrow-9"), "compose": compose}
+    made = origin_of("corpus", by_stage, b"{}")
+    assert made == replace(ORIGIN, index=sha256(b"{}"), writer="pyarrow-9")
 
 
 def test_an_origin_is_read_as_it_was_written(tmp_path: Path) -> None:

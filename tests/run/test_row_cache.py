@@ -68,6 +68,12 @@ def test_a_segment_whose_ids_are_all_others_is_not_read(tmp_path: Path) -> None:
     assert found(rows, ["c", "e"]) == {"c": 0.5, "e": 0.5}
 
 
+def test_the_first_and_the_last_id_of_a_segment_are_known_too(tmp_path: Path) -> None:
+    store(tmp_path, batch(["m", "p"]), at=1)
+    assert found(known(tmp_path), ["a", "m"]) == {"m": 0.5}
+    assert found(known(tmp_path), ["p", "z"]) == {"p": 0.5}
+
+
 def test_an_id_is_looked_up_in_so_many_segments_and_no_more(tmp_path: Path) -> None:
     store(tmp_path, batch(["a", "first", "z"]), at=1)
     for number in range(2, NEWEST + 1):
