@@ -360,6 +360,25 @@ def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
     ]
 
 
+def expectation(learned: dict[str, object], **limits: float) -> dict[str, object]:
+    kwargs = {"column": "retention", **limits}
+    meaning = {"notes": "", "remedy": "", "needs": {}, "origin": "a suite"}
+    return {"type": "t", "kwargs": kwargs, "severity": "warning", "learned": learned, **meaning}
+
+
+def test_limits_without_a_severity_replace_those_of_a_suite_and_are_critical_where_it_has_none() -> None:
+    facts, change = {"retention": exact(0.5)}, {"retention": {"min_value": 0.4}}
+    learned, limited = expectation({"from": "trailing", "floor": 0.9}), expectation({}, min_value=0.2)
+
+    def limits(*suite: dict[str, object]) -> list[tuple[str, float | None]]:
+        return [(one["severity"], one["kwargs"].get("min_value")) for one in apply_bounds(suite, change, facts)]
+
+    assert limits(limited) == [("warning", 0.4)]
+    assert limits(learned) == [("warning", None), ("critical", 0.4)]
+    assert limits(limited, learned) == [("warning", 0.4), ("warning", None)]
+    assert limits() == [("critical", 0.4)]
+
+
 def test_a_bound_of_a_severity_that_the_suite_does_not_have_is_one_of_its_own() -> None:
     """A recipe's critical bound was dropped without a word where the suite only warns: 37 of 107 facts of stages."""
     missed = []
