@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import ContractError, DeterminismViolation, RecipeError
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.tokenizer_pin import (
     DEFAULT,
     PUBLISHED,
@@ -21,10 +23,12 @@ from pipeline_tasks.publish.tokenizer_pin import (
     put_pin,
     read_pin,
     read_pin_alone,
+    require_pinned,
     require_same,
 )
 from pipeline_tasks.sealed import SEAL, seal
 from pipeline_tasks.stages.tokenize.params import Params, Training
+from pipeline_tasks.store.shard_file import ShardWriter
 
 DEFINITION, OTHER = b'{"model": 1}', b'{"model": 2}'
 
@@ -114,3 +118,25 @@ def test_a_recipe_may_ask_for_the_pinned_tokenizer_and_no_other(
     else:
         with pytest.raises(RecipeError, match=r"corpus in /root "):
             require_same("/root", pinned, params, identity)
+
+
+def tokenized(root: Path, definition: bytes) -> Manifest:
+    """Return a manifest of `tokenize` that saved a tokenizer."""
+    row = {"definition": [definition], "vocab_size": [300], "documents": [9], "bytes": [1234], "kind": ["tokenizers"]}
+    table = pa.table(row)
+    writer = ShardWriter(table.schema)
+    writer.write(table.to_batches()[0])
+    history = {"tokenizer": (writer.store(str(root), "tokenize/history"),)}
+    return Manifest("tokenize", 1, "f", {"eos": "</s>"}, (), (), (), (), history, (), (), 0, 0, {}, {})
+
+
+def test_who_publishes_first_pins_and_another_tokenizer_is_refused(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    first, other = tokenized(tmp_path, DEFINITION), tokenized(tmp_path, OTHER)
+    pinned = require_pinned(root, "corpus", first)
+    assert (pinned.digest, pinned.source, pinned.vocab_size) == (pin().digest, PUBLISHED, 300)
+    assert (pinned.eos, pinned.bos, pinned.documents) == ("</s>", "", 9)
+    assert require_pinned(root, "corpus", first) == pinned == read_pin(root, "corpus")
+    with pytest.raises(ContractError, match=re.escape(f"{root}: tokenize/f ")):
+        require_pinned(root, "corpus", other)
+    assert require_pinned(root, "others", other).digest == pin(OTHER).digest
