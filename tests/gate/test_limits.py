@@ -81,6 +81,18 @@ def test_quantiles_of_students_t(degrees: int) -> None:
     assert isclose(limits.t_quantile(degrees, 0.01), stats.t.ppf(0.99, degrees), rel_tol=1e-9)
 
 
+@pytest.mark.parametrize(("part", "whole"), [(0, 5), (1, 7), (20, 100), (50, 100), (83, 100), (7, 7)])
+def test_the_margin_of_a_share_ends_where_its_score_is_the_normal_quantile(part: int, whole: int) -> None:
+    """Wilson's interval is of the shares that differ from what was seen by so many of their own deviations."""
+    from scipy import stats
+
+    share_, margin = part / whole, limits.score_margin(part, whole, 0.01)
+    end = share_ + margin if share_ <= 0.5 else share_ - margin
+    assert 0 < end < 1
+    assert margin / (end * (1 - end) / whole) ** 0.5 == pytest.approx(stats.norm.isf(0.01))
+    assert limits.normal_quantile(0.01) == pytest.approx(stats.norm.isf(0.01))
+
+
 def test_the_floor_of_a_distance_is_above_the_quantile_that_it_bounds() -> None:
     from scipy import stats
 
