@@ -324,9 +324,10 @@ def test_a_replayed_or_skipped_sequence_changes_the_usage(packed: Packed) -> Non
 
 
 def test_the_share_of_waiting_is_between_none_and_all(packed: Packed) -> None:
-    stalls = Stalls()
-    assert len(list(stalls.watched(TokenDataset(str(packed.folder))))) == 301
+    stalls, dataset = Stalls(), TokenDataset(str(packed.folder))
+    assert len(list(stalls.watched(dataset))) == 301
     assert 0 < stalls.waited_s <= stalls.elapsed_s
+    assert 0 < dataset.fetching.waited_s <= stalls.elapsed_s, "reading waits within the time of the whole"
     assert 0 < stalls.share <= 1
 
 

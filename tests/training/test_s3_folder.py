@@ -81,6 +81,15 @@ def test_a_chunk_is_fetched_once_for_all_epochs_ranks_and_versions(uri: str, tmp
     assert datasets[1].fetching.requests == 0
 
 
+def test_the_size_of_a_file_is_asked_for_once(uri: str, faults: FaultyS3, tmp_path: Path) -> None:
+    dataset = TokenDataset(uri, passes=PASSES, cache=cache(tmp_path, threads=1))
+    before = faults.requests
+    assert len(list(dataset)) == dataset.places
+    files = {path.name.partition("-")[0] for path in (tmp_path / "cache").iterdir()}
+    assert len(files) > 8
+    assert faults.requests - before == dataset.fetching.requests + len(files)
+
+
 def test_the_cache_keeps_no_more_than_it_may(uri: str, tmp_path: Path) -> None:
     least = 64 * 1024
     dataset = TokenDataset(uri, passes=Passes(epochs=20, shuffle="always", block=1), cache=cache(tmp_path, bytes=least))
