@@ -4,14 +4,16 @@
 
 A change ("mutant") is small and legal: another comparison, another number, a condition turned round, a call left out.
 It is made in place, and undone before the next, so the files must be committed. The tests of a room are those that
-`make quick` runs of its folder; they end at the first failure. What no test notices is printed with its line, for a
-person to judge: some mutants mean the same as the original.
+`make quick` runs of its folder; those that name the changed module run first, then the quickest, and they end at the
+first failure, which is printed. What no test notices is printed with its line, for a person to judge: some mutants mean
+the same as the original.
 """
 
 import argparse
 import ast
 import copy
 import random
+import re
 import subprocess
 import sys
 import time
@@ -19,14 +21,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.order import UNKNOWN, measured
+
 PROJECT = Path(__file__).parents[1]
 
 ROOMS = ("run", "store", "landing", "publish", "gate", "training")
 
 QUICK = "not slow and not nightly and not cluster and not compose and not fortnight"
 
-LIMIT = 240
-"""Seconds after which a mutant counts as noticed: its tests do not end any more."""
+PATIENCE = 4
+"""A mutant counts as noticed if its tests take as many times as long as without it: they do not end any more."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -145,22 +149,34 @@ def drawn(rooms: Sequence[str], count: int, seed: int) -> list[Mutant]:
     return [mutant for at, room in enumerate(rooms) for mutant in chance.sample(mutants_of(room), each + (at < more))]
 
 
-def do_tests_pass(room: str) -> bool:
-    """Return whether the quick tests of a room pass; not if they do not end in time."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", QUICK]
+def files_of(room: str, module: str = "") -> list[str]:
+    """Return the test files of a room: those that name a module first, then the quickest."""
+
+    def order(path: Path) -> tuple[bool, int]:
+        is_named = module and re.search(rf"\b{module}\b", path.read_text())
+        return not is_named, seconds.get(str(path.relative_to(PROJECT)), UNKNOWN)
+
+    seconds = measured()
+    return [str(path) for path in sorted((PROJECT / "tests" / room).rglob("test_*.py"), key=order)]
+
+
+def first_failure(files: Sequence[str], limit: float | None = None) -> str | None:
+    """Return what fails first of the quick tests of some files, None if all pass."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", QUICK, *files]
     try:
-        run = subprocess.run([*command, f"tests/{room}"], cwd=PROJECT, capture_output=True, check=False, timeout=LIMIT)
+        run = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=limit)
     except subprocess.TimeoutExpired:
-        return False
-    return run.returncode == 0
+        return f"no end in {limit:.0f} s"
+    failures = re.findall(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
+    return None if run.returncode == 0 else next(iter(failures), f"pytest ends with {run.returncode}")
 
 
-def is_noticed(mutant: Mutant) -> bool:
-    """Return whether the tests of its room fail, or do not end, with a mutant in place."""
+def noticing(mutant: Mutant, limit: float) -> str | None:
+    """Return what of the tests of its room fails, or does not end, with a mutant in place; None if nothing does."""
     source = mutant.path.read_bytes()
     mutant.path.write_bytes(source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
     try:
-        return not do_tests_pass(mutant.room)
+        return first_failure(files_of(mutant.room, mutant.path.stem), limit)
     finally:
         mutant.path.write_bytes(source)
 
@@ -184,16 +200,20 @@ def main() -> None:
     options = parser.parse_args()
     rooms = options.rooms.split(",")
     require_committed(rooms)
-    if failing := [room for room in rooms if not do_tests_pass(room)]:
-        sys.exit(f"tests of {', '.join(failing)} fail without any change, so they would notice everything")
+    limits = {}
+    for room in rooms:
+        begun = time.monotonic()
+        if failure := first_failure(files_of(room)):
+            sys.exit(f"{failure} fails without any change, so it would notice everything")
+        limits[room] = PATIENCE * (time.monotonic() - begun)
     noticed: dict[str, list[bool]] = {room: [] for room in rooms}
     for mutant in drawn(rooms, options.count, options.seed):
         begun = time.monotonic()
-        outcome = is_noticed(mutant)
-        noticed[mutant.room].append(outcome)
-        mark = "noticed" if outcome else "MISSED "
+        by = noticing(mutant, limits[mutant.room])
+        noticed[mutant.room].append(by is not None)
+        mark = "noticed" if by else "MISSED "
         place = f"{mutant.path.relative_to(PROJECT)}:{mutant.line}"
-        print(f"{mark} {time.monotonic() - begun:5.0f} s  {place}  {mutant.what[:150]}", flush=True)
+        print(f"{mark} {time.monotonic() - begun:5.0f} s  {place}  {mutant.what[:150]}  {by or ''}", flush=True)
     for room, outcomes in noticed.items():
         print(f"{room:<10}{sum(outcomes):>4} of {len(outcomes)}")
     total = [outcome for outcomes in noticed.values() for outcome in outcomes]

@@ -1,18 +1,13 @@
 """What is wrong with the machine is one paragraph with the way out, and not a stack trace."""
 
-import errno
 import os
 import re
 import resource
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from pipeline_tasks.errors import JobLost, NoMemory, NoSpace, RecipeError, RefineryError, StorageBusy
-from pipeline_tasks.run.machine import named
+from pipeline_tasks.errors import RecipeError
 from tests.embedded import PROJECT
 
 
@@ -28,34 +23,6 @@ def test_a_small_limit_of_addresses_is_named_before_anything_starts() -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith("refinery: `ulimit -v` allows 921,600 KiB of addresses")
     assert "ulimit -v unlimited" in line
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "words"),
-    [
-        (MemoryError("realloc of size 1024 failed"), NoMemory, "no more memory.*free some"),
-        (RuntimeError("can't start new thread"), NoMemory, "no more memory"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), NoMemory, "no more memory"),
-        (OSError("Could not find/load shared object file 'libllvmlite.so'"), RecipeError, "compiler does not load"),
-        (RuntimeError("cannot cache function: no locator available for file x"), RecipeError, "set NUMBA_CACHE_DIR"),
-        (sqlite3.OperationalError("database is locked"), StorageBusy, "run the same command again"),
-        (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), NoSpace, "/tmp/x: no space left.*TMPDIR"),
-        (OSError(errno.ENOSPC, "No space left", "/from", None, "/full/to"), NoSpace, "^/full/to: no space left"),
-        (OSError(errno.EROFS, "Read-only", "/ro/x"), RecipeError, "^/ro/x: Read-only file system; let this user write"),
-        (PermissionError(errno.EACCES, "Permission denied", "/root/x"), RecipeError, "^/root/x: Permission denied"),
-        (OSError(errno.EMFILE, "Too many open files"), JobLost, "ulimit -n"),
-    ],
-)
-def test_the_machines_failures_are_named_through_their_causes(
-    error: Exception, kind: type[RefineryError], words: str
-) -> None:
-    wrapped = ValueError("a library gave up")
-    wrapped.__cause__ = error
-    for raised in (error, wrapped):
-        refusal = named(raised)
-        assert type(refusal) is kind
-        assert re.search(words, str(refusal))
-    assert named(KeyError("a defect")) is None
 
 
 def refused(command: str, folder: Path | None = None, **settings: str) -> str:

@@ -15,10 +15,15 @@ from pipeline_tasks.gate.comparison import psi
 from pipeline_tasks.gate.estimates import (
     ALONE,
     COMPARED,
+    Estimate,
+    Precision,
     change,
     count,
+    difference,
     distance,
     exact,
+    fraction_mean,
+    largest_share,
     mean_of,
     quantile_of,
     share,
@@ -74,6 +79,18 @@ def test_quantiles_of_students_t(degrees: int) -> None:
     from scipy import stats
 
     assert isclose(limits.t_quantile(degrees, 0.01), stats.t.ppf(0.99, degrees), rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(("part", "whole"), [(0, 5), (1, 7), (20, 100), (50, 100), (83, 100), (7, 7)])
+def test_the_margin_of_a_share_ends_where_its_score_is_the_normal_quantile(part: int, whole: int) -> None:
+    """Wilson's interval is of the shares that differ from what was seen by so many of their own deviations."""
+    from scipy import stats
+
+    share_, margin = part / whole, limits.score_margin(part, whole, 0.01)
+    end = share_ + margin if share_ <= 0.5 else share_ - margin
+    assert 0 < end < 1
+    assert margin / (end * (1 - end) / whole) ** 0.5 == pytest.approx(stats.norm.isf(0.01))
+    assert limits.normal_quantile(0.01) == pytest.approx(stats.norm.isf(0.01))
 
 
 def test_the_floor_of_a_distance_is_above_the_quantile_that_it_bounds() -> None:
@@ -219,6 +236,133 @@ def test_a_distance_is_judged_by_its_value_from_so_many_rows_on() -> None:
     assert not distance(0.3, 5, (large - 1, large)).exact
 
 
+@pytest.mark.parametrize("kind", ["ratio", "whole"])
+@pytest.mark.parametrize("scale", [1, 30, 4000])
+def test_a_mean_of_unbounded_values_is_as_unsure_as_students_t_says_of_their_bins(kind: str, scale: int) -> None:
+    """The values of a bin may lie at its farther end; no value may lie beyond it."""
+    from scipy import stats
+
+    values = [scale * number for number in (-1.5, 0.25, 2, 3.75, 1, 1.25, 4)]
+    if kind == "whole":
+        values = [round(abs(value)) + 20 for value in values]
+    estimate = mean_of(profile(pa.table({"score": values}), ["score"])["score"])
+    assert estimate
+    width = 0.01 if kind == "ratio" else max(values) / 8
+    rows, mean = len(values), sum(values) / len(values)
+
+    def margin(beyond: float) -> float:
+        squares = sum((abs(value - mean) + beyond) ** 2 for value in values)
+        return float(stats.t.ppf(1 - ALONE.tail, rows - 1)) * (squares / (rows - 1) / rows) ** 0.5
+
+    assert margin(0) * 0.999 <= estimate.high - estimate.value <= margin(2 * width)
+    assert margin(0) * 0.999 <= estimate.value - estimate.low <= margin(2 * width)
+
+
+def test_the_change_of_a_share_has_an_end_on_both_sides() -> None:
+    """A share is below 1, and what it was before is known to be above 0."""
+    grown = change(share(80, 100), share(40, 100))
+    assert grown is not None
+    assert grown.value == 1.0
+    assert 0 < grown.low < 1 < grown.high < 3
+    nothing_sure = change(share(80, 100), share(1, 5))
+    assert nothing_sure is not None
+    assert nothing_sure.high < inf
+    unknown = change(share(80, 100), fraction_mean(0.2, 3))
+    assert unknown is not None
+    assert unknown.high == inf
+
+
+def test_what_was_nothing_before_or_is_unknown_has_no_change() -> None:
+    assert change(exact(3), exact(0)) is None
+    assert change(None, exact(3)) is None
+    assert change(exact(3), None) is None
+
+
+@pytest.mark.parametrize("precision", [ALONE, COMPARED])
+def test_every_kind_of_estimate_is_exact_from_the_same_number_of_rows_on(precision: Precision) -> None:
+    def of(rows: int) -> list[Estimate | None]:
+        column = {"kind": "ratio", "count": rows, "bins": {"20": 1, "70": rows - 1}}
+        whole = {"kind": "whole", "count": rows, "sum": 3 * rows, "bins": {"2": 1, "3": rows - 1}}
+        return [
+            share(rows // 2, rows, precision),
+            count(rows, precision),
+            quantile_of(column, 0.5, precision),
+            mean_of(column, precision),
+            total(whole, precision),
+            fraction_mean(0.5, rows, precision),
+            difference(0.5, (rows, rows + 1), precision),
+            distance(0.5, 4, (rows + 1, rows), precision),
+        ]
+
+    for rows, is_exact in ((precision.large - 1, False), (precision.large, True)):
+        found = [estimate for estimate in of(rows) if estimate is not None]
+        assert [(at, estimate.exact) for at, estimate in enumerate(found)] == [(at, is_exact) for at in range(8)]
+
+
+def test_the_largest_share_is_as_unsure_as_all_that_could_have_been_it() -> None:
+    alone, largest = share(10, 40), largest_share([10, 5, 0], 40)
+    assert alone is not None
+    assert largest is not None
+    assert largest.value == alone.value
+    assert largest.low < alone.low < alone.high < largest.high
+    assert largest == share(10, 40, ALONE.narrowed(4))
+    none = largest_share([], 40)
+    assert none == share(0, 40)
+
+
+def test_a_difference_of_distributions_stays_between_none_and_all() -> None:
+    near, far = difference(0.1, (20, 30)), difference(0.95, (20, 30))
+    assert (near.low, far.high) == (0.0, 1.0)
+    margin = sum(limits.distribution_margin(rows, COMPARED.tail) for rows in (20, 30))
+    assert isclose(near.high, 0.1 + margin)
+    assert isclose(far.low, 0.95 - margin)
+
+
+@pytest.mark.parametrize(("rows", "at"), [(7, 0.5), (20, 0.5), (45, 0.05), (45, 0.95), (300, 0.95)])
+def test_a_quantile_lies_between_the_values_of_its_ranks(rows: int, at: float) -> None:
+    """Whole numbers below 16 have bins of their own, so that a bin is a value."""
+    values = sorted(15 * row // rows for row in range(rows))
+    estimate = quantile_of(profile(pa.table({"chars": values}), ["chars"])["chars"], at)
+    low, high = limits.rank_limits(rows, at, ALONE.tail)
+    assert estimate
+    assert estimate.low == (values[low - 1] if low else -inf)
+    assert estimate.high == (values[high - 1] if high <= rows else inf)
+
+
+def test_a_quantile_has_an_end_where_its_last_rank_is_that_of_the_largest_value() -> None:
+    rows = next(rows for rows in range(2, 1_000) if limits.rank_limits(rows, 0.5, ALONE.tail)[1] == rows)
+    estimate = quantile_of(profile(pa.table({"chars": [7] * rows}), ["chars"])["chars"], 0.5)
+    assert estimate
+    assert estimate.high == 7
+
+
+def test_a_mean_of_ratios_is_known_to_half_a_bin_and_one_of_whole_numbers_exactly() -> None:
+    ratio = mean_of(profile(pa.table({"score": [3.004] * 7}), ["score"])["score"])
+    whole = mean_of(profile(pa.table({"chars": [301] * 7}), ["chars"])["chars"])
+    assert ratio is not None
+    assert whole is not None
+    assert (whole.value, whole.least, whole.most) == (301, 301, 301)
+    assert (ratio.value, ratio.least, ratio.most) == (pytest.approx(3.005), pytest.approx(3.0), pytest.approx(3.01))
+    assert ratio.high - ratio.value == pytest.approx(limits.mean_margin(7 * 0.005**2 / 6, 7, ALONE.tail))
+
+
+def test_a_sum_is_as_unsure_as_its_rows_and_their_mean_together() -> None:
+    column = profile(pa.table({"n_tokens": [3, 5, 9, 11]}), ["n_tokens"])["n_tokens"]
+    found, half = total(column), COMPARED.narrowed(2)
+    rows, mean = count(4, half), mean_of(column, half)
+    assert found is not None
+    assert mean is not None
+    assert (found.value, found.low, found.high) == (28, max(rows.low * mean.low, 0), rows.high * mean.high)
+
+
+def test_a_distance_is_less_what_chance_gives_and_unsure_by_its_root() -> None:
+    found, floor = distance(0.5, 5, (100, 200)), limits.distance_floor(5, 100, 200, COMPARED.tail)
+    assert found.value == pytest.approx(0.5 - 4 * (1 / 100 + 1 / 200))
+    assert found.low == pytest.approx((0.5**0.5 - floor**0.5) ** 2)
+    assert found.high == pytest.approx((0.5**0.5 + floor**0.5) ** 2)
+    assert distance(0.01, 5, (100, 200)).value == distance(0.01, 5, (100, 200)).low == 0
+
+
 def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
     facts = {"retention": exact(0.5)}
     changed = apply_bounds([], {"retention": {"critical": {"min_value": 0.2}, "warning": {"min_value": 0.4}}}, facts)
@@ -226,6 +370,25 @@ def test_bounds_of_one_severity_are_no_limits_of_another() -> None:
         ("critical", [("column", "retention"), ("min_value", 0.2)]),
         ("warning", [("column", "retention"), ("min_value", 0.4)]),
     ]
+
+
+def expectation(learned: dict[str, object], **limits: float) -> dict[str, object]:
+    kwargs = {"column": "retention", **limits}
+    meaning = {"notes": "", "remedy": "", "needs": {}, "origin": "a suite"}
+    return {"type": "t", "kwargs": kwargs, "severity": "warning", "learned": learned, **meaning}
+
+
+def test_limits_without_a_severity_replace_those_of_a_suite_and_are_critical_where_it_has_none() -> None:
+    facts, change = {"retention": exact(0.5)}, {"retention": {"min_value": 0.4}}
+    learned, limited = expectation({"from": "trailing", "floor": 0.9}), expectation({}, min_value=0.2)
+
+    def limits(*suite: dict[str, object]) -> list[tuple[str, float | None]]:
+        return [(one["severity"], one["kwargs"].get("min_value")) for one in apply_bounds(suite, change, facts)]
+
+    assert limits(limited) == [("warning", 0.4)]
+    assert limits(learned) == [("warning", None), ("critical", 0.4)]
+    assert limits(limited, learned) == [("warning", 0.4), ("warning", None)]
+    assert limits() == [("critical", 0.4)]
 
 
 def test_a_bound_of_a_severity_that_the_suite_does_not_have_is_one_of_its_own() -> None:

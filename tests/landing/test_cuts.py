@@ -183,3 +183,14 @@ def test_a_large_file_that_is_not_what_was_promised_is_not_landed(crawl: Path, t
     (crawl / "snapshot.json").write_text(json.dumps(promise))
     with pytest.raises(DigestMismatch, match=re.escape(f"{crawl}/large.warc.gz: ")):
         listing.land(str(tmp_path / "root"), str(crawl))
+
+
+def test_a_large_file_in_which_no_place_begins_a_record_is_one_shard(crawl: Path, tmp_path: Path) -> None:
+    body = random.Random(3).randbytes(30_000)
+    (crawl / "large.warc.gz").write_bytes(body)
+    (crawl / "small.warc.gz").write_bytes(body[:10])
+    _, manifest, _ = listing.land(str(tmp_path / "root"), str(crawl))
+    assert len(manifest.shards) == 8
+    (large,) = (shard for shard in manifest.shards if shard.path == "landing:large.warc.gz")
+    assert (large.start, large.bytes, large.digest) == (WHOLE, len(body), hashlib.sha256(body).hexdigest())
+    assert {shard.rows for shard in manifest.shards} == {0}, "no record is counted before it is read"

@@ -1,12 +1,15 @@
 """HTTP messages: status, headers, chunks, content codings and their bounds."""
 
 import gzip
+import random
 import zlib
+from collections.abc import Callable
 
 import brotlicffi
 import pytest
 import zstandard
 
+from pipeline_tasks.landing import http_body
 from pipeline_tasks.landing.http_body import dechunk, decompress, read_message
 
 
@@ -162,3 +165,55 @@ def test_an_interim_response_is_passed_over() -> None:
     assert (read.status, read.body, read.headers) == (200, b"page", {"c": "d"})
     alone = read_message(b"HTTP/1.1 100 Continue\r\n\r\npage")
     assert (alone.status, alone.body) == (100, b"page")
+
+
+CODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "gzip without its trailer": lambda plain: gzip.compress(plain)[:-8],
+    "deflate": zlib.compress,
+    "bare deflate": lambda plain: zlib.compress(plain)[2:-4],
+    "br": brotlicffi.compress,
+    "zstd": zstandard.compress,
+}
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize(
+    ("random_bytes", "zeros", "error"),
+    [
+        (10_000, 0, None),
+        (10_001, 0, "oversize"),
+        (0, 1_000, None),
+        (0, 1_001, "bomb"),
+        (500, 3_500, None),
+        (1_500, 12_000, "oversize"),
+        (500, 9_000, "bomb"),
+    ],
+)
+def test_each_coding_has_the_same_bounds(
+    coding: str, random_bytes: int, zeros: int, error: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the cap, or the floor, a body is whole; above, it is a bomb by its ratio, and else too large."""
+    monkeypatch.setattr(http_body, "CAP", 10_000)
+    monkeypatch.setattr(http_body, "RATIO_FLOOR", 1_000)
+    monkeypatch.setattr(http_body, "RATIO", 10)
+    plain = random.Random(5).randbytes(random_bytes) + bytes(zeros)
+    body, reason = decompress(
+        coding.rsplit(maxsplit=1)[-1] if coding.startswith("bare") else coding.split(maxsplit=1)[0],
+        CODINGS[coding](plain),
+    )
+    assert reason == error
+    assert body == (b"" if error else plain)
+
+
+@pytest.mark.parametrize("coding", [coding for coding in CODINGS if "trailer" not in coding])
+def test_of_a_body_that_its_crawler_cut_what_is_there_is_decoded(coding: str) -> None:
+    plain = random.Random(5).randbytes(150_000).hex().encode()  # three blocks of zstd
+    stored = CODINGS[coding](plain)
+    name = coding.rsplit(maxsplit=1)[-1] if coding.startswith("bare") else coding
+    assert decompress(name, stored[: len(stored) // 2]) == (b"", "content_encoding")
+    body, error = decompress(name, stored[: len(stored) // 2], is_cut=True)
+    assert error is None
+    assert 0 < len(body) < len(plain)
+    assert plain.startswith(body)
+    assert decompress(name, stored, is_cut=True) == (plain, None)

@@ -20,7 +20,15 @@ from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.database import SQL
-from pipeline_tasks.publish.ledger import Ledger, RunFailure, queries
+from pipeline_tasks.publish.ledger import (
+    Ledger,
+    RunFailure,
+    is_absent,
+    ledger_of,
+    name_in_ledger,
+    queries,
+    recorded_recipes,
+)
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.stage import Shard
@@ -433,6 +441,36 @@ def test_a_lasting_lock_is_busy_and_says_whose_turn_it_is(tmp_path: Path, monkey
             ledger.set_price("cpu", 1.0)
         other.execute("COMMIT")
         ledger.set_price("cpu", 1.0)
+
+
+def test_a_root_has_its_ledger_in_it_and_a_bucket_in_the_home_of_its_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REFINERY_LEDGER", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for root, folder, name in (
+        (str(tmp_path / "new" / "root"), tmp_path / "new" / "root", ""),
+        ("s3://bucket/root", tmp_path / "home" / ".refinery", "s3://bucket/root"),
+    ):
+        assert is_absent(ledger_of(root))
+        for _ in range(2):
+            with Ledger.open(ledger_of(root)):
+                pass
+        assert (folder / "ledger.sqlite").is_file()
+        assert not is_absent(ledger_of(root))
+        assert name_in_ledger(root) == name
+        assert recorded_recipes(root) == []
+    monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "shared.sqlite"))
+    assert ledger_of(str(tmp_path)) == str(tmp_path / "shared.sqlite")
+    assert name_in_ledger(str(tmp_path)) == str(tmp_path)
+
+
+def test_a_price_of_what_nobody_pays_for_is_refused(tmp_path: Path) -> None:
+    with Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger:
+        for resource in ("cpu", "gpu"):
+            ledger.set_price(resource, 0.5)
+        with pytest.raises(RecipeError, match="'ram'"):
+            ledger.set_price("ram", 0.5)
 
 
 def test_a_ledger_that_cannot_be_a_file_is_named(tmp_path: Path) -> None:

@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 import vl_convert
 
+from pipeline_tasks.publish.comparisons import Comparison, Unit
+from pipeline_tasks.publish.comparisons import Measure as Compared
 from pipeline_tasks.publish.plots.calendar import COLORS, LOOKS, WEEKS, calendar
 from pipeline_tasks.publish.plots.change import NAMES, change_plot
+from pipeline_tasks.publish.plots.comparison import comparison_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.drawing import COLORS as DRAWABLE
+from pipeline_tasks.publish.plots.drawing import svg
 from pipeline_tasks.publish.plots.funnel import funnel_plot
+from pipeline_tasks.publish.plots.languages import LanguageShare, languages_plot
 from pipeline_tasks.publish.plots.lineage import DRAWN, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
 from pipeline_tasks.publish.plots.plot import Plot, is_date, tick_decimals
 from pipeline_tasks.publish.plots.room import BoundedFact, room_plot
@@ -115,15 +120,16 @@ def step(stage: str, rows_in: int, rows: int, **reasons: int) -> dict[str, Any]:
 
 
 def test_a_funnel_has_every_row_on_the_scale_of_what_landed() -> None:
-    steps = [step("ingest", 100, 60, status=30, empty=10), step("extract", 60, 60), step("pack", 60, 7)]
+    steps = [step("ingest", 100, 60, image=8, empty=8, status=24), step("extract", 60, 60), step("pack", 60, 7)]
     plot = funnel_plot(steps)
     assert plot is not None
     assert_drawn(plot)
     rows = values(plot)
     assert [(row["stage"], row["what"], row["rows"]) for row in rows] == [
         ("ingest", "kept", 60),
-        ("ingest", "status", 30),
-        ("ingest", "empty", 10),
+        ("ingest", "status", 24),
+        ("ingest", "empty", 8),
+        ("ingest", "image", 8),
         ("extract", "kept", 60),
     ]
     assert rows[-1]["share"] == 0.6
@@ -238,6 +244,55 @@ def test_states_differ_in_shape_and_not_in_color_alone() -> None:
     profile = {"kind": "ratio", "count": 4, "bins": {"7": 1, "9": 3}}
     lines = distribution("a", "b", dict.fromkeys(("this snapshot", "previous", "trailing"), profile)).spec["encoding"]
     assert len({str(dash) for dash in lines["strokeDash"]["scale"]["range"]}) == 3
+
+
+def test_a_mark_of_a_calendar_is_filled_with_the_color_of_its_state() -> None:
+    drawn = svg(calendar([("2026-01-01", "published", ""), ("2026-01-02", "refused", "")]))
+    points = re.findall(r'state: (\w+); snapshot: (\S+); [^>]* fill="([^"]+)"', drawn)
+    assert points == [
+        ("published", "2026-01-01", DRAWABLE["--good"]),
+        ("refused", "2026-01-02", DRAWABLE["--bad"]),
+    ]
+
+
+def test_languages_have_their_known_shares_as_bars_and_all_in_the_table() -> None:
+    languages = [
+        LanguageShare("en", 1_200, 900, 0.9, 0.8, None),
+        LanguageShare("de", 0, 100, 0.1, None, 0.2),
+        LanguageShare("fr", 7, 0, 0.0, 0.0, 0.0),
+    ]
+    plot = languages_plot(languages, "a note")
+    assert plot is not None
+    assert_drawn(plot)
+    assert [(row["value"], row["series"], row["share"]) for row in values(plot)] == [
+        ("en", "this snapshot", 0.9),
+        ("en", "previous", 0.8),
+        ("de", "this snapshot", 0.1),
+        ("de", "trailing median", 0.2),
+    ]
+    assert plot.rows == [
+        ("en", "1,200", "900", "75.00%", "90.00%", "80.00%", "-"),
+        ("de", "0", "100", "-", "10.00%", "-", "20.00%"),
+        ("fr", "7", "0", "0.00%", "0.00%", "0.00%", "0.00%"),
+    ]
+    assert languages_plot([]) is None
+
+
+@pytest.mark.parametrize("unit", ["share", "value"])
+def test_what_stages_changed_has_two_bars_per_measure(unit: Unit) -> None:
+    measures = (Compared("short", 0.5, 0.25), Compared("long", 1.0, 2.0))
+    comparison = Comparison("Lengths", "a note", unit, measures, "")
+    plot = comparison_plot(comparison)
+    assert plot is not None
+    assert_drawn(plot)
+    assert [(row["value"], row["series"], row["share"]) for row in values(plot)] == [
+        ("short", "before", 0.5),
+        ("short", "after", 0.25),
+        ("long", "before", 1.0),
+        ("long", "after", 2.0),
+    ]
+    assert plot.rows[0] == (("short", "50.00%", "25.00%") if unit == "share" else ("short", "0.50", "0.25"))
+    assert comparison_plot(replace(comparison, measures=())) is None
 
 
 def test_a_calendar_has_dates_at_its_top_and_beside_its_marks() -> None:

@@ -277,6 +277,10 @@ def test_markup_escapes_what_is_not_html() -> None:
     assert cell == '<td class="a&quot;b">&lt;b&gt;<i>x</i>7</td>'
     assert join(("<", Html("&amp;")), " & ") == "&lt; &amp; &amp;"
     assert "&lt;x&gt;" in table(("<x>",), [("<y>",)])
+    cells = table(("name", "rows"), [("a", 7)], numeric=(1,), wide=0)
+    assert cells.count('<th class="num">rows</th>') == cells.count('<td class="num">7</td>') == 1
+    assert cells.count('<td class="wide">a</td>') == 1
+    assert "class" not in table(("name",), [("a",)]).removeprefix('<div class="card">')
     assert page("<t>", cell).startswith(b'<!DOCTYPE html>\n<html lang="en">')
 
 
@@ -286,4 +290,7 @@ def test_numbers_are_written_as_people_read_them() -> None:
     assert (size(0), size(999), size(10**16)) == ("0 B", "999 B", "10,000.0 TB")
     assert "width:50.00%" in bar(1, 2)
     assert "width:0.00%" in bar(1, 0)
+    assert ["width:100.00%" in bar(3, 2), "width:0.00%" in bar(-1, 2)] == [True, True]
+    assert (percent(1, 1000), percent(999, 1000), percent(99_999, 10**8)) == ("0.1 %", "99.9 %", "0.10 %")
+    assert (size(1000), size(999_949), size(10**6)) == ("1.0 kB", "999.9 kB", "1.0 MB")
     assert shown("a" * 300, 10) == "aaaaaaaaaa …"

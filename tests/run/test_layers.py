@@ -159,6 +159,39 @@ def test_a_column_that_a_kernel_computes_again_may_have_no_numbers(tmp_path: Pat
     assert columns_of(tmp_path, shard) == [ROW, "rank"]
 
 
+NODES = pa.array([{"at": float("nan"), "n": 1}, {"at": 0.5, "n": 2}, None])
+
+
+@pytest.mark.parametrize(
+    ("again", "is_same"),
+    [
+        (pa.array([{"at": float("nan"), "n": 1}, {"at": 0.5, "n": 2}, None]), True),
+        (pa.array([{"at": float("nan"), "n": 1}, {"at": 0.6, "n": 2}, None]), False),
+        (pa.array([{"at": float("nan"), "n": 1}, {"at": 0.5, "n": 3}, None]), False),
+        (pa.array([{"at": 0.0, "n": 1}, {"at": 0.5, "n": 2}, None]), False),
+        (pa.array([{"at": float("nan"), "n": 1}, {"at": float("nan"), "n": 2}, None]), False),
+        (pa.array([{"at": float("nan"), "n": 1}, {"at": 0.5, "n": 2}, {"at": 0.5, "n": 2}]), False),
+        (pa.array([1, 2, None]), False),
+        (pa.array(["a", "b", None]), False),
+    ],
+)
+def test_a_column_that_a_kernel_changes_without_saying_so_is_refused(
+    tmp_path: Path, again: pa.Array, is_same: bool
+) -> None:
+    def read_again(batches: Batches) -> Batches:
+        for batch in batches:
+            yield replace_column(batch, "node", again)
+
+    base = stored(tmp_path, table(["a", "b", "c"]).append_column("node", NODES))
+    if is_same:
+        (shard,) = engine(tmp_path).map(read_again, (base,), layer=Layer())
+        assert columns_of(tmp_path, shard) == [ROW]
+        assert whole(tmp_path, [shard])["node"].is_null().to_pylist() == [False, False, True]
+    else:
+        with pytest.raises(ContractError, match=r"\bnode\b"):
+            engine(tmp_path).map(read_again, (base,), layer=Layer())
+
+
 def test_a_column_that_a_kernel_leaves_out_is_gone(tmp_path: Path) -> None:
     def drop(batches: Batches) -> Batches:
         for batch in batches:

@@ -53,6 +53,14 @@ def test_partitions_cover_the_shards_once_and_are_about_equal(weights: list[int]
     assert largest <= partition_bytes(stage) + max(weights, default=0)
 
 
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(0, 15))
+def test_there_are_as_many_spans_as_are_asked_for_and_none_is_empty(weights: list[int], partitions: int) -> None:
+    cut = spans(files(*weights), partitions)
+    assert len(cut) == max(1, min(partitions, len(weights)))
+    assert all(start < stop for start, stop in cut)
+    assert spans((), partitions) == [(0, 0)]
+
+
 def test_a_fixed_number_goes_before_the_bytes(tmp_path: Path) -> None:
     crawl, root = tmp_path / "2026-11-20", str(tmp_path / "root")
     crawl.mkdir()

@@ -1,6 +1,7 @@
 """The runner's promises: identity, conservation, commits that are whole or not at all, and tasks that run once."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
@@ -10,10 +11,13 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from pipeline_tasks import recipe
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import (
     BudgetExceeded,
@@ -32,10 +36,10 @@ from pipeline_tasks.recipe import ErrorBudget
 from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.runner import Cost, partition_path, refine, seal
 from pipeline_tasks.run.tracker import Tracker
-from pipeline_tasks.stage import Shards
+from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage
 from pipeline_tasks.store import storage
 from tests.refining import commit_parent, refined, resealed, rows
-from tests.toys import CARDS, ROWS, MapParams, learn, table
+from tests.toys import CARDS, ROWS, MapParams, NoParams, learn, table
 
 pytestmark = pytest.mark.usefixtures("toys")
 
@@ -284,6 +288,32 @@ def test_a_commit_leaves_the_shards_that_it_names_and_no_others(tmp_path: Path, 
     }
     intermediate = cost.ran - len([name for name in names if "/receipts/" in name])
     assert intermediate == {"toy_broadcast": 3, "toy_lookup": 3}.get(stage, 0)
+
+
+def numbered(batches: Batches, *, name: str) -> Batches:
+    for batch in batches:
+        yield batch.append_column(name, batch.column("id"))
+
+
+def run_stack(shards: Shards, params: NoParams, on: Engine) -> Shards:
+    """Put three layers over the parent's shards."""
+    for name in ("a", "b", "c"):
+        shards = on.map(functools.partial(numbered, name=name), shards, layer=Layer(reads=("id",)))
+    return shards
+
+
+def test_a_manifest_has_every_layer_that_its_own_rest_on(
+    tmp_path: Path, parent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it does not have goes at the commit, or with a vacuum."""
+    schema = functools.reduce(pa.Schema.append, [pa.field(name, pa.int64()) for name in ("a", "b", "c")], ROWS)
+    card = Stage("toy_stack", run_stack, NoParams, ROWS, schema, 1, splits=True, engine="local")
+    monkeypatch.setattr(recipe, "STAGES", (*recipe.STAGES, card.name))
+    monkeypatch.setitem(sys.modules, "pipeline_tasks.stages.toy_stack", SimpleNamespace(STAGE=card))
+    _, manifest, _ = run(tmp_path, "toy_stack", parent)
+    assert len(manifest.below) == 2 * len(manifest.shards) == 6
+    table_ = rows(tmp_path, manifest)
+    assert table_["a"].to_pylist() == table_["c"].to_pylist() == table_["id"].to_pylist() == list(range(65))
 
 
 def test_a_group_leaves_no_scratch(tmp_path: Path, parent: str) -> None:

@@ -16,6 +16,7 @@ from pipeline_tasks.recipe import load_recipe, parse_recipe
 from pipeline_tasks.run.partitions import partitions_for
 from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.run.sizes import Sizes, sizes_of
+from pipeline_tasks.run.unit_costs import file_cost
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import LandRequest, SpansRequest
 from pipeline_tasks.stage import buckets_for
@@ -112,6 +113,27 @@ def dedup_buckets(stages: Mapping[str, Any]) -> dict[str, int]:
     """Return the buckets that are foretold for a day of 90 MB, by stage of deduplication."""
     foretold = sizes(listing(90_000_000), stages).stages
     return {size.stage: size.buckets for size in foretold if size.stage.startswith("dedup")}
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("CC-MAIN-2026-47/0001.warc.gz", "a.warc"),
+        ("crawl.wet/0001.ARC.gz", "a.warc"),
+        ("CC-MAIN-2026-47/0001.warc.WET.gz", "a.wet"),
+        ("0001.parquet", "a.jsonl.gz"),
+        ("0001.json.zst", "a.jsonl.gz"),
+        ("0001.ndjson.zst", "a.jsonl.gz"),
+        ("0001.JSON", "a.jsonl"),
+        ("0001.ndjson", "a.jsonl"),
+    ],
+)
+def test_a_file_costs_as_others_of_its_kind(name: str, like: str) -> None:
+    """Compressed lines have more records than as many bytes of plain ones, and extracted texts are denser than pages."""
+    assert file_cost(name) == file_cost(like)
+    kinds = [file_cost(each) for each in ("a.warc", "a.wet", "a.jsonl.gz", "a.jsonl")]
+    assert len(set(kinds)) == 4
+    assert file_cost("a.jsonl.gz").record_bytes < file_cost("a.jsonl").record_bytes
 
 
 def test_every_rule_has_a_planted_case() -> None:

@@ -12,8 +12,6 @@ from pipeline_tasks.store import s3_errors, s3_store
 from pipeline_tasks.store.storage import connect
 from tests.faulty_s3 import FaultyS3
 
-pytestmark = pytest.mark.slow
-
 
 def paths(root: str) -> list[str]:
     return [entry.path for entry in connect(root).list("")]
@@ -150,6 +148,7 @@ def test_a_server_without_conditional_puts_is_refused_by_its_first_commit(s3_roo
     assert faults.requests == before + 1
 
 
+@pytest.mark.slow
 def test_a_store_that_refuses_half_of_its_requests_is_waited_for(
     s3_root: str, faults: FaultyS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, NoSpace, StorageBusy
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import segment_writer, storage
-from pipeline_tasks.store.segment import Segment
+from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter, compact
 from pipeline_tasks.store.shard_rows import read_shard
 from tests.faulty_s3 import FaultyS3
@@ -80,6 +80,32 @@ def test_any_keys_give_the_rows_that_a_filter_gives(
             array = pa.array(chosen, rows.schema.field("key").type)
             assert segment.rows(array).combine_chunks().equals(of(rows, chosen))
         assert segment.first("text") == (rows.column("text")[0].as_py() if keys else None)
+
+
+def test_keys_that_are_longer_than_the_end_that_is_fetched_first_are_found(tmp_path: Path) -> None:
+    """The root has the first and the last key of each page: it is fetched again where it is longer."""
+    rows = table([f"{number:05}{'ż' * 3000}" for number in range(40)], pa.string())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_writer, "PAGE_ROWS", 10)
+        shard = stored(tmp_path, rows)
+    assert read(tmp_path, shard).equals(rows.combine_chunks())
+    segment = Segment(str(tmp_path), shard)
+    wanted = rows.column("key").take(pa.array([0, 17, 39]))
+    assert segment.rows(wanted.combine_chunks()).equals(rows.take(pa.array([0, 17, 39])))
+    assert segment.cost["requests"] > 2
+
+
+def test_several_segments_are_read_as_one_after_the_other(tmp_path: Path) -> None:
+    parts = [table([]), table([1, 1, 4]), table([1, 2, 3, 9])]
+    shards = [stored(tmp_path, part) for part in parts]
+    segments = Segments(str(tmp_path), shards)
+    assert pa.Table.from_batches(list(segments)).equals(pa.concat_tables(parts))
+    whole = segments.cost.copy()
+    assert (whole["rows"], segments.first("number")) == (7, 0)
+    found = segments.rows(pa.array([1, 9]))
+    assert found.equals(pa.concat_tables([of(part, [1, 9]) for part in parts]))
+    assert segments.cost["bytes"] > whole["bytes"]
+    assert Segments(str(tmp_path), shards[:1]).first("number") is None
 
 
 NODE = pa.struct({"rank": pa.large_string(), "known": pa.bool_()})
@@ -265,6 +291,20 @@ def test_ranges_that_fail_are_requested_again(s3_root: str, faults: FaultyS3) ->
     faults.coming += [("GET", (503, "SlowDown"))] * 9
     with pytest.raises(StorageBusy, match=re.escape(f"{s3_root}/{shard.path}: ")):
         Segment(s3_root, shard).rows(pa.array([3]))
+
+
+def test_a_writer_of_segments_leaves_no_temporary_file_and_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_writer.tempfile, "tempdir", str(tmp_path))
+    stored(tmp_path / "root", table(range(300)))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    stored(tmp_path / "root", table(range(200)))
+    given_up = SegmentWriter(table([]).schema, ("key", "number"))
+    given_up.discard()
+    given_up.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_full_disk_stops_a_segment(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A shard is read as it was written, from memory or from a checked file, and never if it was changed."""
 
 import hashlib
+import io
 import re
 from pathlib import Path
 
@@ -8,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_tasks.errors import DigestMismatch, NoSpace
+from pipeline_tasks.errors import ContractError, DigestMismatch, NoSpace
 from pipeline_tasks.stage import QUICK, Shard
 from pipeline_tasks.store import shard_file
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shard_file import HashingStream, PieceStream, ShardWriter, checked
 from pipeline_tasks.store.shard_rows import read_shard
+from pipeline_tasks.store.storage import connect
 
 TABLE = pa.table(
     {"id": [f"{at:032x}" for at in range(5000)], "text": pa.array(["text " * 9] * 5000, pa.large_string())}
@@ -99,3 +101,48 @@ def test_a_writer_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.M
     given_up.discard()
     given_up.discard()
     assert [path.name for path in tmp_path.iterdir()] == ["root"]
+
+
+def test_writers_leave_no_open_descriptor(tmp_path: Path) -> None:
+    stored(tmp_path)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        stored(tmp_path)
+        ShardWriter(TABLE.schema).discard()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_shard_that_was_removed_is_named(any_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard = stored(any_root)
+    connect(any_root).delete(shard.path)
+    for in_memory in (0, 1 << 30):
+        monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", in_memory)
+        with pytest.raises(ContractError, match=re.escape(f"{any_root}/{shard.path} ")):
+            next(read_shard(any_root, shard))
+
+
+def test_a_shard_is_in_memory_up_to_its_bound_and_then_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = stored(tmp_path)
+    for bound, kind in ((shard.bytes, pa.BufferReader), (shard.bytes - 1, io.BufferedReader)):
+        monkeypatch.setattr(shard_file, "IN_MEMORY_BYTES", bound)
+        with checked(str(tmp_path), shard) as source:
+            assert type(source) is kind
+
+
+def test_a_piece_of_a_stream_ends_where_the_piece_ends() -> None:
+    body = bytes(range(100))
+    assert PieceStream(io.BytesIO(body), 10, 30).read() == body[10:40]
+    piece = PieceStream(io.BytesIO(body), 10, 30)
+    assert [piece.read(20), piece.read(20), piece.read(20)] == [body[10:30], body[30:40], b""]
+    assert PieceStream(io.BytesIO(body), 90, 30).read() == body[90:]
+
+
+def test_a_hashing_stream_has_the_digest_of_all_that_it_read_and_of_the_rest() -> None:
+    body = bytes(range(256)) * 100
+    for first in (0, 10, len(body)):
+        stream = HashingStream(io.BytesIO(body))
+        assert stream.read(first) == body[:first]
+        assert stream.drain() == hashlib.sha256(body).hexdigest()
+    assert HashingStream(io.BytesIO(body)).readable()

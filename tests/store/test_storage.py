@@ -660,3 +660,74 @@ def test_a_forked_process_has_a_client_of_its_own(s3_root: str) -> None:
     own = id(s3_client())
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
         assert list(pool.map(_client, [0])) != [own]
+
+
+def test_bytes_that_may_differ_are_kept_as_they_were_stored_first(any_root: str) -> None:
+    store = connect(any_root)
+    assert storage.keep(store, "page", b"first") == b"first"
+    assert storage.keep(store, "page", b"other") == b"first"
+    store.create("cut", b"")
+    assert storage.keep(store, "cut", b"whole") == b"whole", "an empty object is no commit"
+    assert [store.read(path) for path in ("page", "cut")] == [b"first", b"whole"]
+
+
+def test_a_local_file_is_put_under_a_path(any_root: str, tmp_path: Path) -> None:
+    (tmp_path / "local").write_bytes(b"rows")
+    storage.put_file(any_root, "data/rows", tmp_path / "local")
+    assert connect(any_root).read("data/rows") == b"rows"
+
+
+def test_a_file_is_no_root(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for root in (str(tmp_path / "file"), f"file://{tmp_path / 'file'}"):
+        with pytest.raises(RecipeError, match=re.escape(f"{root} ")):
+            storage.require_folder(root)
+    for root in (str(tmp_path), str(tmp_path / "new"), "s3://file"):
+        storage.require_folder(root)
+
+
+def test_a_bucket_is_tried_for_conditional_puts_and_left_as_it_was(
+    s3_root: str, faults: FaultyS3, tmp_path: Path
+) -> None:
+    storage.require_conditional(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+    faults.coming += [("PUT", "no_condition"), ("PUT", "no_condition")]
+    with pytest.raises(RecipeError, match=re.escape(f"{s3_root}/{storage.PROBE}: ")):
+        storage.require_conditional(s3_root)
+    connect(s3_root).delete(storage.PROBE)
+    storage.require_conditional(s3_root)
+    assert paths(s3_root) == []
+
+
+def test_a_landed_file_is_told_from_a_path_below_the_root() -> None:
+    assert [storage.is_absolute(path) for path in ("s3://bucket/file", "/file", "landing/file", "a:b")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_what_is_no_file_has_no_stamp(tmp_path: Path) -> None:
+    """The digest of a pipe would be waited for without end."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(IsADirectoryError):
+        storage.digest_of_file(str(tmp_path / "folder"))
+    with pytest.raises(OSError, match="no regular file"):
+        storage.digest_of_file(str(tmp_path / "pipe"))
+    with pytest.raises(IsADirectoryError):
+        connect(str(tmp_path)).read("folder")
+
+
+def test_a_spare_file_of_another_file_system_is_copied(tmp_path: Path) -> None:
+    others = [place for place in (Path("/dev/shm"), Path("/tmp"), Path.cwd()) if place.is_dir()]
+    other = next((place for place in others if place.stat().st_dev != tmp_path.stat().st_dev), None)
+    if other is None:
+        pytest.skip("there is one file system here")
+    with tempfile.TemporaryDirectory(dir=other) as folder:
+        local = Path(folder, "local")
+        local.write_bytes(b"rows")
+        connect(str(tmp_path)).put_file("a/rows", local, hashlib.sha256(b"rows").hexdigest(), spare=True)
+    assert (tmp_path / "a/rows").read_bytes() == b"rows"
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["rows"]

@@ -71,6 +71,17 @@ def test_the_users_folder_is_the_same_from_inside(place: Path, monkeypatch: pyte
     assert temporary.user_folder() == outside
 
 
+@pytest.mark.parametrize("name", ["run-0123abcd", "refinery-{user}/other", "run-0123abcd/refinery-{user}"])
+def test_a_folder_of_such_a_name_elsewhere_is_no_owners(
+    place: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place / name.format(user=temporary.os.getuid())
+    folder.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    assert not temporary.is_inside()
+    assert temporary.user_folder().parent == folder
+
+
 def test_sockets_of_ray_have_a_short_folder_where_tmpdir_is_long(
     place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +91,20 @@ def test_sockets_of_ray_have_a_short_folder_where_tmpdir_is_long(
     folder = temporary.new_folder()
     assert [path.parent.parent for path in folder.paths] == [place, short]
     assert folder.paths[0].name == folder.paths[1].name
+
+
+@pytest.mark.parametrize(("room", "folders"), [(0, 1), (1, 2)])
+def test_a_tmpdir_that_just_fits_is_rays_too(
+    place: Path,
+    room: int,
+    folders: int,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = temporary.new_folder()
+    monkeypatch.setattr(temporary, "RAY_FOLDER", len(str(own.paths[0])) - room)
+    monkeypatch.setattr(temporary, "SHORT", tmp_path_factory.mktemp("s"))
+    assert len(temporary.new_folder().paths) == folders
 
 
 @pytest.mark.parametrize("kind", ["link", "open", "file"])
@@ -105,3 +130,50 @@ def test_a_tmpdir_that_is_not_there_is_named(place: Path, kind: str, monkeypatch
     monkeypatch.setenv("TMPDIR", str(place / kind))
     with pytest.raises(RecipeError, match=re.escape(f"TMPDIR={place}/{kind}: ")):
         temporary.new_folder()
+
+
+OWNED = """
+import sys, tempfile
+from pathlib import Path
+from pipeline_tasks.store.temporary import owned
+with owned():
+    outer = tempfile.gettempdir()
+    with owned():
+        print(outer, tempfile.gettempdir(), flush=True)
+    assert Path(outer).is_dir(), "who is below an owner leaves the owner's folder"
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", ["itself", "SIGTERM"])
+def test_the_folder_of_a_process_ends_with_it(place: Path, end: str) -> None:
+    environment = {**temporary.os.environ, "TMPDIR": str(place)}
+    with subprocess.Popen([sys.executable, "-c", OWNED], stdin=-1, stdout=-1, text=True, env=environment) as process:
+        assert process.stdout is not None
+        outer, inner = process.stdout.readline().split()
+        assert outer == inner
+        assert Path(outer).parent == temporary.user_folder()
+        if end == "SIGTERM":
+            process.terminate()
+        process.communicate()
+    assert process.returncode == (128 + 15 if end == "SIGTERM" else 0)
+    assert not Path(outer).exists()
+
+
+def test_sockets_are_in_a_short_folder_where_their_names_would_be_too_long(
+    place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temporary, "SHORT", tmp_path_factory.mktemp("s"))
+    usual = temporary.user_folder()
+    room = temporary.SOCKET_PATH - len(f"{usual}/")
+    assert temporary.socket_folder(room) == usual
+    assert temporary.socket_folder(room + 1).parent == temporary.SHORT
+
+
+def test_a_place_where_no_folder_can_be_made_is_named(place: Path) -> None:
+    folder = temporary.user_folder()
+    (folder / "runs.lock").mkdir()
+    with pytest.raises(RecipeError, match=rf"{re.escape(str(folder))}: .*TMPDIR"):
+        temporary.new_folder()
+    with pytest.raises(RecipeError, match=rf"{re.escape(str(place / 'none'))}/.*TMPDIR"):
+        temporary.user_folder(place / "none")

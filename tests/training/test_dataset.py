@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -321,9 +324,10 @@ def test_a_replayed_or_skipped_sequence_changes_the_usage(packed: Packed) -> Non
 
 
 def test_the_share_of_waiting_is_between_none_and_all(packed: Packed) -> None:
-    stalls = Stalls()
-    assert len(list(stalls.watched(TokenDataset(str(packed.folder))))) == 301
+    stalls, dataset = Stalls(), TokenDataset(str(packed.folder))
+    assert len(list(stalls.watched(dataset))) == 301
     assert 0 < stalls.waited_s <= stalls.elapsed_s
+    assert 0 < dataset.fetching.waited_s <= stalls.elapsed_s, "reading waits within the time of the whole"
     assert 0 < stalls.share <= 1
 
 
@@ -373,6 +377,36 @@ def test_ends_and_lineage_that_disagree_are_named(tmp_path: Path) -> None:
     (path,) = (tmp_path / "publish" / "shards").glob("*.ends")
     path.write_bytes((np.fromfile(path, "<i8") - 1).tobytes())
     with pytest.raises(ContractError, match=rf"{path.name}: sequence 0 .*16"):
+        list(TokenDataset(str(packed.folder)))
+
+
+def rewritten_lineage(folder: Path, change: Callable[[pa.Table], pa.Table]) -> str:
+    """Change the lineage of the one shard, and what the index says about it; return the name of its file."""
+    index = json.loads((folder / "dataset.json").read_text())
+    file = index["shards"][0]["lineage"]
+    path = folder / file["path"]
+    pq.write_table(change(pq.read_table(path)), path)
+    file |= {"bytes": path.stat().st_size, "sha256": sha256(path.read_bytes())}
+    (folder / "dataset.json").write_text(json.dumps(index))
+    return path.name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pieces: pieces.drop_columns("length"),
+        lambda pieces: pieces.slice(1),
+        lambda pieces: pa.concat_tables([pieces, pieces.slice(0, 1)]),
+        lambda pieces: pieces.set_column(0, "sequence", pc.add(pieces["sequence"], 1)),
+        lambda pieces: pieces.set_column(0, "sequence", pc.subtract(pieces["sequence"], 1)),
+        lambda pieces: pieces.set_column(0, "sequence", pc.min_element_wise(pieces["sequence"], 18)),
+    ],
+    ids=["no lengths", "a piece less", "a piece more", "a sequence more", "a sequence below 0", "too long a sequence"],
+)
+def test_a_lineage_that_is_not_of_its_shard_is_named(change: Callable[[pa.Table], pa.Table], tmp_path: Path) -> None:
+    packed = write_dataset(tmp_path, [20])
+    name = rewritten_lineage(packed.folder, change)
+    with pytest.raises(ContractError, match=re.escape(name)):
         list(TokenDataset(str(packed.folder)))
 
 
@@ -431,6 +465,43 @@ def test_an_index_whose_seal_lost_its_name_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text()[::-1].replace("652ahs", "352ahs", 1)[::-1])
     with pytest.raises(DigestMismatch, match=re.escape(f"{path} ")):
         TokenDataset(str(path))
+
+
+def test_an_index_whose_seal_is_of_no_canonical_form_is_refused(tmp_path: Path) -> None:
+    path = sealed(write_dataset(tmp_path, [3, 2]))
+    path.write_text(path.read_text().replace('"corpus"', r'"corpus\ud800"'))
+    with pytest.raises(DigestMismatch, match=re.escape(f"{path} ")):
+        TokenDataset(str(path))
+
+
+@pytest.mark.parametrize(
+    ("file", "fields"),
+    [
+        ("bin", {"bytes": 20 * 32 - 1}),
+        ("bin", {"bytes": 20 * 32 + 1}),
+        ("ends", {"bytes": 20 * 8 - 8}),
+        ("ends", {"bytes": 20 * 8 + 4}),
+        ("bin", {"sha256": "ab" * 31}),
+        ("ends", {"sha256": "ab" * 33}),
+        ("lineage", {"sha256": "AB" * 32}),
+    ],
+)
+def test_a_shard_that_contradicts_its_index_is_refused_by_the_name_of_its_file(
+    file: str, fields: dict[str, object], tmp_path: Path
+) -> None:
+    packed = write_dataset(tmp_path, [20])
+    shards = json.loads((packed.folder / "dataset.json").read_text())["shards"]
+    shards[0][file] |= fields
+    with pytest.raises(ContractError, match=rf"dataset\.json: {re.escape(shards[0][file]['path'])} "):
+        TokenDataset(changed(packed, shards=shards))
+
+
+def test_an_end_for_each_sequence_is_enough(tmp_path: Path) -> None:
+    """Sequences of one piece without pads have one end each."""
+    packed = write_dataset(tmp_path, [20])
+    shards = json.loads((packed.folder / "dataset.json").read_text())["shards"]
+    shards[0]["ends"] |= {"bytes": 20 * 8}
+    assert TokenDataset(changed(packed, shards=shards)).index.shards[0].ends.bytes == 20 * 8
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../../outside", "../shards/../../../outside"])

@@ -22,8 +22,6 @@ from tests.faulty_s3 import FaultyS3
 from tests.s3_server import free_port
 from tests.training_dataset import Packed, write_dataset
 
-pytestmark = pytest.mark.slow
-
 PASSES = Passes(epochs=2, shuffle="later", block=8)
 
 
@@ -81,6 +79,15 @@ def test_a_chunk_is_fetched_once_for_all_epochs_ranks_and_versions(uri: str, tmp
     files = [file for shard in datasets[0].index.shards for file in (shard.bin, shard.ends, shard.lineage)]
     assert sum(dataset.fetching.bytes for dataset in datasets) <= sum(file.bytes for file in files)
     assert datasets[1].fetching.requests == 0
+
+
+def test_the_size_of_a_file_is_asked_for_once(uri: str, faults: FaultyS3, tmp_path: Path) -> None:
+    dataset = TokenDataset(uri, passes=PASSES, cache=cache(tmp_path, threads=1))
+    before = faults.requests
+    assert len(list(dataset)) == dataset.places
+    files = {path.name.partition("-")[0] for path in (tmp_path / "cache").iterdir()}
+    assert len(files) > 8
+    assert faults.requests - before == dataset.fetching.requests + len(files)
 
 
 def test_the_cache_keeps_no_more_than_it_may(uri: str, tmp_path: Path) -> None:
@@ -218,6 +225,7 @@ def _indexes(dataset: TokenDataset) -> list[int]:
     return [item["index"] for item in dataset]
 
 
+@pytest.mark.slow
 def test_forked_processes_have_connections_of_their_own(uri: str, tmp_path: Path) -> None:
     datasets = [TokenDataset(uri, Split(rank, 4), cache=cache(tmp_path / str(rank))) for rank in range(4)]
     context = multiprocessing.get_context("fork")

@@ -1,0 +1,85 @@
+"""What a run of a recipe would refuse later is found before it starts, each kind by a planted recipe."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
+from pipeline_tasks.run.recipe_faults import (
+    PII_CONNECTION,
+    check_recipe,
+    check_secrets,
+    file_faults,
+    missing_files,
+    order_faults,
+)
+
+START: dict[str, Any] = {"ingest": {}, "extract": {}}
+KEY = "REFINERY_PII_KEY"
+
+
+def recipe(stages: Mapping[str, Any], **run: Any) -> Recipe:
+    return parse_recipe({"stages": stages, "run": run}, "ours")
+
+
+def found(ours: Recipe) -> list[tuple[str, bool]]:
+    return [(finding.where, finding.fault) for finding in order_faults(ours)]
+
+
+@pytest.mark.parametrize("name", ["web", "web_en"])
+def test_a_shipped_recipe_has_no_fault_of_order(name: str) -> None:
+    assert found(load_recipe(name)) == []
+
+
+def test_a_recipe_that_begins_with_landed_records_as_they_are_is_found() -> None:
+    assert found(recipe({"extract": {}})) == [("extract", True)]
+    assert found(recipe(START)) == []
+
+
+def test_a_stage_before_the_one_that_writes_what_it_needs_is_found_with_its_place() -> None:
+    (finding,) = order_faults(recipe({"ingest": {}, "filter_quality": {}, "extract": {}}))
+    assert (finding.where, finding.fault) == ("filter_quality", True)
+    assert {"language", "extract", "filter_language"} <= set(re.findall(r"\w+", finding.message))
+
+
+def test_a_stage_behind_the_one_that_removes_what_it_needs_is_found_with_its_place() -> None:
+    *_, finding = order_faults(recipe({"extract": {}, "ingest": {}}))
+    assert (finding.where, finding.fault) == ("ingest", True)
+    assert {"payload", "extract"} <= set(re.findall(r"\w+", finding.message))
+
+
+def test_gpus_for_a_stage_that_uses_none_are_found() -> None:
+    asked = recipe({**START, "filter_url": {}}, resources={"filter_url": {"gpus": 1}})
+    assert found(asked) == [("filter_url", True)]
+    assert found(recipe({**START, "filter_url": {}}, resources={"filter_url": {"gpus": 0}})) == []
+
+
+def test_a_file_that_is_not_there_is_found_by_its_stage(tmp_path: Path) -> None:
+    lists = {"filter_url": {"domains": str(tmp_path / "none.txt")}}
+    for faults in (missing_files, file_faults):
+        (finding,) = faults(recipe({**START, **lists}))
+        assert (finding.where, finding.fault, finding.error) == ("filter_url", True, RecipeError)
+        assert str(tmp_path / "none.txt") in finding.message
+        assert not finding.message.startswith("filter_url")
+    with pytest.raises(RecipeError, match=r"recipe ours: filter_url: .*none\.txt"):
+        check_recipe(recipe({**START, **lists}))
+
+
+def test_a_key_of_pseudonyms_that_is_not_here_is_refused_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY, raising=False)
+    monkeypatch.delenv(PII_CONNECTION, raising=False)
+    ours = recipe({**START, "scrub_pii": {"action": "pseudonymize"}})
+    for short in ("", "x" * 15):
+        monkeypatch.setenv(KEY, short)
+        with pytest.raises(RecipeError, match=KEY):
+            check_secrets(ours)
+    monkeypatch.setenv(KEY, "x" * 16)
+    check_secrets(ours)
+    monkeypatch.delenv(KEY)
+    monkeypatch.setenv(PII_CONNECTION, "generic://")
+    check_secrets(ours)
+    check_secrets(recipe(START))
