@@ -3,6 +3,7 @@
 A cache is no part of identity: with it and without it a stage writes the same bytes. Each task adds one segment by `id`
 with all of its rows, those that it found included, and beside it a small sealed object that names the segment; its name
 has the first and the last id. Rows are looked up in the newest segments whose ids overlap with those that are asked.
+Each row has the class of hardware that computed it, which a row that is found again keeps.
 """
 
 import logging
@@ -30,7 +31,10 @@ CACHE = "cache"
 NEWEST = 32
 """Segments in which an id is looked up, newest first: a run adds one per range of ids."""
 
-KEY = "id"
+KEY, HARDWARE = "id", "hardware"
+
+UNKNOWN = "unknown"
+"""What computed a row that a cache of an earlier release has."""
 
 _END = ".json"
 _WAY_OUT = "remove it: what a cache had is computed again"
@@ -58,9 +62,18 @@ class KnownRows:
         self._ranges = [(path, *path.rpartition("/")[2].split("-")[:2]) for path in paths]
         self._opened: dict[str, Segment | None] = {}
         self.cost: Counter[str] = Counter()
+        self.found: list[pa.Table] = []
+        """What computed the rows that were found: `id` and `hardware`."""
 
     def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
         """Return the rows whose id is in `wanted`, one for each id that is known."""
+        known = self._known(wanted)
+        if HARDWARE not in known.schema.names:
+            known = known.append_column(HARDWARE, pa.nulls(known.num_rows, pa.string()))
+        self.found.append(known.select([KEY, HARDWARE]))
+        return known.drop_columns([HARDWARE])
+
+    def _known(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
         missing = pc.unique(wanted).drop_null()
         tables = [pa.table({KEY: pa.array([], pc.unique(wanted).type)})]
         for path in self._overlapping(missing):
@@ -94,22 +107,39 @@ class KnownRows:
 
 
 class CachedRows:
-    """Collects the rows of a task for a cache, and adds them as one segment."""
+    """Collects the rows of a task for a cache, and adds them as one segment; `known` are those that it has already."""
 
-    def __init__(self, root: str, prefix: str, columns: Sequence[str]) -> None:
-        self._root, self._prefix, self._columns = root, prefix, (KEY, *columns)
+    def __init__(self, root: str, prefix: str, columns: Sequence[str], known: KnownRows) -> None:
+        self._root, self._prefix, self._columns, self.known = root, prefix, (KEY, *columns), known
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows that a kernel yielded."""
         self._batches.append(batch.select(self._columns))
 
-    def store(self) -> None:
-        """Store the segment, then the object that names it; the same rows are stored once."""
+    def store(self, hardware: str) -> dict[str, int]:
+        """Store the segment, then the object that names it; the same rows are stored once.
+
+        `hardware` is what computed the rows that were not known; returns how many each class of hardware computed.
+        """
         if not self._batches:
-            return
+            return {}
         table = pa.Table.from_batches(self._batches)
-        table = table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks()
+        table = table.append_column(HARDWARE, self._computed_by(table.column(KEY), hardware))
+        counts = pc.value_counts(table.column(HARDWARE))
+        self._store(table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks())
+        return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
+
+    def _computed_by(self, ids: Any, hardware: str) -> Any:  # noqa: ANN401 -- Arrow arrays
+        """Return what computed each row."""
+        own = pa.chunked_array([pa.repeat(hardware, len(ids))])
+        found = pa.concat_tables(self.known.found) if self.known.found else None
+        if not found:
+            return own
+        at = pc.index_in(ids, value_set=found.column(KEY).combine_chunks(), skip_nulls=True)
+        return pc.if_else(pc.is_null(at), own, pc.fill_null(found.column(HARDWARE).take(at), UNKNOWN))
+
+    def _store(self, table: pa.Table) -> None:
         keys = table.column(KEY)
         if not len(keys):
             return

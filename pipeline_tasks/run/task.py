@@ -23,7 +23,8 @@ from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.run.row_cache import CachedRows, KnownRows
-from pipeline_tasks.run.states import State, state_of
+from pipeline_tasks.run.state_cost import Hardware
+from pipeline_tasks.run.states import State, hardware_of, state_of
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Shard, Shards
@@ -88,7 +89,9 @@ class Task:
 class Receipt:
     """What one task stored; byte-identical between attempts. `below` is the shard under a layer.
 
-    A driver has the receipts of all tasks of a stage, so columns and the names in profiles are shared between them.
+    `hardware` is what computed the rows of a kernel with a state, by what is computed: the receipt that is committed
+    first says it, and no manifest. A driver has the receipts of all tasks of a stage, so columns and the names in
+    profiles are shared between them.
     """
 
     key: str
@@ -102,6 +105,7 @@ class Receipt:
     rejects_profile: Mapping[str, Any]
     below: Shard | None = None
     spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
+    hardware: Hardware = field(default_factory=dict, metadata={OMITTED: {}})
 
     def __post_init__(self) -> None:
         """Take the parts that earlier receipts of this process have."""
@@ -241,10 +245,10 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     if task.broadcast:
         rest.append(_open_all(task.io, task.broadcast))
     cached = _cached_rows(task)
-    if task.state and task.state.cache:
-        rest.append(KnownRows(task.io.root, task.state.known))
+    if cached:
+        rest.append(cached.known)
     below = streams[0] if isinstance(streams[0], LayerInput) else None
-    with _started(task) as kernel, _Split(task.io, task.sorted_by, below) as split:
+    with _started(task) as (kernel, hardware), _Split(task.io, task.sorted_by, below) as split:
         for batch in kernel(iter(counted), *rest):
             raise_if_canceled()
             split.write(batch)
@@ -253,8 +257,9 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
         for _ in counted:  # a kernel that stopped early has still been given every row
             pass
         receipt = split.receipt(task.key, counted.rows if landed else 0)
-    if cached:
-        cached.store()
+    if task.state and hardware:
+        computed = cached.store(hardware) if cached else {hardware: counted.rows}
+        receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
     store = storage.connect(task.io.root)
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
@@ -265,21 +270,22 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
 
 
 @contextmanager
-def _started(task: Task) -> Iterator[Kernel]:
-    """Give the kernel of a task, pointed at this machine's files and given its state."""
+def _started(task: Task) -> Iterator[tuple[Kernel, str]]:
+    """Give the kernel of a task, pointed at this machine's files and given its state, and the state's hardware."""
     kernel, files = _with_local_files(task.kernel, task.io.files), task.io.files
     if task.state is None:
-        yield kernel
+        yield kernel, ""
         return
     with state_of(task.state.name, _with_local_files(task.state.prepare, files)) as state:
-        yield functools.partial(kernel, state)
+        yield functools.partial(kernel, state), hardware_of(state)
 
 
 def _cached_rows(task: Task) -> CachedRows | None:
     """Return what collects the rows of a task for its cache, if it has one."""
     if task.state is None or not task.state.cache:
         return None
-    return CachedRows(task.io.root, task.state.cache, task.layer.stores if task.layer else ())
+    known = KnownRows(task.io.root, task.state.known)
+    return CachedRows(task.io.root, task.state.cache, task.layer.stores if task.layer else (), known)
 
 
 def _processor_time() -> float:

@@ -13,6 +13,7 @@ from pipeline_tasks.run.alignment import aligned
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.row_cache import cache_of, known_segments
+from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.states import State
 from pipeline_tasks.run.task import (
     Outcome,
@@ -76,6 +77,7 @@ class Tracker:
     cpu: float = 0.0
     with_state: float = 0.0
     """Seconds of tasks whose kernel has a state: they hold the GPUs of the stage."""
+    states: StateCost = NO_STATES
     history_reads: Counter[str] = field(default_factory=Counter)
     s3_waits: Waits = NO_WAITS
     ran: int = 0
@@ -133,7 +135,7 @@ class Tracker:
         if not cache:
             return State(prepare, name)
         prefix = cache_of(self.io.prefix.partition("/")[0], f"{cache}-{digest_of(name, 32)}")
-        return State(prepare, name, prefix, known_segments(self.io.root, prefix))
+        return State(prepare, name, prefix, known_segments(self.io.root, prefix), cache)
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
@@ -160,6 +162,7 @@ class Tracker:
         for rank, task in enumerate(tasks):
             self.receipts.append(done[rank])
             self.by_path[done[rank].shard.path] = done[rank]
+            self.states += StateCost(done[rank].hardware)
             if is_landed(task.inputs):
                 self.landed_rows[task.inputs[0][0].identity] = done[rank].landed_rows
         return tuple(done[rank].shard for rank in range(len(tasks)))

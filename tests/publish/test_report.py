@@ -157,7 +157,10 @@ def reported(tmp_path: Path) -> str:
     costs = [
         {"stage": "ingest", "engine": "spark", "wall_seconds": 9.5, "cpu_hours": 0.5, "gpu_hours": 0, "cost_usd": 1.25}
     ]
-    path = write_report(Contents(str(tmp_path), "web", "2026-46", manifests, verdicts, "publish/ab", costs)).path
+    about = {"stage": "score_quality", "computed": "edu"}
+    hardware = [{**about, "hardware": "NVIDIA H200", "share": 0.75}, {**about, "hardware": "cpu", "share": 0.25}]
+    contents = Contents(str(tmp_path), "web", "2026-46", manifests, verdicts, "publish/ab", costs, hardware=hardware)
+    path = write_report(contents).path
     for link in re.findall(r'href="([^"]*)"', (tmp_path / path).read_text()):
         assert (tmp_path / "publish/ab" / link).is_file()
     return (tmp_path / path).read_text()
@@ -183,6 +186,7 @@ def test_a_report_shows_the_numbers_of_every_stage(reported: str) -> None:
             "email 80 40 571.4",
             "0.912",
             "9.5 s 1,800.0 s 0.0 s $1.2500",
+            "score_quality: edu was computed by NVIDIA H200 (75% of the documents), cpu (25% of the documents).",
             "error:gzip_truncated a-error:gzip_truncated.warc",
             "gopher_quality:short_doc 12.0 / 50.0",
         )

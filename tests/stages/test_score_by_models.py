@@ -11,9 +11,11 @@ import pytest
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.recipe import bind, parse_recipe
+from pipeline_tasks.run import row_cache
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.state_cost import StateCost
 from pipeline_tasks.scorers import encoder
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, STAGE
 from pipeline_tasks.store import storage
@@ -52,6 +54,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def score(root: Path, parent: str, written: dict[str, Any], on: tuple[str, str] = ("local", ""), **how: Any) -> Any:
     return refine(RefineRequest(str(root), STAGE.name, written, parent, **how), engine(*on)).manifest
+
+
+def spent(root: Path, parent: str, written: dict[str, Any], on: tuple[str, str] = ("local", "")) -> StateCost:
+    """Return what a run's models took."""
+    return refine(RefineRequest(str(root), STAGE.name, written, parent), engine(*on)).cost.states
 
 
 def test_a_model_decides_and_changes_no_text(tmp_path: Path) -> None:
@@ -103,6 +110,34 @@ def test_a_cache_that_is_damaged_or_gone_changes_nothing(read: Counter[str], tmp
     (root / next(path for path in cached if path.endswith(".segment"))).write_bytes(b"damaged")
     read.clear()
     assert score(root, commit_parent(root, [table(TEXTS)], "second"), params(model)) == calm
+    assert read == Counter(TEXTS)
+
+
+def test_what_computed_each_row_is_recorded_and_no_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is found again keeps what computed it: in the cache, and in a layer that another run has stored."""
+    model, root = onnx_folder(tmp_path / "model"), tmp_path / "root"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("pipeline_tasks.run.task.hardware_of", lambda _: "a GPU")
+        first = spent(root, commit_parent(root, [table(TEXTS[:20])], "first"), params(model))
+    assert first.hardware == {"word": {"a GPU": 20}}
+    parent = commit_parent(root, [table([*TEXTS[10:25], None]), table(TEXTS[25:30])], "second")  # type: ignore[list-item]
+    second = spent(root, parent, params(model))
+    assert second.hardware == {"word": {"a GPU": 10, "cpu": 11}}
+    assert spent(root, parent, {**params(model), "minimum": 0.5}).hardware == second.hardware
+    calm = score(tmp_path / "calm", commit_parent(tmp_path / "calm", [table(TEXTS[:20])], "first"), params(model))
+    assert score(root, commit_parent(root, [table(TEXTS[:20])], "first"), params(model)) == calm
+
+
+def test_a_cache_of_an_earlier_release_says_not_what_computed_it(
+    read: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, root = onnx_folder(tmp_path / "model"), tmp_path / "root"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(row_cache, "HARDWARE", "forgotten")
+        score(root, commit_parent(root, [table(TEXTS[:20])], "first"), params(model))
+    assert spent(root, commit_parent(root, [table(TEXTS)], "second"), params(model)).hardware == {
+        "word": {"cpu": 20, "unknown": 20}
+    }
     assert read == Counter(TEXTS)
 
 

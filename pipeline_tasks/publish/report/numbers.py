@@ -2,7 +2,8 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from pipeline_tasks.gate.explaining import explain, note_of
@@ -290,7 +291,15 @@ def cost(contents: Contents) -> Iterator[Html]:
     if contents.costs:
         head = ("stage", "engine", "wall clock", "CPU", "GPU", "cost")
         rows = [_cost_row(row) for row in contents.costs]
-        yield section("Cost", "As recorded in the ledger.", table(head, rows, numeric=(2, 3, 4, 5)))
+        notes = [tag("p", line, css="dim") for line in _hardware_lines(contents.hardware)]
+        yield section("Cost", "As recorded in the ledger.", table(head, rows, numeric=(2, 3, 4, 5)), *notes)
+
+
+def _hardware_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what computed the scores of each model, with shares of the documents."""
+    for (stage, computed), parts in groupby(rows, key=lambda row: (row["stage"], row["computed"])):
+        shares = ", ".join(f"{row['hardware']} ({row['share'] or 0:.0%} of the documents)" for row in parts)
+        yield f"{stage}: {computed} was computed by {shares}."
 
 
 def _cost_row(row: Mapping[str, Any]) -> Sequence[Child]:
