@@ -562,7 +562,7 @@ def spent(*replies: Reply) -> dict[str, float]:
     return {name: sum(reply[name] for reply in replies) for name in ("wall", "cpu", "gpu")}
 
 
-def states_of(reply: Reply) -> StateCost:
+def states_of(reply: Mapping[str, Any]) -> StateCost:
     """Return what the models of a reply took."""
     return StateCost(**reply.get("states", {}))
 
@@ -580,9 +580,10 @@ def funnel_line(reply: Mapping[str, Any]) -> str:
 
 
 def log_idle(stage: str, reply: Mapping[str, Any]) -> None:
-    """Log what of a stage had nothing to work with."""
-    for part in reply.get("idle", ()):
-        log.info("%s  %s", stage, part)
+    """Log what of a stage had nothing to work with, and who waited for whom where it has models."""
+    for part in (*reply.get("idle", ()), states_of(reply).line):
+        if part:
+            log.info("%s  %s", stage, part)
 
 
 def log_failure(context: Context) -> None:

@@ -15,7 +15,7 @@ from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_po
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import PUBLISH, STAGES
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 
@@ -118,7 +118,7 @@ class Ledger:
         """Record a committed manifest, and what an attempt spent on it in seconds of wall clock, CPU and GPU.
 
         An attempt that finds a committed manifest spends nothing, so the largest recorded cost is kept. `states` has
-        what computed the rows of models.
+        what computed the rows of models, and how long these and their actors waited.
         """
         with self._database.transaction():
             put_manifest(self._database, path, manifest)
@@ -131,6 +131,9 @@ class Ledger:
                 for hardware, rows in by.items():
                     kind = {**key, "computed": computed, "hardware": hardware, "row_count": rows}
                     self._database.put("stage_hardware", HARDWARE_KEY, kind, largest=("row_count",))
+            if states.tasks:
+                waits = {"actors": states.actors, **{f"{name}_seconds": getattr(states, name) for name in SECONDS}}
+                self._database.put("stage_models", STAGE_KEY, {**key, **waits}, largest=tuple(waits))
 
     def _usd(self, cost: Mapping[str, float]) -> float:
         prices = {row["resource"]: row["usd_per_hour"] for row in self._database.run("SELECT * FROM prices", {})}

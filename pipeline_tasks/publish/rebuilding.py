@@ -40,6 +40,7 @@ COPIED: Mapping[str, tuple[str, ...]] = {
     "rejections": ("manifest", "reason"),
     "stage_metrics": STAGE_KEY,
     "stage_hardware": HARDWARE_KEY,
+    "stage_models": STAGE_KEY,
     "gate_verdicts": ("recipe", "snapshot", "verdict"),
     "gate_failures": ("verdict", "rank"),
     "failures": FAILURE_KEY,

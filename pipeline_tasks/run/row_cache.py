@@ -16,6 +16,7 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import shard_of
+from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.segment import Segment
@@ -64,10 +65,17 @@ class KnownRows:
         self.cost: Counter[str] = Counter()
         self.found: list[pa.Table] = []
         """What computed the rows that were found: `id` and `hardware`."""
+        self._watch = Stopwatch()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that lookups took."""
+        return self._watch.seconds
 
     def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
         """Return the rows whose id is in `wanted`, one for each id that is known."""
-        known = self._known(wanted)
+        with self._watch.running():
+            known = self._known(wanted)
         if HARDWARE not in known.schema.names:
             known = known.append_column(HARDWARE, pa.nulls(known.num_rows, pa.string()))
         self.found.append(known.select([KEY, HARDWARE]))

@@ -196,7 +196,7 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     tracker = engine.tracker
     wall = time.perf_counter() - started
     reads = dict(sorted(tracker.history_reads.items()))
-    gpu = tracker.with_state * planned.request.resources.gpus
+    gpu = tracker.states.tasks * planned.request.resources.gpus
     spent = (wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits, gpu, tracker.states)
     return manifest, Cost(*spent), tracker
 

@@ -25,6 +25,7 @@ from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.run.row_cache import CachedRows, KnownRows
 from pipeline_tasks.run.state_cost import Hardware
 from pipeline_tasks.run.states import State, hardware_of, state_of
+from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Shard, Shards
@@ -137,7 +138,7 @@ class Outcome:
     """A receipt, and what the attempt cost: seconds, and what it read of history (rows, pages, bytes, requests).
 
     The cost is not part of identity: compacted history costs less and has the same rows. `s3_waits` are those of the
-    worker's process since its last task.
+    worker's process since its last task. `kernel` are the seconds in the kernel: not of reading, nor of storing.
     """
 
     receipt: Receipt
@@ -145,6 +146,7 @@ class Outcome:
     cpu: float = 0.0
     history_reads: Mapping[str, int] = field(default_factory=dict)
     s3_waits: Waits = NO_WAITS
+    kernel: float = 0.0
 
 
 def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra: Sequence[object] = ()) -> str:
@@ -249,7 +251,7 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
         rest.append(cached.known)
     below = streams[0] if isinstance(streams[0], LayerInput) else None
     with _started(task) as (kernel, hardware), _Split(task.io, task.sorted_by, below) as split:
-        for batch in kernel(iter(counted), *rest):
+        for batch in (watch := Stopwatch()).timed(kernel(iter(counted), *rest)):
             raise_if_canceled()
             split.write(batch)
             if cached:
@@ -266,7 +268,8 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     for stream in (streams[0], *rest):
         history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows) else {})
     wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
-    return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take())
+    inside = watch.seconds - counted.seconds - (cached.known.seconds if cached else 0.0)
+    return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take(), max(inside, 0.0))
 
 
 @contextmanager
@@ -299,14 +302,19 @@ def is_landed(inputs: Sequence[Shards]) -> bool:
 
 
 class _Counted:
-    """A stream that counts the rows read through it."""
+    """A stream that counts the rows read through it, and the seconds that reading them took."""
 
     def __init__(self, batches: Stream) -> None:
-        self.rows = 0
+        self.rows, self._watch = 0, Stopwatch()
         self._batches = self._count(batches)
 
+    @property
+    def seconds(self) -> float:
+        """Seconds spent on reading."""
+        return self._watch.seconds
+
     def _count(self, batches: Stream) -> Batches:
-        for batch in batches:
+        for batch in self._watch.timed(iter(batches)):
             self.rows += batch.num_rows
             yield batch
 

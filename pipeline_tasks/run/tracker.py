@@ -75,8 +75,6 @@ class Tracker:
     landed_rows: dict[str, int] = field(default_factory=dict)
     """Rows of each landed file, or piece of one, by its identity, however often it was read."""
     cpu: float = 0.0
-    with_state: float = 0.0
-    """Seconds of tasks whose kernel has a state: they hold the GPUs of the stage."""
     states: StateCost = NO_STATES
     history_reads: Counter[str] = field(default_factory=Counter)
     s3_waits: Waits = NO_WAITS
@@ -154,7 +152,7 @@ class Tracker:
         for rank, outcome in zip(missing, outcomes, strict=True):
             done[rank] = outcome.receipt
             self.cpu += outcome.cpu
-            self.with_state += outcome.wall if tasks[rank].state else 0.0
+            self.states += StateCost(tasks=outcome.wall, model=outcome.kernel) if tasks[rank].state else NO_STATES
             self.history_reads.update(outcome.history_reads)
             self.s3_waits += outcome.s3_waits
         self.ran += len(missing)

@@ -27,8 +27,8 @@ EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "sum": 0, "bins": {}}
 class Contents:
     """What a report shows. `paths` and `verdict_paths` are references by stage, relative to `root`.
 
-    `out` is the folder under which the report is stored. `costs` and `hardware` are rows of the ledger's queries of
-    these names; `retractions` are those of earlier snapshots.
+    `out` is the folder under which the report is stored. `costs`, `hardware` and `models` are rows of the ledger's
+    queries `cost`, `hardware` and `models`; `retractions` are those of earlier snapshots.
     """
 
     root: str
@@ -40,6 +40,7 @@ class Contents:
     costs: Sequence[Mapping[str, Any]] = ()
     retractions: Sequence[Retraction] = ()
     hardware: Sequence[Mapping[str, Any]] = ()
+    models: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
     def manifests(self) -> Mapping[str, Manifest]:
