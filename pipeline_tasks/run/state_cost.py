@@ -54,7 +54,7 @@ class StateCost:
             return said
         idle, waited = self.idle / (self.held or 1.0), self.waited / (self.open or 1.0)
         said = (
-            f"{counted(self.actors, 'actor')} without a task {idle:.0%} of their time, tasks waited for one "
+            f"{counted(self.actors, 'actor')} without a task {idle:.0%} of the time, tasks waited for one "
             f"{waited:.0%} of it, {said}"
         )
         advice = "; ".join(_advice(idle, waited, model)) if self.tasks >= LONG else ""

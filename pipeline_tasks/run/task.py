@@ -6,10 +6,10 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ from pipeline_tasks.run.states import State, hardware_of, state_of
 from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
-from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Shard, Shards
+from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards
 from pipeline_tasks.store import s3_waits, storage
 from pipeline_tasks.store.files import localize
 from pipeline_tasks.store.protocol import Store, mismatch
@@ -39,6 +39,11 @@ from pipeline_tasks.store.shard_file import HashingStream, PieceStream, ShardWri
 from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
 from pipeline_tasks.text.page import sandbox
 
+T = TypeVar("T")
+
+Files = tuple[tuple[str, str], ...]
+"""Paths of files and folders that params name, with digests."""
+
 
 @dataclass(frozen=True, slots=True)
 class StageIO:
@@ -46,7 +51,8 @@ class StageIO:
 
     `prefix` is the stage's own, relative to `root`, and `shared` that of its shared layers; `profiled` names output
     columns to profile, and `spread` those whose values are counted by where they are; `snapshot` and `landing` are the
-    id and the folder of the landed snapshot; `files` are the paths that params name, with digests.
+    id and the folder of the landed snapshot; `files` are the paths of what the stage reads, with digests, and `implied`
+    those of them that no param has, such as a packaged model or the files of a folder: any kernel may read them.
     """
 
     root: str
@@ -56,7 +62,8 @@ class StageIO:
     batch_rows: int = 4096
     snapshot: str = ""
     landing: str = ""
-    files: tuple[tuple[str, str], ...] = ()
+    files: Files = ()
+    implied: Files = ()
     shared: str = ""
 
 
@@ -155,7 +162,7 @@ def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra:
     return digest_of([kernel_name(kernel), identities, [shard.digest for shard in broadcast], list(extra)], 32)
 
 
-def kernel_name(kernel: Kernel) -> str:
+def kernel_name(kernel: Callable[..., Any]) -> str:
     """Return a kernel's dotted name with its bound arguments."""
     if isinstance(kernel, functools.partial):
         bound = canonical([list(kernel.args), kernel.keywords]).decode()
@@ -274,13 +281,23 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
 
 @contextmanager
 def _started(task: Task) -> Iterator[tuple[Kernel, str]]:
-    """Give the kernel of a task, pointed at this machine's files and given its state, and the state's hardware."""
-    kernel, files = _with_local_files(task.kernel, task.io.files), task.io.files
+    """Give the kernel of a task, pointed at this machine's files and given its state, and the state's hardware.
+
+    The files that prepare a state are looked at where the state has to be made, and not for one that waits here.
+    """
+    for uri, digest in task.io.implied:
+        localize(uri, digest)  # raises if it is another here
+    kernel = _with_local_files(task.kernel, task.io.files)
     if task.state is None:
         yield kernel, ""
         return
-    with state_of(task.state.name, _with_local_files(task.state.prepare, files)) as state:
+    with state_of(task.state.name, functools.partial(_prepared, task.state.prepare, task.io.files)) as state:
         yield functools.partial(kernel, state), hardware_of(state)
+
+
+def _prepared(prepare: Prepare, files: Files) -> Any:  # noqa: ANN401 -- whatever `prepare` returns
+    """Return a new state, prepared from this machine's files."""
+    return _with_local_files(prepare, files)()
 
 
 def _cached_rows(task: Task) -> CachedRows | None:
@@ -393,14 +410,20 @@ def _read_piece(stage_io: StageIO, shard: Shard) -> Batches:
     yield from pa.ipc.open_stream(storage.connect(stage_io.root).read(shard.path))
 
 
-def _with_local_files(kernel: Kernel, files: Iterable[tuple[str, str]]) -> Kernel:
-    """Point a kernel's params at this machine's copies of the files that they name."""
-    moved = {uri: localize(uri, digest) for uri, digest in files}
+def files_named(kernel: Callable[..., Any], files: Files) -> Files:
+    """Return the files that a kernel's arguments name: of those that params have it can read no other."""
+    named = kernel_name(kernel)
+    return tuple(file for file in files if canonical(file[0]).decode() in named)
+
+
+def _with_local_files(kernel: Callable[..., T], files: Files) -> Callable[..., T]:
+    """Point a kernel's arguments at this machine's copies of the files that they name."""
+    moved = {uri: localize(uri, digest) for uri, digest in files_named(kernel, files)}
     moved = {uri: local for uri, local in moved.items() if uri != local}
     if not moved or not isinstance(kernel, functools.partial):
         return kernel
     keywords = {name: repoint(value, moved) for name, value in kernel.keywords.items()}
-    return functools.partial(kernel.func, *kernel.args, **keywords)
+    return functools.partial(kernel.func, *repoint(kernel.args, moved), **keywords)
 
 
 def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- any parameter's value

@@ -20,6 +20,7 @@ from pipeline_tasks.run.task import (
     Receipt,
     StageIO,
     Task,
+    files_named,
     is_landed,
     kernel_name,
     receipt_path,
@@ -110,8 +111,7 @@ class Tracker:
         stage_io = replace(self.io, spread=())  # a map leaves rows where they are
         if options.shared or (layer and layer.shared):
             stage_io = replace(stage_io, prefix=self.io.shared)
-            named = kernel_name(kernel)  # what files have decides, of those that the arguments name
-            how += sorted(file for file in self.io.files if canonical(file[0]).decode() in named)
+            how += sorted(files_named(kernel, self.io.files))  # what files have decides, of those that it reads
         drawn: dict[str, Any] = {"sorted_by": options.sorted_by, "layer": layer, "reads": options.reads, "state": state}
         return [
             Task(

@@ -191,7 +191,7 @@ def test_a_report_shows_the_numbers_of_every_stage(reported: str) -> None:
             "0.912",
             "9.5 s 1,800.0 s 0.0 s $1.2500",
             "score_quality: edu was computed by NVIDIA H200 (75% of the documents), cpu (25% of the documents).",
-            "score_quality: 8 actors without a task 41% of their time, tasks waited for one 20% of it, models computed 80%",
+            "score_quality: 8 actors without a task 41% of the time, tasks waited for one 20% of it, models computed 80%",
             "error:gzip_truncated a-error:gzip_truncated.warc",
             "gopher_quality:short_doc 12.0 / 50.0",
         )

@@ -3,7 +3,7 @@
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pytest
@@ -11,8 +11,8 @@ import pytest
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.recipe import bind, parse_recipe
-from pipeline_tasks.run import row_cache
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run import row_cache, states, task
+from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.state_cost import StateCost
@@ -216,3 +216,76 @@ def test_a_gpu_that_nothing_uses_is_a_fault_of_the_recipe(stage: str, faults: in
     recipe = parse_recipe({**written, "run": {"resources": {stage: {"gpus": 0.5}}}}, "gpus.yaml")
     found = [fault for fault in recipe_faults(recipe) if "GPU" in fault.message]
     assert [fault.where for fault in found] == [stage] * faults
+
+
+# --- Who reads a model -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many bytes of each file were read to hash it, or to copy it here; nothing is known of any file before."""
+    seen = Counter[str]()
+    opened = storage.open_landed
+
+    class Noted:
+        def __init__(self, uri: str) -> None:
+            self._uri, self._stream = uri, opened(uri)
+
+        def read(self, size: int = -1) -> bytes:
+            part = self._stream.read(size)
+            seen[self._uri] += len(part)
+            return part
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self._stream.close()
+
+    monkeypatch.setattr(storage, "open_landed", Noted)
+    storage._digest.cache_clear()
+    return seen
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No state waits in this process."""
+    monkeypatch.setattr(states, "_waiting", [])
+
+
+def stored_model(root: str, folder: Path) -> tuple[str, int]:
+    """Store a model in a root; return its URI and its bytes."""
+    model = Path(onnx_folder(folder))
+    for path in model.iterdir():
+        storage.put_file(root, f"models/word/{path.name}", path)
+    return f"{root}/models/word", sum(path.stat().st_size for path in model.iterdir())
+
+
+def test_a_model_in_a_store_scores_as_one_on_disk(any_root: str, tmp_path: Path, cold: None) -> None:
+    uri, _ = stored_model(any_root, tmp_path / "model")
+    roots = [tmp_path / "there", tmp_path / "here"]
+    models = [uri, str(tmp_path / "model")]
+    scored = [
+        score(root, commit_parent(root, [table(TEXTS)]), params(model))
+        for root, model in zip(roots, models, strict=True)
+    ]
+    assert scored[0] == scored[1]
+
+
+def test_deciding_reads_no_model(
+    any_root: str, tmp_path: Path, bytes_read: Counter[str], cold: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planning hashes a model, for identity; scoring reads it once, and deciding by another bound not at all."""
+    (uri, size), root = stored_model(any_root, tmp_path / "model"), tmp_path / "root"
+    parent = commit_parent(root, [table(TEXTS[:20]), table(TEXTS[20:])])
+    planned = plan(RefineRequest(str(root), STAGE.name, params(uri), parent))
+    assert sum(bytes_read.values()) == size
+    prepared: list[str] = []
+    monkeypatch.setattr(task, "localize", lambda uri, digest: prepared.append(uri) or localize(uri, digest))
+    first = score(root, parent, params(uri))
+    assert prepared == [uri]
+    assert first.fingerprint == planned.fingerprint
+    before = bytes_read.copy()
+    second = score(root, parent, {**params(uri), "minimum": 0.6})
+    assert second.rejected != first.rejected
+    assert (prepared, bytes_read) == ([uri], before)
