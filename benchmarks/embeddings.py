@@ -17,6 +17,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,9 @@ def measured(model: str, onnx: str, texts: list[str], times: int) -> dict[str, A
         facts[f"cosine_{name}"] = [round(float(cosines.min()), 6), round(float(cosines.mean()), 6)]
     spent: dict[str, list[float]] = {name: [] for name in (*ours, "peer")}
     for _ in range(times):
-        spent["peer"].append(seconds(lambda: peer.encode(texts)))
+        spent["peer"].append(seconds(partial(peer.encode, texts)))
         for name, embedder in ours.items():
-            spent[name].append(seconds(lambda embedder=embedder: embedder.embed(texts)))
+            spent[name].append(seconds(partial(embedder.embed, texts)))
     middle = {name: statistics.median(values) for name, values in spent.items()}
     facts |= {f"texts_per_second_{name}": round(len(texts) / value, 2) for name, value in middle.items()}
     facts |= {f"ratio_{name}": round(middle["peer"] / middle[name], 3) for name in ours}

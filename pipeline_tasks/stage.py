@@ -222,6 +222,9 @@ class Engine(Protocol):
         the shards of a prefix, too: where a partition was quarantined since, the others are not all there is.
         """
 
+    def digest(self, file: FilePath) -> str:
+        """Return the digest of a file or folder that the params name, for a kernel that does not read it."""
+
     @property
     def rejected(self) -> Mapping[str, int]:
         """Reason -> rows rejected so far in this run; reasons that start with `error:` are quarantined."""

@@ -40,6 +40,7 @@ from pipeline_tasks.recipe import (
     trial_of,
 )
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
     ComposeRequest,
@@ -306,7 +307,7 @@ class Refine(StageOperator):
         """Log the reply and return it; the driver of a stage in one part may end, and has not recorded its cost."""
         part = self.its_part
         if part["span"] is None and release(request := self.request(context)):
-            send(RecordRequest(request, reply["manifest"], wall=reply["wall"], cpu=reply["cpu"], gpu=reply["gpu"]))
+            send(RecordRequest(request, reply["manifest"], **spent(reply), states=states_of(reply)))
         if part["span"] is None:
             count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
@@ -336,9 +337,8 @@ class Seal(StageOperator):
             stage=self.refine_request(context, run_of(context), whole),
             spans=tuple(spans),
             poison=tuple(span for span, reply in zip(spans, replies, strict=True) if "poison" in reply),
-            wall=sum(reply["wall"] for reply in replies),
-            cpu=sum(reply["cpu"] for reply in replies),
-            gpu=sum(reply["gpu"] for reply in replies),
+            **spent(*replies),
+            states=sum(map(states_of, replies), NO_STATES),
         )
         release(request.stage)
         times = partition_times([part["name"] for part in self.parts_in], replies)
@@ -557,6 +557,16 @@ def stale_line(stale: Sequence[str]) -> str:
     )
 
 
+def spent(*replies: Reply) -> dict[str, float]:
+    """Return the seconds that replies took together, by what they are seconds of."""
+    return {name: sum(reply[name] for reply in replies) for name in ("wall", "cpu", "gpu")}
+
+
+def states_of(reply: Mapping[str, Any]) -> StateCost:
+    """Return what the models of a reply took."""
+    return StateCost(**reply.get("states", {}))
+
+
 def funnel_line(reply: Mapping[str, Any]) -> str:
     """Return where the rows of a reply went, as text."""
     counts = {"in": reply["rows_in"], "kept": reply["rows"]}
@@ -570,9 +580,10 @@ def funnel_line(reply: Mapping[str, Any]) -> str:
 
 
 def log_idle(stage: str, reply: Mapping[str, Any]) -> None:
-    """Log what of a stage had nothing to work with."""
-    for part in reply.get("idle", ()):
-        log.info("%s  %s", stage, part)
+    """Log what of a stage had nothing to work with, and who waited for whom where it has models."""
+    for part in (*reply.get("idle", ()), states_of(reply).line):
+        if part:
+            log.info("%s  %s", stage, part)
 
 
 def log_failure(context: Context) -> None:

@@ -178,10 +178,14 @@ def run_lookup(shards: Shards, params: LookupParams, on: Engine) -> Shards:
 
 @dataclass(frozen=True, slots=True)
 class StateParams:
-    """`log` is a folder that notes who loaded and who read what; `fault` is what happens once, within a shard."""
+    """`log` is a folder that notes who loaded and who read what; `fault` is what happens once, within a shard.
+
+    Where `together` is named, each shard is read once so many processes read one.
+    """
 
     log: str = ""
     fault: str = ""
+    together: int = 0
 
 
 MORE = pa.schema([*ROWS, pa.field("more", pa.int64())])
@@ -196,6 +200,8 @@ def add_state(state: int, batches: Batches, *, params: StateParams) -> Batches:
     for batch in batches:
         if params.fault and batch.num_rows:
             _fail_once(Path(params.log) / "failed", params.fault)
+        if params.together and batch.num_rows:
+            _meet(Path(params.log), params.together)
         note(params.log, f"read {os.getpid()} {batch.num_rows}")
         numbers = batch.column("id").to_numpy(zero_copy_only=False)
         yield replace_column(batch, "more", pa.array(numbers + state, pa.int64()))
@@ -205,6 +211,16 @@ def note(log: str, line: str) -> None:
     if log:
         with (Path(log) / "notes").open("a") as stream:
             stream.write(f"{line}\n")
+
+
+def _meet(log: Path, count: int) -> None:
+    """Return once `count` processes are here: a TimeoutError after a minute says that fewer came."""
+    (log / f"here-{os.getpid()}").touch()
+    until = time.monotonic() + 60
+    while len(list(log.glob("here-*"))) < count:
+        if time.monotonic() > until:
+            raise TimeoutError(count)
+        time.sleep(0.01)
 
 
 def _fail_once(marker: Path, fault: str) -> None:

@@ -54,7 +54,7 @@ def answer(options: argparse.Namespace) -> int:
     if len(vectors) < options.topics:
         message = f"{len(vectors)} texts have a vector, and {options.topics} topics are to be found; name more texts"
         raise RecipeError(message)
-    kept = [text for text, is_known in zip(texts, known.tolist(), strict=True) if is_known]
+    kept = [texts[row] for row in np.flatnonzero(known).tolist()]
     topics = train_topics(vectors, kept, embedder.name, options.topics, options.seed, base)
     write_whole(output, dump_topics(topics))
     facts = {**facts_of(topics, vectors, base), "inputs": inputs, "model": topics.model}

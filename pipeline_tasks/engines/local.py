@@ -11,7 +11,7 @@ from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_scratch, scatter_to_store
 from pipeline_tasks.run.task import Task, run
 from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of
-from pipeline_tasks.stage import Kernel, Layer, Prepare, Shards
+from pipeline_tasks.stage import FilePath, Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shard_rows import lowest
@@ -45,6 +45,10 @@ class LocalEngine:
         store = storage.connect(root)
         path = commit_slot(store, stage, fingerprint)
         return len(read_manifest(root, path).shards) if store.size(path) else 0
+
+    def digest(self, file: FilePath) -> str:
+        """Return the digest of a file that the params name; see `stage.Engine`."""
+        return dict(self.tracker.io.files)[file]
 
     def history(self, section: str) -> tuple[Shards, ...]:
         """Return what earlier snapshots saved in a section; see `stage.Engine`."""

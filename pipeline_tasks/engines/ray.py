@@ -64,7 +64,7 @@ class RayEngine(LocalEngine):
         name = digest_of([stage, tasks[0].args[0].state.name, options], 16)
         pool = Pool(f"{stage}-{name}", _most_actors(self._resources), options)
         try:
-            return pool.run(tasks)
+            results, waits = pool.run(tasks)
         except ray.exceptions.RayTaskError as error:
             cause = f"{type(error.cause).__name__}: {error.cause}"
             message = f"{self.tracker.io.prefix}: a kernel failed in a Ray actor ({cause})"
@@ -72,6 +72,8 @@ class RayEngine(LocalEngine):
         except ray.exceptions.RayError as error:
             message = f"{self.tracker.io.prefix}: the actors were lost ({str(error)[:300]}). Finished tasks are kept"
             raise JobLost(message) from error
+        self.tracker.states += waits
+        return results
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)

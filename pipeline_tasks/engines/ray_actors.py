@@ -6,6 +6,7 @@ the store and write to it; only tasks and receipts travel. An actor that dies is
 at is tried again (docs/decisions/0050-scores-by-models.md has the measurements against Ray Data).
 """
 
+import contextlib
 import logging
 import os
 import threading
@@ -21,6 +22,7 @@ from pipeline_tasks.engines.job import current as current_job
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, RefineryError
 from pipeline_tasks.run.cancellation import raise_if_canceled
+from pipeline_tasks.run.state_cost import StateCost
 from pipeline_tasks.run.tracker import guarded
 
 log = logging.getLogger("refinery")
@@ -51,14 +53,21 @@ class Worker:
 
     def __init__(self, idle: float) -> None:
         self._idle, self._called, self._running = idle, time.monotonic(), 0
+        self._busy, self._began = 0.0, 0.0
         threading.Thread(target=self._end_when_idle, name="idle", daemon=True).start()
 
-    def ready(self) -> None:
-        """Return once the actor runs."""
+    def ready(self) -> float:
+        """Return `busy` once the actor runs."""
         self._called = time.monotonic()
+        return self.busy()
+
+    def busy(self) -> float:
+        """Return the seconds in which tasks ran here until now, whoever's they were."""
+        return self._busy + (time.monotonic() - self._began if self._running else 0.0)
 
     def run(self, task: Callable[[], Any], job: str) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
         """Run a task; what the machine did to it is a value, and ends this process: a GPU's fault stays in it."""
+        self._began = time.monotonic()
         self._running += 1
         try:
             with working_for(job):
@@ -66,6 +75,7 @@ class Worker:
         finally:
             self._running -= 1
             self._called = time.monotonic()
+            self._busy += self._called - self._began
         if isinstance(result, OF_MACHINE):
             threading.Timer(0.5, os._exit, (1,)).start()
         return result
@@ -85,12 +95,17 @@ class Worker:
 
 @dataclass(slots=True)
 class _Member:
-    """An actor of a pool, as one driver sees it: `rank` is its number, `calls` the tasks that it has of this driver."""
+    """An actor of a pool, as one driver sees it: `rank` is its number, `calls` the tasks that it has of this driver.
+
+    `since` is when it was ready, and `busy` the seconds in which it had run tasks until then.
+    """
 
     rank: int
     actor: Any
     ready: Any = None
     calls: set[Any] = field(default_factory=set)
+    since: float = 0.0
+    busy: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +116,13 @@ class Pool:
     most: int
     options: Mapping[str, float]
 
-    def run(self, tasks: Sequence[partial[Any]]) -> list[Any]:
-        """Return the results of tasks in order; JobLost if a task's actor died `TRIES` times."""
+    def run(self, tasks: Sequence[partial[Any]]) -> tuple[list[Any], StateCost]:
+        """Return the results of tasks in order, and who waited; JobLost if a task's actor died `TRIES` times."""
         running = _Running(self, tasks)
         with _LOCK:
             _running.append(running)
         try:
-            return running.finish()
+            return running.finish(), running.waits()
         finally:
             running.cancel()
             with _LOCK:
@@ -153,6 +168,8 @@ class _Running:
         self._calls: dict[Any, tuple[_Member, int]] = {}
         self._results: dict[int, Any] = {}
         self._tries = [0] * len(tasks)
+        self._began = self._looked = time.monotonic()
+        self._waited = 0.0
         self.job = current_job()
 
     def finish(self) -> list[Any]:
@@ -162,23 +179,56 @@ class _Running:
             self._step()
         return [self._results[rank] for rank in range(len(self._tasks))]
 
+    def waits(self) -> StateCost:
+        """Return for how long tasks waited for actors, and actors for tasks; an actor that is gone is not counted."""
+        import ray
+
+        now = time.monotonic()
+        asked = {
+            member.actor.busy.options(concurrency_group=CONTROL).remote(): (now - member.since, member.busy)
+            for member in self._members
+            if member.ready is None
+        }
+        answered, _ = ray.wait([*asked], num_returns=len(asked), timeout=LOOK) if asked else ([], [])
+        held = idle = 0.0
+        for ref in answered:
+            with contextlib.suppress(ray.exceptions.RayActorError):
+                seconds, before = asked[ref]
+                held, idle = held + seconds, idle + max(seconds - (ray.get(ref) - before), 0.0)
+        return StateCost(actors=len(asked), held=held, idle=idle, open=now - self._began, waited=self._waited)
+
     def _step(self) -> None:
         """Give tasks to actors that have room, and take what has ended; the first failure ends all."""
         import ray
 
         self._give()
         starting = {member.ready: member for member in self._members if member.ready is not None}
+        lacking = self._lacking()
         done, _ = ray.wait([*starting, *self._calls], num_returns=1, timeout=LOOK)
+        now = time.monotonic()
+        self._waited += now - self._looked if lacking > 0 else 0.0
+        self._looked = now
         for ref in done:
             if ref in starting:
                 self._started(starting[ref])
             else:
                 self._ended(ref)
 
+    def _lacking(self) -> int:
+        """Return how many tasks wait for an actor, less those that one which starts will have."""
+        queued = sum(max(len(member.calls) - 1, 0) for member in self._members)
+        return len(self._waiting) + queued - self._starting
+
+    @property
+    def _starting(self) -> int:
+        return sum(member.ready is not None for member in self._members)
+
     def _give(self) -> None:
-        for _ in range(DEPTH):
+        """Give each actor a task, then another of those that no actor which starts will need."""
+        for depth in range(1, DEPTH + 1):
             for member in self._members:
-                if self._waiting and member.ready is None and len(member.calls) < DEPTH:
+                spare = len(self._waiting) - (self._starting if depth > 1 else 0)
+                if spare > 0 and member.ready is None and len(member.calls) < depth:
                     rank = self._waiting.popleft()
                     ref = member.actor.run.remote(self._tasks[rank], self.job)
                     member.calls.add(ref)
@@ -188,8 +238,7 @@ class _Running:
         import ray
 
         try:
-            ray.get(member.ready)
-            member.ready = None
+            member.busy, member.since, member.ready = ray.get(member.ready), time.monotonic(), None
         except ray.exceptions.RayActorError:
             self._replace(member)
 

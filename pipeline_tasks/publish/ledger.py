@@ -15,6 +15,7 @@ from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_po
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import PUBLISH, STAGES
+from pipeline_tasks.run.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 
@@ -108,6 +109,7 @@ class Ledger:
         wall: float = 0.0,
         cpu: float = 0.0,
         gpu: float = 0.0,
+        states: StateCost = NO_STATES,
         snapshot: str = "",
         recipe: str = "",
         engine: str = "",
@@ -115,7 +117,8 @@ class Ledger:
     ) -> None:
         """Record a committed manifest, and what an attempt spent on it in seconds of wall clock, CPU and GPU.
 
-        An attempt that finds a committed manifest spends nothing, so the largest recorded cost is kept.
+        An attempt that finds a committed manifest spends nothing, so the largest recorded cost is kept. `states` has
+        what computed the rows of models, and how long these and their actors waited.
         """
         with self._database.transaction():
             put_manifest(self._database, path, manifest)
@@ -123,6 +126,14 @@ class Ledger:
             cost["cost_usd"] = self._usd(cost)
             row = {"recipe": recipe, "snapshot": snapshot, "manifest": path, "engine": engine, **cost}
             self._database.put("stage_metrics", STAGE_KEY, {**row, "recorded_at": _now()}, largest=tuple(cost))
+            key = {name: row[name] for name in STAGE_KEY}
+            for computed, by in states.hardware.items():
+                for hardware, rows in by.items():
+                    kind = {**key, "computed": computed, "hardware": hardware, "row_count": rows}
+                    self._database.put("stage_hardware", HARDWARE_KEY, kind, largest=("row_count",))
+            if states.tasks:
+                waits = {"actors": states.actors, **{f"{name}_seconds": getattr(states, name) for name in SECONDS}}
+                self._database.put("stage_models", STAGE_KEY, {**key, **waits}, largest=tuple(waits))
 
     def _usd(self, cost: Mapping[str, float]) -> float:
         prices = {row["resource"]: row["usd_per_hour"] for row in self._database.run("SELECT * FROM prices", {})}
@@ -191,6 +202,8 @@ def queries() -> list[str]:
 STAGE_KEY = ("recipe", "snapshot", "manifest")
 """Key of `stage_metrics`: a manifest may serve several recipes and snapshots."""
 
+HARDWARE_KEY = (*STAGE_KEY, "computed", "hardware")
+"""Key of `stage_hardware`."""
 
 FAILURE_KEY = ("recipe", "snapshot", "root")
 """Key of `failures`: of a snapshot's runs, the last one that failed counts."""

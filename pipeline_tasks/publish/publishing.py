@@ -79,6 +79,8 @@ def _with_report(root: str, fields: dict[str, Any], ledger: Ledger) -> version_l
             out=fields["prefix"],
             costs=ledger.query("cost", recipe=recipe, snapshot=snapshot),
             retractions=_earlier_retractions(root, recipe, snapshot),
+            hardware=ledger.query("hardware", recipe=recipe, snapshot=snapshot),
+            models=ledger.query("models", recipe=recipe, snapshot=snapshot),
         )
     )
     files = sorted((*fields["files"], report), key=lambda file: file.path)

@@ -19,6 +19,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import Database, Row, is_postgres, sqlite_path
 from pipeline_tasks.publish.ledger import (
     FAILURE_KEY,
+    HARDWARE_KEY,
     STAGE_KEY,
     put_manifest,
     put_retraction,
@@ -38,6 +39,8 @@ COPIED: Mapping[str, tuple[str, ...]] = {
     "manifests": ("manifest",),
     "rejections": ("manifest", "reason"),
     "stage_metrics": STAGE_KEY,
+    "stage_hardware": HARDWARE_KEY,
+    "stage_models": STAGE_KEY,
     "gate_verdicts": ("recipe", "snapshot", "verdict"),
     "gate_failures": ("verdict", "rank"),
     "failures": FAILURE_KEY,

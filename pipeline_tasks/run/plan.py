@@ -22,7 +22,7 @@ from pipeline_tasks.constraints import (
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
 from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources, stage_card
-from pipeline_tasks.run.task import StageIO, repoint
+from pipeline_tasks.run.task import Files, StageIO, repoint
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
 from pipeline_tasks.store import storage
@@ -120,7 +120,7 @@ def plan(request: RefineRequest) -> Plan:
         parent_digests=tuple(digest for _, digest in committed),
         resources=resources,
         fingerprint=fingerprint,
-        io=_io(request, card, parent, resources, fingerprint),
+        io=replace(_io(request, card, parent, resources, fingerprint), implied=_implied(params, resources)),
     )
 
 
@@ -186,6 +186,12 @@ def _io(
         files=tuple(resources.items()),
         shared=shared_prefix(card.name, card.version),
     )
+
+
+def _implied(params: Any, resources: Mapping[str, str]) -> Files:  # noqa: ANN401 -- the card's Params
+    """Return the files whose paths no param has."""
+    written = canonical(params).decode()
+    return tuple(file for file in resources.items() if canonical(file[0]).decode() not in written)
 
 
 def _check_reads(card: Stage[Any], parent: Manifest) -> None:

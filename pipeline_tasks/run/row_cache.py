@@ -3,7 +3,8 @@
 A cache is no part of identity: with it and without it a stage writes the same bytes. So a row is known by the bytes of
 its text and not by its `id`, which stays when a stage edits the text. Each task adds one segment by key with all of its
 rows, those that it found included, and beside it a small sealed object that names the segment; its name has the first
-and the last key. Rows are looked up in the newest segments whose keys overlap with those that are asked.
+and the last key. Rows are looked up in the newest segments whose keys overlap with those that are asked. Each
+row has the class of hardware that computed it, which a row that is found again keeps.
 """
 
 import logging
@@ -16,6 +17,7 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import shard_of
+from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stage import replace_column
 from pipeline_tasks.store import storage
@@ -33,7 +35,10 @@ CACHE = "cache"
 NEWEST = 32
 """Segments in which a key is looked up, newest first: a task adds one."""
 
-KEY, TEXT, KNOWN = "key", "text", "known"
+KEY, TEXT, KNOWN, HARDWARE = "key", "text", "known", "hardware"
+
+UNKNOWN = "unknown"
+"""What computed a row that a cache of an earlier release has."""
 
 _END = ".json"
 _WAY_OUT = "remove it: what a cache had is computed again"
@@ -61,13 +66,25 @@ class KnownRows:
         self._ranges = [(path, *path.rpartition("/")[2].split("-")[:2]) for path in paths]
         self._opened: dict[str, Segment | None] = {}
         self.cost: Counter[str] = Counter()
+        self.found: list[pa.Table] = []
+        """What computed the rows that were found: `key` and `hardware`."""
+        self._watch = Stopwatch()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that lookups took."""
+        return self._watch.seconds
 
     def rows(self, texts: pa.Array) -> pa.Table:
         """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
         keys = text_keys(texts)
-        found = self._found(pc.unique(keys).drop_null())
+        with self._watch.running():
+            found = self._found(pc.unique(keys).drop_null())
+        if HARDWARE not in found.schema.names:
+            found = found.append_column(HARDWARE, pa.nulls(found.num_rows, pa.string()))
+        self.found.append(found.select([KEY, HARDWARE]))
         at = pc.index_in(keys, value_set=found.column(KEY).combine_chunks())
-        columns = {name: found.column(name).take(at) for name in found.column_names if name != KEY}
+        columns = {name: found.column(name).take(at) for name in found.column_names if name not in (KEY, HARDWARE)}
         return pa.table({KNOWN: pc.is_valid(at), **columns})
 
     def _found(self, missing: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
@@ -104,10 +121,10 @@ class KnownRows:
 
 
 class CachedRows:
-    """Collects the rows of a task for a cache, and adds them as one segment."""
+    """Collects the rows of a task for a cache, and adds them as one segment; `known` are those that it has already."""
 
-    def __init__(self, root: str, prefix: str, columns: Sequence[str]) -> None:
-        self._root, self._prefix, self._columns = root, prefix, columns
+    def __init__(self, root: str, prefix: str, columns: Sequence[str], known: KnownRows) -> None:
+        self._root, self._prefix, self._columns, self.known = root, prefix, columns, known
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -115,12 +132,29 @@ class CachedRows:
         keys = text_keys(batch.column(TEXT))
         self._batches.append(replace_column(batch.select(self._columns), KEY, keys))
 
-    def store(self) -> None:
-        """Store the segment, then the object that names it; the same rows are stored once."""
+    def store(self, hardware: str) -> dict[str, int]:
+        """Store the segment, then the object that names it; the same rows are stored once.
+
+        `hardware` is what computed the rows that were not known; returns how many each class of hardware computed.
+        """
         if not self._batches:
-            return
+            return {}
         table = pa.Table.from_batches(self._batches)
-        table = table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks()
+        table = table.append_column(HARDWARE, self._computed_by(table.column(KEY), hardware))
+        counts = pc.value_counts(table.column(HARDWARE))
+        self._store(table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks())
+        return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
+
+    def _computed_by(self, keys: Any, hardware: str) -> Any:  # noqa: ANN401 -- Arrow arrays
+        """Return what computed each row."""
+        own = pa.chunked_array([pa.repeat(hardware, len(keys))])
+        found = pa.concat_tables(self.known.found) if self.known.found else None
+        if not found:
+            return own
+        at = pc.index_in(keys, value_set=found.column(KEY).combine_chunks(), skip_nulls=True)
+        return pc.if_else(pc.is_null(at), own, pc.fill_null(found.column(HARDWARE).take(at), UNKNOWN))
+
+    def _store(self, table: pa.Table) -> None:
         keys = table.column(KEY)
         if not len(keys):
             return

@@ -34,6 +34,7 @@ from pipeline_tasks.profiles.spread import joined
 from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
 from pipeline_tasks.run.quarantine import quarantined
+from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.task import Receipt
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import digest_of
@@ -60,7 +61,8 @@ class Cost:
     """What an attempt cost: seconds of wall clock, and of CPU and GPUs in the workers, tasks run, and tasks reused.
 
     `history_reads` counts what lookups in history read: rows, pages, bytes and requests. `s3_waits` are requests to S3
-    that workers sent again, because it was too busy, and the seconds until then.
+    that workers sent again, because it was too busy, and the seconds until then. `states` is what kernels with a state
+    took.
     """
 
     wall: float = 0.0
@@ -70,6 +72,7 @@ class Cost:
     history_reads: Mapping[str, int] = field(default_factory=dict)
     s3_waits: Waits = NO_WAITS
     gpu: float = 0.0
+    states: StateCost = NO_STATES
 
 
 class Refined(NamedTuple):
@@ -193,8 +196,9 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     tracker = engine.tracker
     wall = time.perf_counter() - started
     reads = dict(sorted(tracker.history_reads.items()))
-    gpu = tracker.with_state * planned.request.resources.gpus
-    return manifest, Cost(wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits, gpu), tracker
+    gpu = tracker.states.tasks * planned.request.resources.gpus
+    spent = (wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits, gpu, tracker.states)
+    return manifest, Cost(*spent), tracker
 
 
 def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, saved: Mapping[str, Shards]) -> Manifest:

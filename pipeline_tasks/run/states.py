@@ -22,13 +22,19 @@ class State:
     """What a kernel gets first: `name` says what is loaded, with the digests of files in place of their paths.
 
     `cache` is the prefix under which the rows that follow from it are kept, "" for none, and `known` are the objects
-    that were there when the verb began, newest first.
+    that were there when the verb began, newest first. `computes` is what its rows are called by people.
     """
 
     prepare: Prepare
     name: str
     cache: str = ""
     known: tuple[str, ...] = ()
+    computes: str = ""
+
+
+def hardware_of(state: Any) -> str:  # noqa: ANN401 -- whatever a kernel's `prepare` returned
+    """Return what computes in a state: `cpu`, or the name of a GPU; "" of one that does not say."""
+    return str(getattr(state, "hardware", ""))
 
 
 @contextmanager

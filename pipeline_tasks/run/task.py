@@ -6,10 +6,10 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +23,12 @@ from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.run.row_cache import CachedRows, KnownRows
-from pipeline_tasks.run.states import State, state_of
+from pipeline_tasks.run.state_cost import Hardware
+from pipeline_tasks.run.states import State, hardware_of, state_of
+from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
-from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Shard, Shards
+from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards
 from pipeline_tasks.store import s3_waits, storage
 from pipeline_tasks.store.files import localize
 from pipeline_tasks.store.protocol import Store, mismatch
@@ -37,6 +39,11 @@ from pipeline_tasks.store.shard_file import HashingStream, PieceStream, ShardWri
 from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
 from pipeline_tasks.text.page import sandbox
 
+T = TypeVar("T")
+
+Files = tuple[tuple[str, str], ...]
+"""Paths of files and folders that params name, with digests."""
+
 
 @dataclass(frozen=True, slots=True)
 class StageIO:
@@ -44,7 +51,8 @@ class StageIO:
 
     `prefix` is the stage's own, relative to `root`, and `shared` that of its shared layers; `profiled` names output
     columns to profile, and `spread` those whose values are counted by where they are; `snapshot` and `landing` are the
-    id and the folder of the landed snapshot; `files` are the paths that params name, with digests.
+    id and the folder of the landed snapshot; `files` are the paths of what the stage reads, with digests, and `implied`
+    those of them that no param has, such as a packaged model or the files of a folder: any kernel may read them.
     """
 
     root: str
@@ -54,7 +62,8 @@ class StageIO:
     batch_rows: int = 4096
     snapshot: str = ""
     landing: str = ""
-    files: tuple[tuple[str, str], ...] = ()
+    files: Files = ()
+    implied: Files = ()
     shared: str = ""
 
 
@@ -88,7 +97,9 @@ class Task:
 class Receipt:
     """What one task stored; byte-identical between attempts. `below` is the shard under a layer.
 
-    A driver has the receipts of all tasks of a stage, so columns and the names in profiles are shared between them.
+    `hardware` is what computed the rows of a kernel with a state, by what is computed: the receipt that is committed
+    first says it, and no manifest. A driver has the receipts of all tasks of a stage, so columns and the names in
+    profiles are shared between them.
     """
 
     key: str
@@ -102,6 +113,7 @@ class Receipt:
     rejects_profile: Mapping[str, Any]
     below: Shard | None = None
     spread: Counts = field(default_factory=dict, metadata={OMITTED: {}})
+    hardware: Hardware = field(default_factory=dict, metadata={OMITTED: {}})
 
     def __post_init__(self) -> None:
         """Take the parts that earlier receipts of this process have."""
@@ -133,7 +145,7 @@ class Outcome:
     """A receipt, and what the attempt cost: seconds, and what it read of history (rows, pages, bytes, requests).
 
     The cost is not part of identity: compacted history costs less and has the same rows. `s3_waits` are those of the
-    worker's process since its last task.
+    worker's process since its last task. `kernel` are the seconds in the kernel: not of reading, nor of storing.
     """
 
     receipt: Receipt
@@ -141,6 +153,7 @@ class Outcome:
     cpu: float = 0.0
     history_reads: Mapping[str, int] = field(default_factory=dict)
     s3_waits: Waits = NO_WAITS
+    kernel: float = 0.0
 
 
 def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra: Sequence[object] = ()) -> str:
@@ -149,7 +162,7 @@ def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra:
     return digest_of([kernel_name(kernel), identities, [shard.digest for shard in broadcast], list(extra)], 32)
 
 
-def kernel_name(kernel: Kernel) -> str:
+def kernel_name(kernel: Callable[..., Any]) -> str:
     """Return a kernel's dotted name with its bound arguments."""
     if isinstance(kernel, functools.partial):
         bound = canonical([list(kernel.args), kernel.keywords]).decode()
@@ -241,11 +254,11 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     if task.broadcast:
         rest.append(_open_all(task.io, task.broadcast))
     cached = _cached_rows(task)
-    if task.state and task.state.cache:
-        rest.append(KnownRows(task.io.root, task.state.known))
+    if cached:
+        rest.append(cached.known)
     below = streams[0] if isinstance(streams[0], LayerInput) else None
-    with _started(task) as kernel, _Split(task.io, task.sorted_by, below) as split:
-        for batch in kernel(iter(counted), *rest):
+    with _started(task) as (kernel, hardware), _Split(task.io, task.sorted_by, below) as split:
+        for batch in (watch := Stopwatch()).timed(kernel(iter(counted), *rest)):
             raise_if_canceled()
             split.write(batch)
             if cached:
@@ -253,33 +266,46 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
         for _ in counted:  # a kernel that stopped early has still been given every row
             pass
         receipt = split.receipt(task.key, counted.rows if landed else 0)
-    if cached:
-        cached.store()
+    if task.state and hardware:
+        computed = cached.store(hardware) if cached else {hardware: counted.rows}
+        receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
     store = storage.connect(task.io.root)
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
     for stream in (streams[0], *rest):
         history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows) else {})
     wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
-    return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take())
+    inside = watch.seconds - counted.seconds - (cached.known.seconds if cached else 0.0)
+    return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take(), max(inside, 0.0))
 
 
 @contextmanager
-def _started(task: Task) -> Iterator[Kernel]:
-    """Give the kernel of a task, pointed at this machine's files and given its state."""
-    kernel, files = _with_local_files(task.kernel, task.io.files), task.io.files
+def _started(task: Task) -> Iterator[tuple[Kernel, str]]:
+    """Give the kernel of a task, pointed at this machine's files and given its state, and the state's hardware.
+
+    The files that prepare a state are looked at where the state has to be made, and not for one that waits here.
+    """
+    for uri, digest in task.io.implied:
+        localize(uri, digest)  # raises if it is another here
+    kernel = _with_local_files(task.kernel, task.io.files)
     if task.state is None:
-        yield kernel
+        yield kernel, ""
         return
-    with state_of(task.state.name, _with_local_files(task.state.prepare, files)) as state:
-        yield functools.partial(kernel, state)
+    with state_of(task.state.name, functools.partial(_prepared, task.state.prepare, task.io.files)) as state:
+        yield functools.partial(kernel, state), hardware_of(state)
+
+
+def _prepared(prepare: Prepare, files: Files) -> Any:  # noqa: ANN401 -- whatever `prepare` returns
+    """Return a new state, prepared from this machine's files."""
+    return _with_local_files(prepare, files)()
 
 
 def _cached_rows(task: Task) -> CachedRows | None:
     """Return what collects the rows of a task for its cache, if it has one."""
     if task.state is None or not task.state.cache:
         return None
-    return CachedRows(task.io.root, task.state.cache, task.layer.stores if task.layer else ())
+    known = KnownRows(task.io.root, task.state.known)
+    return CachedRows(task.io.root, task.state.cache, task.layer.stores if task.layer else (), known)
 
 
 def _processor_time() -> float:
@@ -293,14 +319,19 @@ def is_landed(inputs: Sequence[Shards]) -> bool:
 
 
 class _Counted:
-    """A stream that counts the rows read through it."""
+    """A stream that counts the rows read through it, and the seconds that reading them took."""
 
     def __init__(self, batches: Stream) -> None:
-        self.rows = 0
+        self.rows, self._watch = 0, Stopwatch()
         self._batches = self._count(batches)
 
+    @property
+    def seconds(self) -> float:
+        """Seconds spent on reading."""
+        return self._watch.seconds
+
     def _count(self, batches: Stream) -> Batches:
-        for batch in batches:
+        for batch in self._watch.timed(iter(batches)):
             self.rows += batch.num_rows
             yield batch
 
@@ -379,14 +410,20 @@ def _read_piece(stage_io: StageIO, shard: Shard) -> Batches:
     yield from pa.ipc.open_stream(storage.connect(stage_io.root).read(shard.path))
 
 
-def _with_local_files(kernel: Kernel, files: Iterable[tuple[str, str]]) -> Kernel:
-    """Point a kernel's params at this machine's copies of the files that they name."""
-    moved = {uri: localize(uri, digest) for uri, digest in files}
+def files_named(kernel: Callable[..., Any], files: Files) -> Files:
+    """Return the files that a kernel's arguments name: of those that params have it can read no other."""
+    named = kernel_name(kernel)
+    return tuple(file for file in files if canonical(file[0]).decode() in named)
+
+
+def _with_local_files(kernel: Callable[..., T], files: Files) -> Callable[..., T]:
+    """Point a kernel's arguments at this machine's copies of the files that they name."""
+    moved = {uri: localize(uri, digest) for uri, digest in files_named(kernel, files)}
     moved = {uri: local for uri, local in moved.items() if uri != local}
     if not moved or not isinstance(kernel, functools.partial):
         return kernel
     keywords = {name: repoint(value, moved) for name, value in kernel.keywords.items()}
-    return functools.partial(kernel.func, *kernel.args, **keywords)
+    return functools.partial(kernel.func, *repoint(kernel.args, moved), **keywords)
 
 
 def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- any parameter's value

@@ -13,12 +13,14 @@ from pipeline_tasks.run.alignment import aligned
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.row_cache import cache_of, known_segments
+from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.states import State
 from pipeline_tasks.run.task import (
     Outcome,
     Receipt,
     StageIO,
     Task,
+    files_named,
     is_landed,
     kernel_name,
     receipt_path,
@@ -74,8 +76,7 @@ class Tracker:
     landed_rows: dict[str, int] = field(default_factory=dict)
     """Rows of each landed file, or piece of one, by its identity, however often it was read."""
     cpu: float = 0.0
-    with_state: float = 0.0
-    """Seconds of tasks whose kernel has a state: they hold the GPUs of the stage."""
+    states: StateCost = NO_STATES
     history_reads: Counter[str] = field(default_factory=Counter)
     s3_waits: Waits = NO_WAITS
     ran: int = 0
@@ -110,8 +111,7 @@ class Tracker:
         stage_io = replace(self.io, spread=())  # a map leaves rows where they are
         if options.shared or (layer and layer.shared):
             stage_io = replace(stage_io, prefix=self.io.shared)
-            named = kernel_name(kernel)  # what files have decides, of those that the arguments name
-            how += sorted(file for file in self.io.files if canonical(file[0]).decode() in named)
+            how += sorted(files_named(kernel, self.io.files))  # what files have decides, of those that it reads
         drawn: dict[str, Any] = {"sorted_by": options.sorted_by, "layer": layer, "reads": options.reads, "state": state}
         return [
             Task(
@@ -133,7 +133,7 @@ class Tracker:
         if not cache:
             return State(prepare, name)
         prefix = cache_of(self.io.prefix.partition("/")[0], f"{cache}-{digest_of(name, 32)}")
-        return State(prepare, name, prefix, known_segments(self.io.root, prefix))
+        return State(prepare, name, prefix, known_segments(self.io.root, prefix), cache)
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
         """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
@@ -152,7 +152,7 @@ class Tracker:
         for rank, outcome in zip(missing, outcomes, strict=True):
             done[rank] = outcome.receipt
             self.cpu += outcome.cpu
-            self.with_state += outcome.wall if tasks[rank].state else 0.0
+            self.states += StateCost(tasks=outcome.wall, model=outcome.kernel) if tasks[rank].state else NO_STATES
             self.history_reads.update(outcome.history_reads)
             self.s3_waits += outcome.s3_waits
         self.ran += len(missing)
@@ -160,6 +160,7 @@ class Tracker:
         for rank, task in enumerate(tasks):
             self.receipts.append(done[rank])
             self.by_path[done[rank].shard.path] = done[rank]
+            self.states += StateCost(done[rank].hardware)
             if is_landed(task.inputs):
                 self.landed_rows[task.inputs[0][0].identity] = done[rank].landed_rows
         return tuple(done[rank].shard for rank in range(len(tasks)))

@@ -1,7 +1,7 @@
 """The report of a scorer's check, without which nobody knows what it sorts by; one that is refused may not decide."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.sealed import digest_of_folder, unseal, visible
+from pipeline_tasks.stage import FilePath
 
 COMPUTING = ("label", "lowest", "highest", "length", "windows", "pool", "numerics")
 """Params of a classifier that its scores follow from, beside the model."""
@@ -65,13 +66,16 @@ def computing_params(classifier: Classifier) -> dict[str, Any]:
     return {name: getattr(classifier, name) for name in COMPUTING}
 
 
-def require_admitted(name: str, classifier: Classifier) -> None:
-    """Raise RecipeError if a classifier's report is that of another, or refuses it and nobody has accepted it."""
+def require_admitted(name: str, classifier: Classifier, digest: Callable[[FilePath], str]) -> None:
+    """Raise RecipeError if a classifier's report is that of another, or refuses it and nobody has accepted it.
+
+    `digest` returns that of its model, and is asked only where there is a report.
+    """
     if not classifier.report:
         return
     report = read_report(classifier.report)
     other = [key for key, value in computing_params(classifier).items() if report.params.get(key) != value]
-    if report.model != digest_of_model(classifier.model):
+    if report.model != digest(classifier.model):
         other = ["model"]
     if other:
         message = (

@@ -1,5 +1,6 @@
 """What a scorer is, and which kind of model a file or folder is."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -21,6 +22,13 @@ FASTTEXT, STATIC, ONNX, HUGGING_FACE = "fastText", "static embeddings", "ONNX", 
 
 OF_FOLDER = (("head.safetensors", STATIC), ("model.onnx", ONNX), ("config.json", HUGGING_FACE))
 """The file by which a folder is of a kind; the first that is there decides."""
+
+APART: Mapping[str, int] = {"fp32": 1, "tf32": 4, "bf16": 64}
+"""Steps by which a network's score may differ where other hardware computes it again, by the numerics of a GPU.
+
+Of fp32 a CPU and a GPU differ by 7e-6 of a range of 1.9, which moves a score on the border of two steps; tf32 differs
+from a CPU's fp32 by .005 of it, bf16 by .1 (one H200, a BERT of 12 layers, decision 50).
+"""
 
 Column = npt.NDArray[np.float64]
 
@@ -82,6 +90,11 @@ def check(classifier: Classifier) -> None:
 def in_steps(values: Column) -> Column:
     """Return scores in steps of 1/1,024, NaN as it is."""
     return np.asarray(np.round(np.clip(values, 0.0, 1.0) * STEPS) / STEPS, np.float64)
+
+
+def tolerance(kind: str, numerics: str) -> float:
+    """Return the largest difference of two scores of one text by one model: 0 where sums have one order everywhere."""
+    return 0.0 if kind in (FASTTEXT, STATIC) else APART[numerics] / STEPS
 
 
 def kind_of(path: str) -> str:

@@ -238,7 +238,7 @@ def _completed(request: RefineRequest) -> RefineRequest:
 
 def _seal(request: SealRequest) -> Reply:
     path, manifest, _ = seal(_completed(request.stage), request.spans, request.poison)
-    sealed = Refined(path, manifest, Cost(request.wall, request.cpu, gpu=request.gpu))
+    sealed = Refined(path, manifest, Cost(request.wall, request.cpu, gpu=request.gpu, states=request.states))
     _record(request.stage, sealed)
     return _refined_reply(sealed)
 
@@ -249,7 +249,7 @@ def _quarantine(request: QuarantineRequest) -> Reply:
 
 def _record_stage(request: RecordRequest) -> Reply:
     manifest = read_manifest(request.root, request.manifest)
-    cost = Cost(request.wall, request.cpu, gpu=request.gpu)
+    cost = Cost(request.wall, request.cpu, gpu=request.gpu, states=request.states)
     _record(request.stage, Refined(path_of(request.manifest), manifest, cost))
     return {"manifest": request.manifest}
 
@@ -271,6 +271,7 @@ def _refined_reply(refined: Refined) -> Reply:
         "wall": round(cost.wall, 3),
         "cpu": round(cost.cpu, 3),
         "gpu": round(cost.gpu, 3),
+        "states": asdict(cost.states),
         "idle": [str(part) for part in idle_parts(manifest)],
     }
 
@@ -283,6 +284,7 @@ def _record(request: RefineRequest, refined: Refined) -> None:
             wall=refined.cost.wall,
             cpu=refined.cost.cpu,
             gpu=refined.cost.gpu,
+            states=refined.cost.states,
             snapshot=request.snapshot,
             recipe=request.recipe,
             engine=request.engine,

@@ -29,6 +29,7 @@ from pipeline_tasks.constraints import (
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions, ShardBytes, Versions
 from pipeline_tasks.run.plan import RefineRequest, Span
+from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 
 Reply = dict[str, Any]
 """A reply is JSON."""
@@ -128,7 +129,7 @@ class SpansRequest:
 class SealRequest:
     """Concatenate a stage's partitions, one per span, into its manifest; `wall`, `cpu`, `gpu`: their seconds together.
 
-    `poison` are those of the spans that were quarantined.
+    `states` is what their models took, and `poison` are those of the spans that were quarantined.
     """
 
     verb: ClassVar[str] = "seal"
@@ -139,6 +140,7 @@ class SealRequest:
     wall: Weight = 0.0
     cpu: Weight = 0.0
     gpu: Weight = 0.0
+    states: StateCost = NO_STATES
 
     @property
     def root(self) -> str:
@@ -171,6 +173,7 @@ class RecordRequest:
     wall: Weight = 0.0
     cpu: Weight = 0.0
     gpu: Weight = 0.0
+    states: StateCost = NO_STATES
 
     @property
     def root(self) -> str:

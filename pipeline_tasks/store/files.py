@@ -35,6 +35,9 @@ def localize(uri: str, digest: str) -> str:
     """
     if uri.startswith(HUB):
         return localize(str(_of_hub(uri)), digest)
+    copy = user_folder() / digest
+    if uri.startswith("s3://") and copy.is_dir() and digest_of_named(str(copy)) == digest:
+        return str(copy)  # of a folder, whole: nothing of it is fetched again
     names = _files_of(uri)
     if names is None:
         return storage.localize(uri, digest)
@@ -43,15 +46,14 @@ def localize(uri: str, digest: str) -> str:
         raise DigestMismatch(message)
     if not uri.startswith("s3://"):
         return uri.removeprefix("file://")
-    folder = user_folder() / digest
     for name in names:
-        target = folder / name
+        target = copy / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        copy = storage.localize(f"{uri}/{name}", storage.digest_of_file(f"{uri}/{name}")[1])
+        fetched = storage.localize(f"{uri}/{name}", storage.digest_of_file(f"{uri}/{name}")[1])
         if not target.exists():
-            shutil.copyfile(copy, target.with_suffix(".part"))
+            shutil.copyfile(fetched, target.with_suffix(".part"))
             target.with_suffix(".part").replace(target)
-    return str(folder)
+    return str(copy)
 
 
 def _files_of(uri: str) -> list[str] | None:

@@ -87,7 +87,7 @@ class LocalStore:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not stat.S_ISREG(status.st_mode):  # to read a pipe may never end
             raise OSError(errno.EINVAL, "it is no regular file", path)
-        return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+        return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}"
 
     def list(self, prefix: str) -> Iterator[Entry]:
         folder = self._place(prefix)

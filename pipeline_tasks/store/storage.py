@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
+from pipeline_tasks.store.known_digests import keep_digest, known_digest
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.protocol import CHUNK, Store
 from pipeline_tasks.store.s3_client import require_reachable
@@ -177,16 +178,22 @@ def _require_planned(uri: str, actual: str, planned: str) -> None:
 
 
 def digest_of_file(uri: str) -> tuple[int, str]:
-    """Return (bytes, SHA-256) of the file at `uri`. A later call reads the file again only if it has changed."""
+    """Return (bytes, SHA-256) of the file at `uri`.
+
+    A later call reads the file again only if it has changed, and so does a later process of this user a large file.
+    """
     folder, _, name = uri.rpartition("/")
     return _digest(uri, connect(folder or "/").stamp(name))
 
 
 @lru_cache(maxsize=4096)
-def _digest(uri: str, stamp: str) -> tuple[int, str]:  # noqa: ARG001 -- the stamp is part of the cache's key
+def _digest(uri: str, stamp: str) -> tuple[int, str]:
+    if known := known_digest(uri, stamp):
+        return known
     hasher, size = hashlib.sha256(), 0
     with open_landed(uri) as stream:
         while chunk := stream.read(CHUNK):
             hasher.update(chunk)
             size += len(chunk)
+    keep_digest(uri, stamp, size, hasher.hexdigest())
     return size, hasher.hexdigest()

@@ -4,40 +4,16 @@ What only this proves: training, a recipe with a classifier, a run on Ray, its f
 """
 
 import json
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_tasks.demo.prose import english
 from tests.commands import Refinery
+from tests.shop import prose, shop, write
 
 pytestmark = pytest.mark.slow
-
-SHOP = "buy {} now at our shop, best {} offers, order {} today and save, {} sale"
-
-
-def prose() -> list[str]:
-    paragraphs = list(chain.from_iterable(english().values()))
-    return ["\n\n".join(paragraphs[at : at + 4]) for at in range(0, len(paragraphs) - 4, 4)]
-
-
-def shop(texts: list[str]) -> list[str]:
-    """Return what a shop would say with the words of texts."""
-    words = [[word for word in text.split() if word.isalpha()] for text in texts]
-    return [". ".join(SHOP.format(*few[at : at + 4]) for at in range(0, 80, 4)) + "." for few in words if len(few) > 84]
-
-
-def write(path: Path, texts: list[str], kind: str) -> Path:
-    rows = [
-        {"text": text, "url": f"https://{kind}{at % 25}.example/{at}", "language": "en"}
-        for at, text in enumerate(texts)
-    ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def recipe(model: Path, label: str) -> dict[str, Any]:

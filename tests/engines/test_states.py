@@ -75,6 +75,31 @@ def test_actors_are_at_most_as_many_as_asked_for(ray: str, tmp_path: Path) -> No
     assert (len(loads), sum(read.values())) == (1, 80)
 
 
+def test_every_actor_has_a_task_before_one_has_two(ray: str, tmp_path: Path) -> None:
+    """Actors start one after another; the first must not take what the others could begin with."""
+    cost = run(tmp_path / "root", ("ray", ray), {**logged(tmp_path, "all"), "together": 3}, actors(3), span=(0, 3)).cost
+    _, read = notes(tmp_path / "all")
+    assert sorted(read.values()) == [10, 10, 10]
+    assert (cost.states.actors, cost.states.waited) == (3, 0.0)
+
+
+def test_who_waits_for_whom_is_counted(ray: str, tmp_path: Path) -> None:
+    """Eight shards wait for one actor; of two actors one has no more to do while the other reads what is left."""
+    one = run(tmp_path / "one", ("ray", ray), logged(tmp_path, "few"), actors(1)).cost.states
+    two = run(tmp_path / "two", ("ray", ray), {**logged(tmp_path, "more"), "together": 2}, actors(2), span=(0, 3)).cost
+    local = run(tmp_path / "local", ("local", ""), logged(tmp_path, "here")).cost.states
+    assert 0 < one.waited <= one.open
+    assert 0 < two.states.idle < two.states.held
+    for cost in (one, two.states):
+        assert cost.model <= cost.tasks <= cost.held - cost.idle + 0.001
+    assert (local.actors, local.held, local.waited) == (0, 0.0, 0.0)
+    assert 0 < local.model < local.tasks
+
+
+def actors(most: int) -> Resources:
+    return Resources(actors=most)
+
+
 @pytest.mark.parametrize("fault", ["die", "CUDA error: an illegal memory access was encountered"])
 def test_an_actor_that_dies_or_loses_its_gpu_changes_no_row(ray: str, fault: str, tmp_path: Path) -> None:
     expected = run(tmp_path / "calm", ("local", ""), logged(tmp_path, "calm-notes"))

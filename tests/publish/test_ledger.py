@@ -31,6 +31,7 @@ from pipeline_tasks.publish.ledger import (
 )
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
+from pipeline_tasks.run.state_cost import StateCost
 from pipeline_tasks.stage import Shard
 
 CLOCKED = ("recorded_at",)
@@ -123,7 +124,9 @@ def fill(ledger: Ledger) -> None:
         for rank, manifest in enumerate(stages):
             seconds = {"wall": 8.0 * (rank + 1), "cpu": 3600.0 * (rank + 1), "gpu": 1800.0 if rank == 2 else 0.0}
             keys = {"snapshot": snapshot, "recipe": "web", "engine": "local"}
-            ledger.record_stage(paths[manifest.stage], manifest, **seconds, **keys)  # type: ignore[arg-type]
+            edu = {"edu": {"cpu": 213, "NVIDIA H200": 600}}
+            states = StateCost(edu, 4, 400.0, 100.0, 100.0, 30.0, 280.0, 70.0) if rank == 2 else StateCost()
+            ledger.record_stage(paths[manifest.stage], manifest, states=states, **seconds, **keys)  # type: ignore[arg-type]
             outcome = "refuse" if (snapshot, manifest.stage) == ("2026-46", "extract") else "pass"
             ledger.record_verdict(verdict(manifest, outcome), snapshot=snapshot, recipe="web")
         if snapshot == "2026-46":
@@ -267,6 +270,22 @@ def test_an_attempt_that_finds_the_manifest_committed_keeps_the_recorded_cost(ds
         assert row["rows_per_second"] == 2
 
 
+def test_what_computed_scores_is_a_share_of_the_documents(dsn: str) -> None:
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        rows = ledger.query("hardware", snapshot="2026-45")
+        shares = {(row["computed"], row["hardware"]): row["share"] for row in rows}
+        assert shares == {("edu", "NVIDIA H200"): pytest.approx(600 / 813), ("edu", "cpu"): pytest.approx(213 / 813)}
+
+
+def test_who_waited_for_whom_is_a_share_of_time(dsn: str) -> None:
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        (row,) = ledger.query("models", snapshot="2026-45")
+        assert {name: row[name] for name in ("stage", "actors")} == {"stage": "tokenize", "actors": 4}
+        assert [row[f"{name}_share"] for name in ("idle", "waited", "model")] == [0.25, 0.3, 0.25]
+
+
 def test_a_changed_recipe_replaces_its_stages_in_the_funnel(dsn: str) -> None:
     with Ledger.open(dsn) as ledger:
         for rows in (10, 20, 10):
@@ -368,7 +387,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match=r"999.*006_takedowns"):
+    with pytest.raises(RecipeError, match=r"999.*007_models"):
         Ledger.open(path)
 
 

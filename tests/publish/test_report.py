@@ -157,7 +157,14 @@ def reported(tmp_path: Path) -> str:
     costs = [
         {"stage": "ingest", "engine": "spark", "wall_seconds": 9.5, "cpu_hours": 0.5, "gpu_hours": 0, "cost_usd": 1.25}
     ]
-    path = write_report(Contents(str(tmp_path), "web", "2026-46", manifests, verdicts, "publish/ab", costs)).path
+    about = {"stage": "score_quality", "computed": "edu"}
+    hardware = [{**about, "hardware": "NVIDIA H200", "share": 0.75}, {**about, "hardware": "cpu", "share": 0.25}]
+    seconds = {"held": 100.0, "idle": 41.0, "open": 25.0, "waited": 5.0, "tasks": 60.0, "model": 48.0}
+    waits = {f"{name}_seconds": value for name, value in seconds.items()}
+    models = [{"stage": "score_quality", "engine": "ray", "actors": 8, **waits}]
+    more = {"hardware": hardware, "models": models}
+    contents = Contents(str(tmp_path), "web", "2026-46", manifests, verdicts, "publish/ab", costs, **more)
+    path = write_report(contents).path
     for link in re.findall(r'href="([^"]*)"', (tmp_path / path).read_text()):
         assert (tmp_path / "publish/ab" / link).is_file()
     return (tmp_path / path).read_text()
@@ -183,6 +190,8 @@ def test_a_report_shows_the_numbers_of_every_stage(reported: str) -> None:
             "email 80 40 571.4",
             "0.912",
             "9.5 s 1,800.0 s 0.0 s $1.2500",
+            "score_quality: edu was computed by NVIDIA H200 (75% of the documents), cpu (25% of the documents).",
+            "score_quality: 8 actors without a task 41% of the time, tasks waited for one 20% of it, models computed 80%",
             "error:gzip_truncated a-error:gzip_truncated.warc",
             "gopher_quality:short_doc 12.0 / 50.0",
         )

@@ -72,7 +72,7 @@ def test_a_scorer_that_its_check_refuses_cannot_decide(tmp_path: Path, model: Fi
         run(tmp_path, refused)
     assert "source_auc 0.97" in findings(tmp_path, refused)[True]
     with pytest.raises(RecipeError, match=named):
-        require_admitted("good", Classifier(model, label=LABEL, report=report))
+        require_admitted("good", Classifier(model, label=LABEL, report=report), digest_of_model)
 
 
 def test_one_that_a_person_accepted_decides_and_everybody_sees_it(tmp_path: Path, model: FilePath) -> None:
@@ -114,17 +114,17 @@ def test_one_that_passed_decides_silently_and_its_report_is_identity(tmp_path: P
 def test_a_report_is_that_of_one_model_with_its_params(tmp_path: Path, model: FilePath) -> None:
     report = report_of(model, tmp_path, "pass")
     own = Classifier(model, label=LABEL, report=report)
-    require_admitted("good", own)
-    require_admitted("good", replace(own, minimum=0.7))
+    require_admitted("good", own, digest_of_model)
+    require_admitted("good", replace(own, minimum=0.7), digest_of_model)
     other = replace(own, model=FilePath(by_source(tmp_path / "source.bin")))
     for wrong, named in ((other, "model"), (replace(own, label="__label__bad"), "label")):
         with pytest.raises(RecipeError, match=rf"another scorer \({named}\)"):
-            require_admitted("good", wrong)
+            require_admitted("good", wrong, digest_of_model)
     with pytest.raises(RecipeError, match="nowhere"):
-        require_admitted("good", replace(own, report=FilePath("nowhere")))
+        require_admitted("good", replace(own, report=FilePath("nowhere")), digest_of_model)
     Path(report).write_bytes(Path(report).read_bytes().replace(b'"pass"', b'"warn"'))
     with pytest.raises(DigestMismatch):
-        require_admitted("good", own)
+        require_admitted("good", own, digest_of_model)
 
 
 def test_a_check_decides_no_score(model: FilePath) -> None:

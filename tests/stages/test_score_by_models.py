@@ -3,7 +3,7 @@
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pytest
@@ -11,9 +11,11 @@ import pytest
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.recipe import bind, parse_recipe
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run import row_cache, states, task
+from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.state_cost import StateCost
 from pipeline_tasks.scorers import encoder
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, STAGE
 from pipeline_tasks.store import storage
@@ -52,6 +54,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def score(root: Path, parent: str, written: dict[str, Any], on: tuple[str, str] = ("local", ""), **how: Any) -> Any:
     return refine(RefineRequest(str(root), STAGE.name, written, parent, **how), engine(*on)).manifest
+
+
+def spent(root: Path, parent: str, written: dict[str, Any], on: tuple[str, str] = ("local", "")) -> StateCost:
+    """Return what a run's models took."""
+    return refine(RefineRequest(str(root), STAGE.name, written, parent), engine(*on)).cost.states
 
 
 def test_a_model_decides_and_changes_no_text(tmp_path: Path) -> None:
@@ -116,6 +123,34 @@ def test_an_edited_text_is_scored_though_its_id_is_known(read: Counter[str], tmp
     alone = score(tmp_path / "alone", commit_parent(tmp_path / "alone", [cut], "second"), params(model))
     assert after == alone
     assert read == Counter([*whole["text"].to_pylist(), *TEXTS, *TEXTS])
+
+
+def test_what_computed_each_row_is_recorded_and_no_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is found again keeps what computed it: in the cache, and in a layer that another run has stored."""
+    model, root = onnx_folder(tmp_path / "model"), tmp_path / "root"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("pipeline_tasks.run.task.hardware_of", lambda _: "a GPU")
+        first = spent(root, commit_parent(root, [table(TEXTS[:20])], "first"), params(model))
+    assert first.hardware == {"word": {"a GPU": 20}}
+    parent = commit_parent(root, [table([*TEXTS[10:25], None]), table(TEXTS[25:30])], "second")  # type: ignore[list-item]
+    second = spent(root, parent, params(model))
+    assert second.hardware == {"word": {"a GPU": 10, "cpu": 11}}
+    assert spent(root, parent, {**params(model), "minimum": 0.5}).hardware == second.hardware
+    calm = score(tmp_path / "calm", commit_parent(tmp_path / "calm", [table(TEXTS[:20])], "first"), params(model))
+    assert score(root, commit_parent(root, [table(TEXTS[:20])], "first"), params(model)) == calm
+
+
+def test_a_cache_of_an_earlier_release_says_not_what_computed_it(
+    read: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, root = onnx_folder(tmp_path / "model"), tmp_path / "root"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(row_cache, "HARDWARE", "forgotten")
+        score(root, commit_parent(root, [table(TEXTS[:20])], "first"), params(model))
+    assert spent(root, commit_parent(root, [table(TEXTS)], "second"), params(model)).hardware == {
+        "word": {"cpu": 20, "unknown": 20}
+    }
+    assert read == Counter(TEXTS)
 
 
 def test_a_row_that_a_model_fails_on_is_quarantined_alone(tmp_path: Path) -> None:
@@ -193,3 +228,76 @@ def test_a_gpu_that_nothing_uses_is_a_fault_of_the_recipe(stage: str, faults: in
     recipe = parse_recipe({**written, "run": {"resources": {stage: {"gpus": 0.5}}}}, "gpus.yaml")
     found = [fault for fault in recipe_faults(recipe) if "GPU" in fault.message]
     assert [fault.where for fault in found] == [stage] * faults
+
+
+# --- Who reads a model -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many bytes of each file were read to hash it, or to copy it here; nothing is known of any file before."""
+    seen = Counter[str]()
+    opened = storage.open_landed
+
+    class Noted:
+        def __init__(self, uri: str) -> None:
+            self._uri, self._stream = uri, opened(uri)
+
+        def read(self, size: int = -1) -> bytes:
+            part = self._stream.read(size)
+            seen[self._uri] += len(part)
+            return part
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self._stream.close()
+
+    monkeypatch.setattr(storage, "open_landed", Noted)
+    storage._digest.cache_clear()
+    return seen
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No state waits in this process."""
+    monkeypatch.setattr(states, "_waiting", [])
+
+
+def stored_model(root: str, folder: Path) -> tuple[str, int]:
+    """Store a model in a root; return its URI and its bytes."""
+    model = Path(onnx_folder(folder))
+    for path in model.iterdir():
+        storage.put_file(root, f"models/word/{path.name}", path)
+    return f"{root}/models/word", sum(path.stat().st_size for path in model.iterdir())
+
+
+def test_a_model_in_a_store_scores_as_one_on_disk(any_root: str, tmp_path: Path, cold: None) -> None:
+    uri, _ = stored_model(any_root, tmp_path / "model")
+    roots = [tmp_path / "there", tmp_path / "here"]
+    models = [uri, str(tmp_path / "model")]
+    scored = [
+        score(root, commit_parent(root, [table(TEXTS)]), params(model))
+        for root, model in zip(roots, models, strict=True)
+    ]
+    assert scored[0] == scored[1]
+
+
+def test_deciding_reads_no_model(
+    any_root: str, tmp_path: Path, bytes_read: Counter[str], cold: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planning hashes a model, for identity; scoring reads it once, and deciding by another bound not at all."""
+    (uri, size), root = stored_model(any_root, tmp_path / "model"), tmp_path / "root"
+    parent = commit_parent(root, [table(TEXTS[:20]), table(TEXTS[20:])])
+    planned = plan(RefineRequest(str(root), STAGE.name, params(uri), parent))
+    assert sum(bytes_read.values()) == size
+    prepared: list[str] = []
+    monkeypatch.setattr(task, "localize", lambda uri, digest: prepared.append(uri) or localize(uri, digest))
+    first = score(root, parent, params(uri))
+    assert prepared == [uri]
+    assert first.fingerprint == planned.fingerprint
+    before = bytes_read.copy()
+    second = score(root, parent, {**params(uri), "minimum": 0.6})
+    assert second.rejected != first.rejected
+    assert (prepared, bytes_read) == ([uri], before)

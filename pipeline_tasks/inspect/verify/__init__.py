@@ -4,9 +4,10 @@ import argparse
 from collections.abc import Iterator
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result
 from pipeline_tasks.inspect.verify.findings import Account, Problem
+from pipeline_tasks.inspect.verify.scores import Sample, rescored_lines
 from pipeline_tasks.inspect.verify.verification import Report, Scope, report_facts, verify
 
 
@@ -14,15 +15,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, how much to read, and a digest to compare with."""
     add_snapshot(parser, EVERY)
     parser.add_argument("--fast", action="store_true", help="check sizes, and bytes of JSON and small objects only")
+    parser.add_argument(
+        "--scores", type=number(int, 0), default=0, metavar="N", help="score N documents again by each model"
+    )
+    parser.add_argument(
+        "--model", action="append", default=[], metavar="NAME=PATH", help="where a classifier's model is"
+    )
     parser.add_argument("--head", default="", metavar="DIGEST", help="a log's head in an archived report: is it there?")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print the report; return ContractError's exit code if there is a problem."""
-    scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head)
+    sample = Sample(options.scores, dict(map(_named, options.model)))
+    scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head, scores=sample)
     report = verify(options.root, scope)
     print_result(options, report_facts(report), report_lines(report))
     return ContractError.exit_code if report.findings.problems else 0
+
+
+def _named(model: str) -> tuple[str, str]:
+    """Return the classifier's name and the path of `NAME=PATH`; RecipeError for anything else."""
+    name, equals, path = model.partition("=")
+    if not (name and equals and path):
+        message = f"--model {model}: write NAME=PATH, the name of a classifier and where its model is"
+        raise RecipeError(message)
+    return name, path
 
 
 def report_lines(report: Report) -> Iterator[str]:
@@ -32,6 +49,7 @@ def report_lines(report: Report) -> Iterator[str]:
     findings = report.findings
     counted = ", ".join(f"{count:,} {kind}" for kind, count in sorted(findings.checked.items()))
     yield f"checked    {counted or 'nothing'}; {findings.bytes / 1e6:,.1f} MB read ({report.mode})"
+    yield from rescored_lines(report.scores)
     for log in report.logs:
         yield f"head       {log.recipe} {log.head['number']}: {log.head['sha256']}"
     for note in sorted(findings.notes):
@@ -39,14 +57,17 @@ def report_lines(report: Report) -> Iterator[str]:
     for problem in sorted(findings.problems, key=str):
         yield from problem_lines(problem)
     count = len(findings.problems)
-    yield _conclusion(count, report.mode)
+    yield _conclusion(count, report)
 
 
-def _conclusion(problems: int, mode: str) -> str:
+def _conclusion(problems: int, report: Report) -> str:
     if problems:
         return counted(problems, "problem")
-    read = "every byte is as it was written" if mode == "full" else "all sizes and small objects are as written"
-    return f"every record is accounted for, and {read}"
+    full = report.mode == "full"
+    read = "every byte is as it was written" if full else "all sizes and small objects are as written"
+    skipped = ", ".join(sorted({each.classifier for each in report.scores if each.skipped}))
+    lacking = f"; scores of {skipped} were not computed again" if skipped else ""
+    return f"every record is accounted for, and {read}{lacking}"
 
 
 def account_lines(account: Account) -> Iterator[str]:

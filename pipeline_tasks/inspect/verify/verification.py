@@ -1,7 +1,7 @@
 """Verifies a root: from the log of versions to the manifests, their shards, and the published files."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version as release
 from itertools import groupby
@@ -16,6 +16,7 @@ from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
 from pipeline_tasks.inspect.verify.rows import check_rows
+from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores, classifiers_of
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
 from pipeline_tasks.publish import version_log
@@ -34,6 +35,7 @@ class Report:
     mode: str
     logs: list[Log] = field(default_factory=list)
     accounts: list[Account] = field(default_factory=list)
+    scores: list[Rescored] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
 
 
@@ -41,13 +43,14 @@ class Report:
 class Scope:
     """What to verify: `recipe` and `snapshot` choose versions ("": all), `full` reads every byte.
 
-    `archived` is the digest of a log's head from an earlier report ("": none).
+    `archived` is the digest of a log's head from an earlier report ("": none). `scores` is what is scored again.
     """
 
     recipe: str = ""
     snapshot: str = ""
     full: bool = True
     archived: str = ""
+    scores: Sample = field(default_factory=Sample)
 
 
 def verify(root: str, scope: Scope | None = None) -> Report:
@@ -78,6 +81,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))
+    report.scores = list(_rescored(root, pairs, scope.scores, findings))
     if not scope.snapshot:
         for merged, heal in list(check_compactions(root, manifests.by_fingerprint, findings)):
             run_all(
@@ -160,6 +164,16 @@ def _content_checks(root: str, pairs: Pairs, findings: Findings, *, full: bool) 
             yield partial(check_leftovers, root, [read.manifest], findings)
 
 
+def _rescored(root: str, pairs: Pairs, sample: Sample, findings: Findings) -> Iterator[Rescored]:
+    """Yield what came of scoring a sample of each manifest again; a note says that nobody asked for it."""
+    scored = {read.path: (version.recipe, read) for version, committed in pairs for read in committed.values()}
+    for recipe, read in scored.values():
+        if sample.documents:
+            yield from check_scores(root, recipe, read, sample, findings)
+        elif names := ", ".join(sorted(classifiers_of(read.manifest))):
+            findings.note(f"{read.where}: scores of {names} were not computed again; --scores N does so")
+
+
 def _expected(root: str, version: Version, committed: dict[str, Committed]) -> Iterator[Expected]:
     """Yield the files that a version and its manifests name."""
     yield from published_files(root, version)
@@ -202,6 +216,7 @@ def report_facts(report: Report) -> dict[str, Any]:
         "checked": dict(sorted(findings.checked.items())),
         "bytes": findings.bytes,
         "versions": [_account_facts(account) for account in report.accounts],
+        "scores": [asdict(rescored) for rescored in report.scores],
         "notes": sorted(findings.notes),
         "problems": [
             {name: getattr(problem, name) for name in ("object", "problem", "expected", "actual", "heal")}

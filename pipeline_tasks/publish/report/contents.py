@@ -27,8 +27,8 @@ EMPTY: Mapping[str, Any] = {"kind": "name", "count": 0, "sum": 0, "bins": {}}
 class Contents:
     """What a report shows. `paths` and `verdict_paths` are references by stage, relative to `root`.
 
-    `out` is the folder under which the report is stored. `costs` are rows of the ledger's query `cost`; `retractions`
-    are those of earlier snapshots.
+    `out` is the folder under which the report is stored. `costs`, `hardware` and `models` are rows of the ledger's
+    queries `cost`, `hardware` and `models`; `retractions` are those of earlier snapshots.
     """
 
     root: str
@@ -39,6 +39,8 @@ class Contents:
     out: str
     costs: Sequence[Mapping[str, Any]] = ()
     retractions: Sequence[Retraction] = ()
+    hardware: Sequence[Mapping[str, Any]] = ()
+    models: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
     def manifests(self) -> Mapping[str, Manifest]:

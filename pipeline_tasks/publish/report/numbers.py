@@ -2,7 +2,8 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from pipeline_tasks.gate.explaining import explain, note_of
@@ -27,6 +28,7 @@ from pipeline_tasks.publish.report.html import (
 )
 from pipeline_tasks.recipe import PUBLISH, stage_card
 from pipeline_tasks.run.idle_parts import idle_parts
+from pipeline_tasks.run.state_cost import SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 
 NAMES_SHOWN = 12
@@ -290,7 +292,23 @@ def cost(contents: Contents) -> Iterator[Html]:
     if contents.costs:
         head = ("stage", "engine", "wall clock", "CPU", "GPU", "cost")
         rows = [_cost_row(row) for row in contents.costs]
-        yield section("Cost", "As recorded in the ledger.", table(head, rows, numeric=(2, 3, 4, 5)))
+        lines = [*_hardware_lines(contents.hardware), *_waits_lines(contents.models)]
+        notes = [tag("p", line, css="dim") for line in lines]
+        yield section("Cost", "As recorded in the ledger.", table(head, rows, numeric=(2, 3, 4, 5)), *notes)
+
+
+def _hardware_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what computed the scores of each model, with shares of the documents."""
+    for (stage, computed), parts in groupby(rows, key=lambda row: (row["stage"], row["computed"])):
+        shares = ", ".join(f"{row['hardware']} ({row['share'] or 0:.0%} of the documents)" for row in parts)
+        yield f"{stage}: {computed} was computed by {shares}."
+
+
+def _waits_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield who waited for whom in each stage with models: actors for tasks, or tasks for actors."""
+    for row in rows:
+        seconds = {name: row[f"{name}_seconds"] for name in SECONDS}
+        yield f"{row['stage']}: {StateCost(actors=row['actors'], **seconds).line}."
 
 
 def _cost_row(row: Mapping[str, Any]) -> Sequence[Child]:

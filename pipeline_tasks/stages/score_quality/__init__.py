@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.answers import NothingKnown
 from pipeline_tasks.scorers.classifier import Classifier, computing
-from pipeline_tasks.scorers.report import require_admitted
+from pipeline_tasks.scorers.report import digest_of_model, require_admitted
 from pipeline_tasks.scorers.scorer import check, load
 from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify
@@ -168,7 +168,7 @@ def check_files(params: Params) -> None:
     models = models_of(params)
     for name in sorted(params.classifiers):
         check(params.classifiers[name])
-        require_admitted(name, params.classifiers[name])
+        require_admitted(name, params.classifiers[name], digest_of_model)
     _check_language_models(models)
     if models.shipped:
         require_released()
@@ -222,7 +222,7 @@ def score(docs: Batches, *, params: Params) -> Batches:
     classified = docs
     for name in sorted(params.classifiers):
         classified = classify(load(params.classifiers[name]), classified, NothingKnown(), name=name)
-    yield from decide(measure(classified, models=models_of(params)), params=params)
+    yield from decide(measure(classified, models=models_of(params)), decision=decision_of(params, digest_of_model))
 
 
 def measure(docs: Batches, *, models: Models) -> Batches:
@@ -235,21 +235,45 @@ def measure(docs: Batches, *, models: Models) -> Batches:
         yield replace_column(batch, COMPONENTS, pa.StructArray.from_arrays(columns, names=list(parts)))
 
 
-def decide(measured: Batches, *, params: Params) -> Batches:
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What of the params decides about documents whose components are known; no model is among it, and none is read.
+
+    `checked` are the classifiers with a report, each with the digest of its model in place of the path.
+    """
+
+    minimum: float
+    bounds: Mapping[str, float]
+    weights: Mapping[str, float]
+    classifiers: tuple[str, ...]
+    checked: Mapping[str, Classifier]
+
+
+def decision_of(params: Params, digest: Callable[[FilePath], str]) -> Decision:
+    """Return what of the params decides; `digest` returns that of a model's file or folder."""
+    checked = {
+        name: replace(classifier, model=FilePath(digest(classifier.model)))
+        for name, classifier in params.classifiers.items()
+        if classifier.report
+    }
+    return Decision(params.minimum, params.bounds, params.weights, tuple(sorted(params.classifiers)), checked)
+
+
+def decide(measured: Batches, *, decision: Decision) -> Batches:
     """Append the `score` of the components by weight, `perplexity`, and of each classifier its score; `seen` is least.
 
     Rows below a bound are rejected, and rows that a model failed on are quarantined. RecipeError for a classifier that
     its own check refuses.
     """
-    for name in sorted(params.classifiers):
-        require_admitted(name, params.classifiers[name])
+    for name, classifier in sorted(decision.checked.items()):
+        require_admitted(name, classifier, lambda model: model)
     for batch in measured:
         column: Any = batch.column(COMPONENTS)
         names = [part.name for part in column.type]
         parts = {name: column.field(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in names}
-        classified = {name: batch.column(MEASURED + name) for name in sorted(params.classifiers)}
+        classified = {name: batch.column(MEASURED + name) for name in decision.classifiers}
         parts |= {name: _numbers(pc.struct_field(found, "score")) for name, found in classified.items()}
-        scores = _composite(parts, params.weights, batch.num_rows)
+        scores = _composite(parts, decision.weights, batch.num_rows)
         known = pa.array(scores, pa.float64(), from_pandas=True)
         scored = batch.drop_columns([COMPONENTS, *(MEASURED + name for name in classified)])
         scored = replace_column(scored, "score", known)
@@ -257,7 +281,7 @@ def decide(measured: Batches, *, params: Params) -> Batches:
         for name, found in classified.items():
             scored = replace_column(scored, f"score_{name}", pc.struct_field(found, "score"))
         scored = replace_column(scored, SEEN, _least_seen(classified.values(), batch.num_rows))
-        yield reject(scored, *_judged(parts, scores, params, classified))
+        yield reject(scored, *_judged(parts, scores, decision, classified))
 
 
 def _numbers(values: Any) -> Column:  # noqa: ANN401 -- an Arrow array
@@ -271,10 +295,10 @@ def _least_seen(classified: Collection[Any], rows: int) -> Any:  # noqa: ANN401 
 
 
 def _judged(
-    parts: Mapping[str, Column], scores: Column, params: Params, classified: Mapping[str, Any]
+    parts: Mapping[str, Column], scores: Column, decision: Decision, classified: Mapping[str, Any]
 ) -> tuple[pa.Array, pa.Array]:
     """Return reasons and evidence: of rows that a model failed on that it did, of all others the verdicts."""
-    reasons, evidence = _verdicts(parts, scores, params)
+    reasons, evidence = _verdicts(parts, scores, decision)
     for name, found in classified.items():
         errors = pc.struct_field(found, "error")
         failed = pc.is_valid(errors)
@@ -283,17 +307,17 @@ def _judged(
     return reasons, evidence
 
 
-def _verdicts(parts: Mapping[str, Column], scores: Column, params: Params) -> tuple[pa.Array, pa.Array]:
+def _verdicts(parts: Mapping[str, Column], scores: Column, decision: Decision) -> tuple[pa.Array, pa.Array]:
     """Return the reason why each row is rejected, and the evidence; null for kept rows."""
-    low = {name: parts[name] < bound for name, bound in sorted(params.bounds.items()) if name in parts}
+    low = {name: parts[name] < bound for name, bound in sorted(decision.bounds.items()) if name in parts}
     empty = np.zeros(len(scores), np.bool_)
-    low_component, low_score = np.logical_or.reduce([*low.values(), empty]), scores < params.minimum
+    low_component, low_score = np.logical_or.reduce([*low.values(), empty]), scores < decision.minimum
     reasons: list[str | None] = [None] * len(scores)
     evidence: list[str | None] = [None] * len(scores)
     for row in np.flatnonzero(low_component | low_score).tolist():
         reasons[row] = LOW_COMPONENT if low_component[row] else LOW_QUALITY
-        failed = {name: params.bounds[name] for name, rows in low.items() if rows[row]}
-        evidence[row] = _evidence(parts, row, float(scores[row]), params.minimum, failed)
+        failed = {name: decision.bounds[name] for name, rows in low.items() if rows[row]}
+        evidence[row] = _evidence(parts, row, float(scores[row]), decision.minimum, failed)
     return pa.array(reasons, pa.string()), pa.array(evidence, pa.string())
 
 
@@ -361,7 +385,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     classified = tuple(MEASURED + name for name in sorted(params.classifiers))
     own = tuple(f"score_{name}" for name in sorted(params.classifiers))
     layer = Layer(reads=(COMPONENTS, *classified), stores=("score", PERPLEXITY, *own, SEEN))
-    return on.map(partial(decide, params=params), measured, layer=layer)
+    return on.map(partial(decide, decision=decision_of(params, on.digest)), measured, layer=layer)
 
 
 def writes_for(params: Params) -> pa.Schema:

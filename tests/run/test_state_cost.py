@@ -1,0 +1,39 @@
+"""What models took adds up over partitions, and tells an operator what to change."""
+
+import pytest
+
+from pipeline_tasks.run.state_cost import NO_STATES, StateCost
+
+GPU, CPU = {"edu": {"NVIDIA H200": 30}}, {"edu": {"cpu": 12, "NVIDIA H200": 3}, "clean": {"cpu": 9}}
+
+
+def test_partitions_add_up() -> None:
+    both = StateCost(GPU, 2, 10.0, 1.0, 6.0, 2.0, 8.0, 7.0) + StateCost(CPU, 4, 20.0, 3.0, 6.0, 0.0, 15.0, 9.0)
+    rows = {"clean": {"cpu": 9}, "edu": {"NVIDIA H200": 33, "cpu": 12}}
+    assert both == StateCost(rows, 4, 30.0, 4.0, 12.0, 2.0, 23.0, 16.0)
+    assert both + NO_STATES == both
+
+
+@pytest.mark.parametrize(
+    ("cost", "advised"),
+    [
+        (StateCost(actors=4, held=100, idle=41, open=25, waited=2, tasks=60, model=55), ("smaller shards",)),
+        (StateCost(actors=4, held=100, idle=41, open=25, waited=24, tasks=60, model=55), ("smaller shards",)),
+        (StateCost(actors=4, held=100, idle=1, open=25, waited=24, tasks=99, model=90), ("more actors would",)),
+        (StateCost(actors=4, held=100, idle=1, open=25, waited=2, tasks=99, model=20), ("share a GPU",)),
+        (StateCost(actors=4, held=100, idle=1, open=25, waited=24, tasks=99, model=20), ("would", "share a GPU")),
+        (StateCost(actors=4, held=100, idle=1, open=25, waited=24, tasks=9, model=2), ()),
+        (StateCost(tasks=99, model=20), ()),
+        (StateCost(actors=4, held=100, idle=1, open=25, waited=2, tasks=99, model=90), ()),
+    ],
+)
+def test_a_line_advises_what_the_numbers_ask_for(cost: StateCost, advised: tuple[str, ...]) -> None:
+    advice = ("smaller shards", "more actors would", "share a GPU")
+    given = [words for words in advice if words in cost.line]
+    assert len(given) == len(advised)
+    assert all(words in cost.line for words in advised)
+    assert f"{cost.model / cost.tasks:.0%}" in cost.line
+
+
+def test_a_stage_without_models_says_nothing() -> None:
+    assert NO_STATES.line == ""
