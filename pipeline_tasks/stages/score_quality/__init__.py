@@ -269,6 +269,13 @@ def decide(measured: Batches, *, params: Params) -> Batches:
         yield reject(scored, *_judged(parts, scores, params, classified))
 
 
+def column_of(params: Params, component: str) -> str:
+    """Return the column that stores a component; "" for one that only the evidence of rejected rows has."""
+    if component in params.classifiers:
+        return f"score_{component}"
+    return PERPLEXITY if component == PERPLEXITY else ""
+
+
 def _numbers(values: Any) -> Column:  # noqa: ANN401 -- an Arrow array
     return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
