@@ -16,6 +16,7 @@ from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import computing_params, digest_of_model
 from pipeline_tasks.scorers.scorer import Scores, kind_of, load
 from pipeline_tasks.sealed import canonical, sha256
+from pipeline_tasks.stage import NO_FILE
 from pipeline_tasks.stages.score_quality import STAGE, Params, score
 from pipeline_tasks.store.files import localize
 
@@ -84,13 +85,22 @@ def _split(named: str) -> tuple[str, str]:
 
 
 def _params_of(recipe: str) -> Params:
-    """Return the params of the recipe's `score_quality`, with local paths; reports of earlier checks are left out."""
+    """Return the params of the recipe's `score_quality`, with local paths.
+
+    Reports of earlier checks are left out, but for those that calibrate: what these refuse is accepted here.
+    """
     step = next((step for step in load_recipe(recipe).steps if step.stage == STAGE.name), None)
     if step is None:
         message = f"{recipe} has no stage {STAGE.name}; name a recipe that scores documents"
         raise RecipeError(message)
     bound = bind(STAGE, step.params)
-    classifiers = {name: replace(classifier, report="", accepted="") for name, classifier in bound.classifiers.items()}
+    classifiers = {name: _unjudged(classifier) for name, classifier in bound.classifiers.items()}
     params, digests = resources_of(STAGE, replace(bound, classifiers=classifiers))
     local: Params = repoint(params, {uri: localize(uri, digest) for uri, digest in digests.items()})
     return local
+
+
+def _unjudged(classifier: Classifier) -> Classifier:
+    if classifier.calibrated:
+        return replace(classifier, accepted="it is checked")
+    return replace(classifier, report=NO_FILE, accepted="")
