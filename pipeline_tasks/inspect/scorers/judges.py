@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from pipeline_tasks.run.task import repoint
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import computing_params, digest_of_model
 from pipeline_tasks.scorers.scorer import Scores, kind_of, load
+from pipeline_tasks.scorers.training import HIGH
 from pipeline_tasks.sealed import canonical, sha256
-from pipeline_tasks.stage import NO_FILE
+from pipeline_tasks.stage import NO_FILE, FilePath
 from pipeline_tasks.stages.score_quality import STAGE, Params, score
-from pipeline_tasks.store.files import localize
+from pipeline_tasks.store.files import digest_of_named, localize
 
 BATCH = 256
 """Texts that are scored together."""
@@ -61,6 +63,18 @@ def of_params(params: Params) -> Judge:
         return Scores(values, np.where(np.isnan(seen) & ~np.isnan(values), 1.0, seen))
 
     return Judge(sha256(canonical(params)), "composite", {}, "cpu", scores)
+
+
+def of_trained(named: str) -> Judge:
+    """Return the judge that a model of `train-quality-model` is, or that of a recipe (`of_recipe`)."""
+    if named.endswith((".yaml", ".yml")):
+        return of_recipe(named)
+    try:
+        local = localize(named, digest_of_named(named))
+    except OSError:
+        return of_recipe(named)
+    label = HIGH if Path(local).is_dir() else f"__label__{HIGH}"
+    return of_classifier(Classifier(FilePath(local), label=label))
 
 
 def of_recipe(named: str) -> Judge:
