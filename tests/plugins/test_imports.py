@@ -32,6 +32,7 @@ ALLOWED = {
     "plugins/refinery_failures.py": {"alerts", "publish.ledger", *VOCABULARY},
     "plugins/refinery_find.py": READS | {"text.urls.takedown"},
     "plugins/refinery_form.py": VOCABULARY,
+    "plugins/refinery_intruder.py": READS,
     "plugins/refinery_landed.py": {"store", *VOCABULARY},
     "plugins/refinery_launch.py": {"engines.address", "engines.reach", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_lineage.py": READS,
