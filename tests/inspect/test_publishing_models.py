@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
@@ -15,12 +16,15 @@ from pipeline_tasks.inspect.scorers.publishing import (
     train_below,
     uri_of,
 )
+from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.model_log import published_models
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import decode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named
 from tests.commands import Refinery
+from tests.documents import documents
+from tests.refining import commit_parent, refined
 from tests.scorer_samples import passages
 from tests.static_embeddings import write_embeddings
 
@@ -65,6 +69,28 @@ def test_a_model_is_published_with_its_reports_and_found_again(any_root: str, te
     assert again == (model, training, report)
     assert publish_below(any_root, "quality", model, training, check) == first
     assert published_models(any_root, "quality") == [first]
+
+
+def test_texts_of_the_roots_own_versions_are_named_without_the_root(tmp_path: Path) -> None:
+    root, own = tmp_path / "root", passages()
+    for snapshot, texts in (
+        ("books", own[:200]),
+        ("crawl", [" ".join(f"buy {word}" for word in text.split()) for text in own]),
+    ):
+        urls = [f"https://{snapshot}{at % 20}.example/{at}" for at in range(len(texts))]
+        table = documents(texts, urls, language=pa.array(["en"] * len(texts)))
+        path, manifest = refined(root, "dedup_exact", commit_parent(root, [table], snapshot))
+        entry = {"recipe": "web", "snapshot": snapshot, "landing": "", "manifests": {"dedup_exact": path}}
+        version_log.append(
+            str(root),
+            entry | {"verdicts": {}, "prefix": "", "documents": manifest.rows, "tokens": 0, "sequences": 0},
+        )
+    model, _, report = train_below(str(root), "quality", Sources(["@web:books"], ["@crawl"]))
+    whole = train_below(str(root), "quality", Sources([f"{root}@web:books"], [f"{root}@web:crawl"]))
+    assert whole[0] == model
+    assert report.texts["good_trained"] + report.texts["good_held_out"] == 200
+    check, _ = check_below(str(root), "quality", model, report.label, ["@books"], 100)
+    assert (root / check).exists()
 
 
 def test_another_model_is_compared_with_the_one_published_last(tmp_path: Path, texts: dict[str, str]) -> None:
