@@ -25,7 +25,7 @@ from pipeline_tasks.scorers import encoder
 from pipeline_tasks.scorers.calibration import read_calibration
 from pipeline_tasks.scorers.classifier import Classifier, card_names, computing
 from pipeline_tasks.scorers.report import CheckReport, computing_params, digest_of_model
-from pipeline_tasks.sealed import seal
+from pipeline_tasks.sealed import canonical, seal
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, STAGE
 from tests.documents import documents
@@ -185,6 +185,13 @@ def test_a_report_that_cannot_calibrate_is_refused_before_anything_is_scored(
         run(tmp_path / "root", written)
     recipe = parse_recipe({"name": "web", "stages": {"ingest": {}, "extract": {}, "score_quality": written}}, "recipe")
     assert any(named in str(fault) for fault in recipe_faults(recipe))
+
+
+def test_a_classifier_that_is_not_calibrated_has_the_identity_that_it_had() -> None:
+    """Roots that were refined before know no such param, and are not refined again for it."""
+    plain = Classifier(FilePath("m.bin"), report=FilePath("r"))
+    assert b"calibrated" not in canonical(plain)
+    assert canonical(replace(plain, calibrated=True)) != canonical(plain)
 
 
 def test_calibration_needs_a_report_and_takes_no_bound_of_a_card() -> None:
