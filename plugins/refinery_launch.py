@@ -41,12 +41,14 @@ from pipeline_tasks.recipe import RAY, SPARK
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests import (
+    CheckModelRequest,
     LandRequest,
     PreflightRequest,
     QuarantineRequest,
     Reply,
     Request,
     SealRequest,
+    TrainModelRequest,
 )
 from pipeline_tasks.service.session import Session
 
@@ -134,6 +136,8 @@ def uris_of(request: Request) -> tuple[str, ...]:
         return (request.root, request.input)
     if isinstance(request, RefineRequest | PreflightRequest):
         return tuple(filter(None, (request.root, request.landing)))
+    if isinstance(request, TrainModelRequest | CheckModelRequest):
+        return (request.root, *request.read)
     return (request.root,)
 
 

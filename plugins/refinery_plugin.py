@@ -1,6 +1,6 @@
 """Refinery's pages in Airflow's web UI, for logged-in users: snapshots, funnels, gates and evidence.
 
-They only read, but for the reading page: it stores what a reader says of a document.
+They only read, but for two pages: they store what a reader says of a document, and which one a reader finds foreign.
 """
 
 import json
@@ -40,6 +40,9 @@ from refinery_document import (
 from refinery_document import MOST_BYTES as MOST_OF_DOCUMENT
 from refinery_evidence import evidence_of
 from refinery_find import find_of
+from refinery_intruder import SHOWN as INTRUDER_SHOWN
+from refinery_intruder import Asked, IntruderPage, intruder_page
+from refinery_intruder import answered as intruder_answered
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
 from refinery_operators import DocsLink, ManifestLink
@@ -133,6 +136,13 @@ class ReadForm(BaseModel):
     verdict: str = Field("", max_length=10)
     why: str = Field("", max_length=LONGEST)
     after: int = Field(0, ge=0)
+    token: str = Field("", max_length=100)
+
+
+class IntruderForm(BaseModel):
+    """What the page of the foreign document sends: the document that was chosen."""
+
+    chosen: str = Field("", max_length=64)
     token: str = Field("", max_length=100)
 
 
@@ -492,9 +502,7 @@ def read_answer(
 ) -> Response:
     """Store a reader's answer, and show the next document; 403 for a form that is not of this reader's page."""
     version, reader = version_log.current(root(), recipe, snapshot), user.get_name()
-    is_own = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    if not is_own or not is_token(form.token, reader, version):
-        raise HTTPException(FORBIDDEN, STALE)
+    _require_own(request, form.token, reader, version)
     try:
         following = answered(root(), version, choice, reader, form.model_dump())
     except RecipeError as error:
@@ -505,9 +513,70 @@ def read_answer(
     return RedirectResponse(following, SEE_OTHER)
 
 
+def _require_own(request: Request, token: str, reader: str, version: Version) -> None:
+    """Raise 403 for a form that is not of this reader's page."""
+    is_own = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    if not is_own or not is_token(token, reader, version):
+        raise HTTPException(FORBIDDEN, STALE)
+
+
 def _read_response(version: Version, page: ReadingPage, *, may_read: bool = True) -> HTMLResponse:
     values = {"command": page.command(root()), "outcome_of": outcome_line, "may_read": may_read}
     return render("read.html", version=version, shown=page, most=MOST_DRAWN, **values)
+
+
+def intruder_asked(by: Name = "", column: Name = "", bands: Name = "", group: Reason = "", seed: Seed = 1) -> Asked:
+    """Return which draw is asked for: an address names the grouping, the form its column and bands."""
+    named = f"{column.strip()}/{bands.strip()}" if bands.strip() else column.strip()
+    return Asked(by.strip() or named, group.strip(), seed)
+
+
+IntruderDraw = Annotated[Asked, Depends(intruder_asked)]
+
+
+@app.get("/intruder/{recipe}/{snapshot}")
+def intruder_of_snapshot(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, asked: IntruderDraw
+) -> HTMLResponse:
+    """Show five documents, four of one group, to say which is foreign, and how often readers have found it.
+
+    Who may not read texts sees the shares alone.
+    """
+    version = version_log.current(root(), recipe, snapshot)
+    may_read = _may_approve(user)
+    if may_read:
+        reads_texts(request, user)
+    page = intruder_page(root(), version, asked, user.get_name() if may_read else "")
+    shown = _intruder_response(page, may_read=may_read)
+    shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
+    return shown
+
+
+@app.post("/intruder/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def intruder_answer(
+    request: Request,
+    recipe: str,
+    snapshot: str,
+    user: GetUserDep,
+    asked: IntruderDraw,
+    form: Annotated[IntruderForm, Form()],
+) -> Response:
+    """Store a reader's answer, and show the draw with what was foreign; 403 for a form not of this reader's page."""
+    version, reader = version_log.current(root(), recipe, snapshot), user.get_name()
+    _require_own(request, form.token, reader, version)
+    try:
+        address = intruder_answered(root(), version, asked, reader, form.model_dump())
+    except RecipeError as error:
+        page = replace(intruder_page(root(), version, asked, reader), message=str(error))
+        shown = _intruder_response(page)
+        shown.status_code = UNPROCESSABLE
+        return shown
+    return RedirectResponse(address, SEE_OTHER)
+
+
+def _intruder_response(page: IntruderPage, *, may_read: bool = True) -> HTMLResponse:
+    values = {"command": page.command(root()), "may_read": may_read, "longest": INTRUDER_SHOWN}
+    return render("intruder.html", version=page.version, shown=page, **values)
 
 
 def find_query(doc: Term = "", url: Term = "", site: Term = "", text: Name = "", recipe: Term = "") -> dict[str, str]:

@@ -26,7 +26,14 @@ from pipeline_tasks.inspect.whatif_bounds import (
     recipe_lines,
     stage_recipe_lines,
 )
-from pipeline_tasks.inspect.whatif_stages import BY_KEY, StageBound, StageForecast, stage_bounds, stage_forecasts
+from pipeline_tasks.inspect.whatif_stages import (
+    StageBound,
+    StageForecast,
+    is_of_stage,
+    stage_bounds,
+    stage_forecasts,
+    stage_key,
+)
 from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.version_log import Version
@@ -104,12 +111,12 @@ class WhatIf:
     @property
     def of_quality(self) -> dict[str, str]:
         """The changes of bounds of `filter_quality`."""
-        return {key: value for key, value in self.changes.items() if key not in BY_KEY}
+        return {key: value for key, value in self.changes.items() if not is_of_stage(key)}
 
     @property
     def of_stages(self) -> dict[str, str]:
         """The changes of bounds of other stages."""
-        return {key: value for key, value in self.changes.items() if key in BY_KEY}
+        return {key: value for key, value in self.changes.items() if is_of_stage(key)}
 
     @property
     def address(self) -> str:
@@ -144,9 +151,9 @@ class WhatIf:
     @property
     def lines(self) -> str:
         """The YAML for the recipe; "" without a change of it."""
-        own = {forecast.key: forecast.bound for forecast in self.stage_forecasts}
+        own = {forecast.key: forecast.bound for forecast in self.stage_forecasts if forecast.bound}
         lines = [*recipe_lines(self.forecast.bounds, self.changes.get(PACKS, ""))] if self.forecast else []
-        return "\n".join([*lines, *stage_recipe_lines(own)])
+        return "\n".join([*lines, *stage_recipe_lines({bound.measure.key: bound.now for bound in self.stages}, own)])
 
     @property
     def own_lines(self) -> str:
@@ -194,7 +201,8 @@ class WhatIf:
         """Return the field of a bound of another stage."""
         value = self.changes.get(bound.measure.key, _field_value(bound.now))
         least, most = (_field_value(end) for end in (bound.range.least, bound.range.most))
-        least = least if bound.is_both else _field_value(bound.now)
+        least = _field_value(bound.now) if bound.measure.side == "higher" else least
+        most = _field_value(bound.now) if bound.measure.side == "lower" else most
         slider = most or _field_value(SLIDER * max(bound.now, 1))
         return Field(value, "number" if _is_number(value) else "text", least, most, slider, "as now")
 
@@ -252,7 +260,7 @@ def whatif_of(
     if not stages:
         published(root, version)  # raises: nothing of the version can be predicted
     language, target = (dict(query).get(name, "").strip() for name in (LANGUAGE, TARGET))
-    changes = {key: value for key, value in query if key not in (LANGUAGE, TARGET)}
+    changes = {stage_key(key): value for key, value in query if key not in (LANGUAGE, TARGET)}
     page = WhatIf(version, language, changes, Goal(target, 0), stages=stages)
     try:
         page = _with_stages(root, page)

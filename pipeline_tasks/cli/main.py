@@ -54,6 +54,7 @@ COMMANDS = {
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
     ),
     "read": Entry("inspect.read", "read documents that were kept and rejected, judge them, and see what that says"),
+    "intruder": Entry("inspect.intruder", "find the foreign one of five documents: whether groups have much in common"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
     "redactions": Entry("inspect.redactions", "count and place what scrub_pii replaced, without the values"),
     "duplicates": Entry("inspect.duplicates", "show a document's cluster: which document is kept, and the proof"),

@@ -1,7 +1,6 @@
 """Check a model that scores documents, before it may decide."""
 
 import argparse
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,6 @@ from pipeline_tasks.inspect.command import add_json, number, print_result
 
 TEXTS = 2_000
 """Texts of a sample unless another number is named."""
-
-SHOWN = 5
-"""Sources that are shown, those with the least spread."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Check, write the report and print it; return GateRefused's exit code if a bound refuses the model."""
     from pipeline_tasks.inspect.scorers.check import check
+    from pipeline_tasks.inspect.scorers.lines import check_lines
     from pipeline_tasks.inspect.scorers.texts import read_texts
     from pipeline_tasks.sealed import seal
 
@@ -61,7 +58,7 @@ def answer(options: argparse.Namespace) -> int:
     path = options.output or _beside(options)
     write_whole(Path(path), seal(report))
     facts = asdict(report)
-    print_result(options, {**facts, "report": path}, [*report_lines(facts), f"report: {path}"])
+    print_result(options, {**facts, "report": path}, [*check_lines(facts), f"report: {path}"])
     return GateRefused.exit_code if report.outcome == "refuse" else 0
 
 
@@ -89,32 +86,3 @@ def _beside(options: argparse.Namespace) -> str:
         return f"{options.model.rstrip('/')}.check.json"
     message = "--output is required: a file for the report"
     raise RecipeError(message)
-
-
-def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a report as people read it."""
-    sample = report["sample"]
-    languages = ", ".join(f"{code or '?'} {count}" for code, count in sample["languages"].items())
-    yield f"{report['kind']} {report['model'][:12]}: {report['outcome']}"
-    yield f"{sample['texts']:,} texts ({languages}), {sample['labelled']:,} with a label"
-    for name, figures in report["facts"].items():
-        yield f"  {name:<20}{_figures(figures)}"
-    for source in sorted(report["tables"]["sources"], key=lambda source: source["deviation"])[:SHOWN]:
-        where = f"{source['name']} ({source['group']})"
-        yield f"  least spread: {where}: {source['deviation']:.3f} of {source['documents']}"
-    for title, bounds in (("violated", report["failures"]), ("undecided", report["undecided"])):
-        for bound in bounds:
-            limits = ", ".join(f"{name} {limit:g}" for name, limit in bound["bound"].items())
-            yield f"{bound['severity']}, {title}: {bound['column']} {bound['observed']:g} ({limits}). {bound['why']}"
-    for skipped in report["skipped"]:
-        yield f"not judged: {skipped}"
-
-
-def _figures(figures: list[float] | None) -> str:
-    if figures is None:
-        return "-"
-    value, low, high, count = figures
-    if value == low == high == count:
-        return f"{count:,.0f}"
-    interval = "" if low == high else f" [{low:.3f}, {high:.3f}]"
-    return f"{value:.3f}{interval} of {count:,.0f}"

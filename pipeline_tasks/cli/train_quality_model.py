@@ -1,27 +1,22 @@
 """Train a model that scores texts by their likeness to good ones, for `score_quality`, and compare it with another."""
 
 import argparse
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from pipeline_tasks.cli.whole_file import write_whole
+from pipeline_tasks.cli.whole_file import write_whole, written_whole
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_json, number, print_result
-
-if TYPE_CHECKING:
-    from pipeline_tasks.inspect.scorers.judges import Judge
+from pipeline_tasks.inspect.command import add_json, number, print_lines, print_result
 
 TEXTS = 50_000
 """Texts of each label unless another number is named."""
 
-SHOWN = 5
-"""Documents that moved most, as they are shown."""
+NAME = "quality"
+"""The name of a published model unless another is named."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add good texts and others, the kind of model, and the model to compare with."""
+    """Add good texts and others, the kind of model, where it goes, and the model to compare with."""
     what = "files of records (.jsonl, .parquet) with `text`, `language`, `url`; or ROOT, ROOT@SNAPSHOT"
     parser.add_argument("--positives", nargs="+", required=True, metavar="TEXTS", help=f"good texts: {what}")
     parser.add_argument(
@@ -31,7 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXTS",
         help="texts of a crawl: the same (default: nonsense that is made of the good texts)",
     )
-    parser.add_argument("--output", required=True, help="the model's file, or folder; it must not exist")
+    parser.add_argument("--output", default="", help="the model's file, or folder; it must not exist")
+    parser.add_argument(
+        "--root", default="", help="in place of --output: check the model, and publish it below this root as --name"
+    )
+    parser.add_argument("--name", default=NAME, help=f"the name of the published model ({NAME})")
+    parser.add_argument(
+        "--sample",
+        nargs="+",
+        default=[],
+        metavar="TEXTS",
+        help="with --root: what it is checked on, as in `scorer check` (default: the negatives, else the positives)",
+    )
+    parser.add_argument(
+        "--accepted", default="", metavar="WHY", help="with --root: why it is published although its check refuses it"
+    )
     parser.add_argument(
         "--embeddings", default="", metavar="FOLDER", help="train a head over these static embeddings, and no fastText"
     )
@@ -43,13 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         default="",
         metavar="OLD",
-        help="compare on the held-out texts: a model of this command, RECIPE:NAME, or a recipe's whole score",
+        help="compare on the held-out texts: a model of this command, RECIPE:NAME, or a recipe's whole score (default: "
+        "with --root the model of the same name that was published last)",
     )
     add_json(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Train, write the model and its report, and print what it tells apart."""
+    """Train a model and print what it tells apart; write it with its report, or check and publish it below a root."""
+    if bool(options.output) == bool(options.root):
+        message = "name --output, a file or folder, or --root, below which the model is published, and not both"
+        raise RecipeError(message)
+    return _published(options) if options.root else _written(options)
+
+
+def _written(options: argparse.Namespace) -> int:
+    from pipeline_tasks.inspect.scorers.judges import of_trained
+    from pipeline_tasks.inspect.scorers.lines import training_lines
     from pipeline_tasks.inspect.scorers.training import gather, train
     from pipeline_tasks.sealed import seal
 
@@ -57,61 +76,34 @@ def answer(options: argparse.Namespace) -> int:
     if output.exists():
         message = f"--output {output} exists; name a new one, as recipes may name this one"
         raise RecipeError(message)
-    old = _old(options.against) if options.against else None
+    old = of_trained(options.against) if options.against else None
     examples = gather(options.positives, options.negatives, options.texts, options.seed)
-    report = train(examples, options.embeddings, output, old, options.seed)
     beside = Path(f"{output}.training.json")
-    write_whole(beside, seal(report))
+    with written_whole(output) as temporary:
+        report = train(examples, options.embeddings, temporary, lambda _: old, options.seed)
+        write_whole(beside, seal(report))  # first: a model that is there has a report
     facts = asdict(report)
-    print_result(options, {**facts, "output": str(output), "report": str(beside)}, report_lines(facts, str(output)))
+    print_result(options, {**facts, "output": str(output), "report": str(beside)}, training_lines(facts, str(output)))
     return 0
 
 
-def _old(named: str) -> "Judge":
-    """Return the scorer to compare with; RecipeError if there is none."""
-    from pipeline_tasks.inspect.scorers.judges import of_classifier, of_recipe
-    from pipeline_tasks.scorers.classifier import Classifier
-    from pipeline_tasks.scorers.training import HIGH
-    from pipeline_tasks.stage import FilePath
+def _published(options: argparse.Namespace) -> int:
+    """Do what the tasks of the DAG `train_quality_model` do, one after the other."""
+    from pipeline_tasks.service.handle import handle
+    from pipeline_tasks.service.requests import decode
 
-    path = Path(named)
-    if not path.exists() or named.endswith((".yaml", ".yml")):
-        return of_recipe(named)
-    return of_classifier(Classifier(FilePath(named), label=HIGH if path.is_dir() else f"__label__{HIGH}"))
-
-
-def report_lines(report: Mapping[str, Any], output: str) -> Iterator[str]:
-    """Yield a report as people read it."""
-    texts, sites = report["texts"], report["sites"]
-    yield f"{output}: {report['kind']} {report['model'][:12]}, label {report['label']}"
-    yield (
-        f"trained on {texts['good_trained']:,} good texts and {texts['other_trained']:,} others of "
-        f"{sites['trained']:,} sites; {texts['good_held_out']:,} and {texts['other_held_out']:,} of "
-        f"{sites['held_out']:,} other sites are held out"
-    )
-    if not report["is_matched"]:
-        yield "good texts name no language, so languages are not matched: the model may have learned a language"
-    yield f"AUC on held-out sites {_figures(report['held_out'])}"
-    yield f"AUC on what it was trained on {_figures(report['trained'])}"
-    for code, figures in report["by_language"].items():
-        yield f"  {code or '?'}: {_figures(figures)}"
-    if report["against"]:
-        yield from _comparison(report["against"])
-
-
-def _comparison(against: Mapping[str, Any]) -> Iterator[str]:
-    agreement = "-" if against["agreement"] is None else f"{against['agreement']:.3f}"
-    yield (
-        f"against {against['old'][:12]}: rank agreement {agreement}, mean shift {against['shift']:+.3f}, "
-        f"{against['moved_share']:.1%} of {against['documents']:,} documents moved by a quarter; its AUC is "
-        f"{_figures(against['held_out'])}"
-    )
-    for moved in against["moved"][:SHOWN]:
-        yield f"  {moved['id']} ({moved['source'] or 'no site'}): from {moved['from']:.2f} to {moved['to']:.2f}"
-
-
-def _figures(figures: list[float]) -> str:
-    if not figures:
-        return "-"
-    value, low, high, pairs = figures
-    return f"{value:.3f} [{low:.3f}, {high:.3f}] of {pairs:,.0f} pairs"
+    about = {"root": options.root, "name": options.name}
+    sources = {name: getattr(options, name) for name in ("positives", "negatives", "embeddings", "against")}
+    drawn = {"texts": options.texts, "seed": options.seed}
+    trained = handle(decode({"verb": "train_model", **about, **sources, **drawn}))
+    print_lines([] if options.json else trained["lines"])
+    model = {name: trained[name] for name in ("model", "label")}
+    sample = options.sample or options.negatives or options.positives
+    accepted = {"accepted": options.accepted}
+    asked = {"verb": "check_model", **about, **model, "sample": sample, "seed": options.seed, **accepted}
+    checked = handle(decode(asked))
+    print_lines([] if options.json else checked["lines"])
+    reports = {"model": trained["model"], "training": trained["training"], "check": checked["check"]}
+    published = handle(decode({"verb": "publish_model", **about, **reports, **accepted}))
+    print_result(options, {**published, "outcome": checked["outcome"]}, published["lines"])
+    return 0

@@ -1,6 +1,9 @@
-"""Writes a file that a recipe may name: whole or not at all."""
+"""Writes a file or folder that a recipe may name: whole or not at all."""
 
+import contextlib
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline_tasks.errors import RecipeError
@@ -31,3 +34,20 @@ def replace_whole(path: Path, content: bytes, *, parents: bool = False) -> None:
         temporary.unlink(missing_ok=True)
         message = f"cannot write {path}: {error}; name another --output"
         raise RecipeError(message) from error
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Yield the path beside `path` of a new file or folder, which takes its name at the end; one that fails is removed.
+
+    RecipeError if it cannot be written.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        temporary.rename(path)
+    except OSError as error:
+        message = f"cannot write {path}: {error}; name another --output"
+        raise RecipeError(message) from error
+    finally:
+        temporary.unlink(missing_ok=True) if not temporary.is_dir() else shutil.rmtree(temporary)

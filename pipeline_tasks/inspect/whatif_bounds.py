@@ -128,11 +128,27 @@ def recipe_lines(changes: Mapping[str, tuple[float, float]], chosen: str = "") -
         yield from _nested(general, "  ")
 
 
-def stage_recipe_lines(changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:
-    """Yield the lines of YAML that change bounds of other stages, given as `stage.param`; none without."""
+def stage_recipe_lines(bounds: Mapping[str, float], changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """Yield the lines of YAML that change bounds of other stages, given as `stage.param`; none without.
+
+    A mapping of a recipe takes the place of the one before: a change of an entry, `stage.param.name`, comes with all
+    other entries of `bounds`, which are those of the version, but for those that reject nothing.
+    """
+    stages: dict[str, dict[str, str]] = {}
     for key, (_, then) in changes.items():
-        stage, param = key.split(".")
-        yield f"{stage}: {{{param}: {_number(then)}}}"
+        stage, param = key.split(".", 1)
+        group, _, name = param.partition(".")
+        if name:
+            prefix = f"{stage}.{group}."
+            now = {key: bound for key, bound in bounds.items() if key.startswith(prefix)}
+            merged = now | {key: bound for key, (_, bound) in changes.items() if key.startswith(prefix)}
+            entries = {key.removeprefix(prefix): bound for key, bound in merged.items() if bound or key in changes}
+            written = ", ".join(f"{name}: {_number(bound)}" for name, bound in entries.items())
+            stages.setdefault(stage, {})[group] = f"{{{written}}}"
+        else:
+            stages.setdefault(stage, {})[group] = _number(then)
+    for stage, params in stages.items():
+        yield f"{stage}: {{{', '.join(f'{param}: {value}' for param, value in params.items())}}}"
 
 
 def packs_lines(changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:

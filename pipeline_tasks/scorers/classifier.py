@@ -2,11 +2,11 @@
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pipeline_tasks.constraints import Note, Range
+from pipeline_tasks.constraints import OMITTED, Note, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import NO_FILE, FilePath
@@ -17,6 +17,9 @@ CARDS = shipped("dags") / "recipes" / "scorers"
 
 ABOUT = ("title", "source", "repository")
 """Keys of a card that say what it is; all others are params."""
+
+OF_CHECK = ("report", "accepted", "calibrated")
+"""Params about the check of a model, which no card has."""
 
 Pool = Literal["mean", "max", "min"]
 Numerics = Literal["fp32", "tf32", "bf16"]
@@ -53,7 +56,8 @@ class Classifier:
 
     `report` is the report of `refinery scorer check`, which has to be that of this model with these params. A model
     that its check refuses may not decide, unless `accepted` says why it may: the manifest records it, and the gate
-    warns.
+    warns. `calibrated` decides by what the report found that scores mean, by language where it could tell, and not by
+    the scores: bounds are then of that scale, and a card's does not hold. The column `calibrated_<name>` has it.
     """
 
     model: FilePath = NO_FILE
@@ -68,10 +72,13 @@ class Classifier:
     minimum: Annotated[float, Range(0, 1)] | None = None
     report: FilePath = NO_FILE
     accepted: Note = ""
+    calibrated: bool = field(default=False, metadata={OMITTED: False})
 
     def __post_init__(self) -> None:
         """Fill in what is left out, from the card or the defaults; RecipeError without a model, or for a wrong card."""
         card = _params_of(self.card) if self.card else {}
+        if self.calibrated:
+            card.pop("minimum", None)  # a bound on the scores as they are
         for name, default in DEFAULTS.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, type(default)(card.get(name, default)))
@@ -79,14 +86,17 @@ class Classifier:
             where = f"; its repository is {about(self.card)['repository']}" if self.card else ""
             message = f"a classifier needs `model`: the path of its file or folder, or hf://owner/name@commit{where}"
             raise RecipeError(message)
+        if self.calibrated and not self.report:
+            message = "`calibrated` needs `report`: the report of `refinery scorer check`, on a sample with labels"
+            raise RecipeError(message)
         if self.lowest >= self.highest:  # type: ignore[operator]  # filled in above
             message = f"lowest is {self.lowest} and highest {self.highest}; the range of a model's output must ascend"
             raise RecipeError(message)
 
 
 def computing(classifier: Classifier) -> Classifier:
-    """Return what of a classifier decides its scores: not its bound, nor its card's name, nor its check."""
-    return dataclasses.replace(classifier, minimum=0.0, card=None, report=NO_FILE, accepted="")
+    """Return what of a classifier decides its scores: not its bound, its card's name or its check."""
+    return dataclasses.replace(classifier, minimum=0.0, card=None, report=NO_FILE, accepted="", calibrated=False)
 
 
 def require_label(label: str, known: tuple[str, ...], model: str) -> None:
@@ -109,7 +119,7 @@ def about(card: str) -> dict[str, str]:
 
 def _params_of(card: str) -> dict[str, Any]:
     read = {name: value for name, value in _read(card).items() if name not in ABOUT}
-    fields = {declared.name for declared in dataclasses.fields(Classifier)} - {"model", "card", "report", "accepted"}
+    fields = {declared.name for declared in dataclasses.fields(Classifier)} - {"model", "card", *OF_CHECK}
     if unknown := sorted(read.keys() - fields):
         message = f"{CARDS / card}.yaml: unknown key {unknown[0]!r}; known keys are: {', '.join(sorted(fields))}"
         raise RecipeError(message)

@@ -27,6 +27,9 @@ LEAST_RANKED = 10
 LEAST_CALIBRATED = 50
 """Labelled documents of a group that is calibrated by itself."""
 
+DIGITS = 6
+"""Digits of the starts and values of a calibration: a step of 1/1,024 has ten, and is the one score near its start."""
+
 FLAT = 1 / 1024
 """A standard deviation below which a source has no spread: the step of scores."""
 
@@ -263,10 +266,11 @@ def calibrated(scores: Column, labels: Column) -> Steps | None:
         while len(pools) > 1 and pools[-2][1] >= pools[-1][1]:
             (_, upper, above), (first, lower, below) = pools.pop(), pools.pop()
             pools.append((first, (lower * below + upper * above) / (below + above), below + above))
-    starts, values = ([round(pool[at], 6) for pool in pools] for at in (0, 1))
+    starts, values = (np.round([pool[at] for pool in pools], DIGITS).tolist() for at in (0, 1))
     return Steps(tuple(starts), tuple(values), len(scores))
 
 
-def value_at(steps: Steps, score: float) -> float:
-    """Return what a score means; below the first start that of the first step."""
-    return steps.values[max(int(np.searchsorted(steps.starts, score, "right")) - 1, 0)]
+def values_at(steps: Steps, scores: Column) -> Column:
+    """Return what scores mean, compared with as many digits as the starts; below the first that of the first step."""
+    at = np.searchsorted(steps.starts, np.round(scores, DIGITS), "right") - 1
+    return np.array(steps.values, np.float64)[np.maximum(at, 0)]

@@ -83,13 +83,17 @@ def require_admitted(name: str, classifier: Classifier, digest: Callable[[FilePa
         )
         raise RecipeError(message)
     if report.outcome == REFUSE and not classifier.accepted:
-        bounds = ", ".join(_named(failure) for failure in report.failures if failure.get("severity") == "critical")
         message = (
-            f"classifiers.{name}: its check refuses {classifier.model}: {bounds} ({classifier.report}); choose another "
-            f"model, or write why it may decide all the same: `classifiers: {name}: accepted: WHY`, which the manifest "
-            "records"
+            f"classifiers.{name}: its check refuses {classifier.model}: {refusing_bounds(report)} "
+            f"({classifier.report}); choose another model, or write why it may decide all the same: `classifiers: "
+            f"{name}: accepted: WHY`, which the manifest records"
         )
         raise RecipeError(message)
+
+
+def refusing_bounds(report: CheckReport) -> str:
+    """Return the critical bounds that a model violates, with what was observed."""
+    return ", ".join(_named(failure) for failure in report.failures if failure.get("severity") == "critical")
 
 
 def _named(failure: Mapping[str, Any]) -> str:

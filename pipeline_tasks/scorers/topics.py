@@ -120,7 +120,7 @@ def train_topics(
     kept = _same_numbers(centers, base) if base else {}
     free = iter(range((base.highest if base else 0) + 1, len(order) + (base.highest if base else 0) + 1))
     numbers = [kept.get(row) or next(free) for row in range(len(order))]
-    named = _terms([[texts[at] for at in np.flatnonzero(nearest == rank)] for rank in order])
+    named = _terms([[texts[at] for at in np.flatnonzero(nearest == rank).tolist()] for rank in order])
     topics = [Topic(*fields) for fields in zip(numbers, named, sizes[order].tolist(), strict=True)]
     by_number = sorted(range(len(order)), key=lambda row: numbers[row])
     highest = max([*numbers, base.highest if base else 0])

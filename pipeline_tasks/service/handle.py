@@ -19,6 +19,12 @@ export   export a version of a training dataset in formats of other trainers
 compact  merge the history of many snapshots
 vacuum   list or remove what no manifest names
 verify   re-check what is published
+train_model
+         train a model of the quality of texts, and store it below the root
+check_model
+         check a stored model; refuse one that sorts by source, or does not tell texts from nonsense
+publish_model
+         publish a stored model with its reports
 """
 
 import json
@@ -41,6 +47,7 @@ from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.late_files import late_files, late_line
+from pipeline_tasks.inspect.scorers.lines import check_lines, training_lines
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
 from pipeline_tasks.landing import listing
@@ -60,6 +67,7 @@ from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, Refined, quarantine, refine, seal
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests import (
+    CheckModelRequest,
     CompactRequest,
     ComposeRequest,
     ExportRequest,
@@ -68,6 +76,7 @@ from pipeline_tasks.service.requests import (
     JudgeSnapshotRequest,
     LandRequest,
     PreflightRequest,
+    PublishModelRequest,
     PublishRequest,
     QuarantineRequest,
     RecordRequest,
@@ -75,6 +84,7 @@ from pipeline_tasks.service.requests import (
     Request,
     SealRequest,
     SpansRequest,
+    TrainModelRequest,
     VacuumRequest,
     VerifyRequest,
     decode,
@@ -376,6 +386,32 @@ def _verify(request: VerifyRequest) -> Reply:
     return report_facts(report)
 
 
+def _train_model(request: TrainModelRequest) -> Reply:
+    from pipeline_tasks.inspect.scorers import publishing as models
+
+    sources = (request.positives, request.negatives, request.embeddings, request.against, request.texts, request.seed)
+    path, training, report = models.train_below(request.root, request.name, models.Sources(*sources))
+    lines = list(training_lines(asdict(report), path))
+    return {"model": path, "training": training, "digest": report.model, "label": report.label, "lines": lines}
+
+
+def _check_model(request: CheckModelRequest) -> Reply:
+    from pipeline_tasks.inspect.scorers import publishing as models
+
+    drawn = (request.sample, request.texts, request.seed)
+    path, report = models.check_below(request.root, request.name, request.model, request.label, *drawn)
+    models.require_admitted(request.root, path, report, request.accepted)
+    return {"check": path, "outcome": report.outcome, "lines": list(check_lines(asdict(report)))}
+
+
+def _publish_model(request: PublishModelRequest) -> Reply:
+    from pipeline_tasks.inspect.scorers import publishing as models
+
+    reports = (request.training, request.check)
+    published = models.publish_below(request.root, request.name, request.model, *reports, request.accepted)
+    return {**asdict(published), "lines": models.recipe_lines(request.root, published)}
+
+
 HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     PreflightRequest: _preflight,
     LandRequest: _land,
@@ -393,6 +429,9 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     CompactRequest: _compact,
     VacuumRequest: _vacuum,
     VerifyRequest: _verify,
+    TrainModelRequest: _train_model,
+    CheckModelRequest: _check_model,
+    PublishModelRequest: _publish_model,
 }
 
 

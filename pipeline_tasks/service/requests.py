@@ -20,7 +20,9 @@ from pipeline_tasks.constraints import (
     OptionalUri,
     OptionalWord,
     PlainWord,
+    Positive,
     Ratio,
+    Seed,
     Share,
     SnapshotName,
     Uri,
@@ -289,6 +291,70 @@ class VerifyRequest:
     full: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TrainModelRequest:
+    """Train a model of likeness to `positives`, and store it below the root with its report; nothing is published.
+
+    Texts are files of records, `ROOT`, `ROOT@SNAPSHOT` or `ROOT@RECIPE:SNAPSHOT`; with no root the request's own.
+    Without `negatives` the others are nonsense that is made of the positives. `against` is the model to compare with;
+    "" is the one of this name that was published last. At most `texts` are read of each side, drawn by `seed`.
+    """
+
+    verb: ClassVar[str] = "train_model"
+
+    root: Uri
+    name: PlainWord
+    positives: tuple[Uri, ...]
+    negatives: tuple[Uri, ...] = ()
+    embeddings: OptionalUri = ""
+    against: Note = ""
+    texts: Positive = 50_000
+    seed: Seed = 1
+    run_id: Note = ""
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """What is read besides the root."""
+        return (*self.positives, *self.negatives, self.embeddings, self.against)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckModelRequest:
+    """Check a stored model on a `sample`; GateRefused if the check refuses it, unless `accepted` has a reason."""
+
+    verb: ClassVar[str] = "check_model"
+
+    root: Uri
+    name: PlainWord
+    model: ObjectPath
+    label: FieldName
+    sample: tuple[Uri, ...]
+    texts: Positive = 2_000
+    seed: Seed = 1
+    accepted: Note = ""
+    run_id: Note = ""
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """What is read besides the root."""
+        return self.sample
+
+
+@dataclass(frozen=True, slots=True)
+class PublishModelRequest:
+    """Publish a stored model with the reports of its training and of its check, which may not refuse it."""
+
+    verb: ClassVar[str] = "publish_model"
+
+    root: Uri
+    name: PlainWord
+    model: ObjectPath
+    training: ObjectPath
+    check: ObjectPath
+    accepted: Note = ""
+    run_id: Note = ""
+
+
 Request = Union[  # noqa: UP007 -- `get_args` lists its members
     PreflightRequest,
     LandRequest,
@@ -306,6 +372,9 @@ Request = Union[  # noqa: UP007 -- `get_args` lists its members
     CompactRequest,
     VacuumRequest,
     VerifyRequest,
+    TrainModelRequest,
+    CheckModelRequest,
+    PublishModelRequest,
 ]
 
 REQUESTS: Mapping[str, type[Request]] = {kind.verb: kind for kind in Request.__args__}  # type: ignore[attr-defined]

@@ -134,3 +134,18 @@ def test_a_model_that_is_there_is_not_replaced(tmp_path: Path, refinery: Refiner
     done = refinery("train-quality-model", "--positives", sides[0], "--output", tmp_path / "a.bin")
     assert done.returncode == RecipeError.exit_code
     assert (tmp_path / "a.bin").read_bytes() == b"in use"
+
+
+def test_a_model_is_there_whole_with_its_report_or_not_at_all(
+    tmp_path: Path, refinery: Refinery, sides: tuple[str, str]
+) -> None:
+    """What ends behind the training, here another report in the way, leaves no model, and nothing half-written."""
+    embeddings = write_embeddings(tmp_path / "embeddings", [*GOOD, "buy", "now"])
+    sources = ("--positives", sides[0], "--negatives", sides[1])
+    for name, more in (("a.bin", ()), ("head", ("--embeddings", embeddings))):
+        (tmp_path / f"{name}.training.json").write_bytes(b"another")
+        before = sorted(tmp_path.iterdir())
+        done = refinery("train-quality-model", *sources, *more, "--output", tmp_path / name)
+        assert done.returncode == RecipeError.exit_code
+        assert f"{name}.training.json" in done.stderr
+        assert sorted(tmp_path.iterdir()) == before

@@ -1,6 +1,7 @@
 """Other bounds of stages are predicted from what they store: the same counts as a run with these bounds."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,12 +9,16 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.whatif_stages import BY_KEY, stage_bounds, stage_forecasts
+from pipeline_tasks.inspect.whatif_stages import MEASURES, stage_bounds, stage_forecasts
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY
 from tests.documents import documents
+from tests.fasttext_file import write_model
 from tests.refining import commit_parent, refined
+from tests.scorer_samples import passages
 from tests.small_root import DAYS, RECIPE, SmallRoot
 from tests.stages.test_filter_quality import PROSE
 
@@ -70,6 +75,92 @@ def test_a_higher_score_is_predicted_exactly(tmp_path: Path) -> None:
     assert len(set(counts)) > 1
 
 
+MINIMA = {"clean": 0.3, "perplexity": 0.3, "redundancy": 0.2}
+Run = Callable[[float, dict[str, float], float], tuple[str, Manifest]]
+
+
+def mixed(count: int) -> list[str]:
+    """Return passages with words that two models know in all proportions, some in disorder, some that repeat."""
+    texts = []
+    for at, passage in enumerate(passages()[:count]):
+        words = passage.split()
+        body = " ".join(sorted(words) if at % 11 == 0 else words)
+        signs = "cat " * (8 + at % 4) + "dog " * (8 + at % 3) + "owl " * (8 + at % 5) + "fox " * (8 + at % 2)
+        texts.append(f"{body} {signs}" if at % 7 else f"{signs} {' '.join(words[:9])} " * 6)
+    return texts
+
+
+@pytest.fixture(scope="module")
+def scoring(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run, Version]:
+    """A root, what scores its documents with a minimum, minima and `edu`'s own, and a version of it."""
+    root = tmp_path_factory.mktemp("scores")
+    edu = {"model": write_model(root / "edu.bin", {"cat": "high", "dog": "low"}), "label": "__label__high"}
+    clean = {"model": write_model(root / "clean.bin", {"owl": "high", "fox": "low"}), "label": "__label__high"}
+    texts = mixed(80)
+    columns = {"language": pa.array(["en"] * len(texts)), "language_score": pa.array([0.9] * len(texts))}
+    parent = commit_parent(root, [documents(texts, **columns)])
+
+    def run(minimum: float, minima: dict[str, float], own: float) -> tuple[str, Manifest]:
+        classifiers = {"edu": {**edu, "minimum": own}, "clean": clean}
+        weights = {"edu": 0.5, "length": 1.0}
+        params = {"classifiers": classifiers, "minimum": minimum, "minima": minima, "weights": weights}
+        return refined(root, "score_quality", parent, params)
+
+    return str(root), run, published(root, {"score_quality": run(0.7, MINIMA, 0.4)[0]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "minimum", "minima", "own"),
+    [
+        ({"classifiers.edu.minimum": 0.1}, 0.7, {}, 0.1),
+        ({"minima.edu": 0.8}, 0.7, {}, 0.8),
+        ({"minima.clean": 0.05}, 0.7, {"clean": 0.05}, 0.4),
+        ({"minima.clean": 0.9}, 0.7, {"clean": 0.9}, 0.4),
+        ({"minima.perplexity": 0.6}, 0.7, {"perplexity": 0.6}, 0.4),
+        ({"minima.perplexity": 0.0}, 0.7, {"perplexity": 0.0}, 0.4),
+        ({"minima.redundancy": 0.0}, 0.7, {"redundancy": 0.0}, 0.4),
+        ({"minimum": 0.8}, 0.8, {}, 0.4),
+        ({"minimum": 0.8, "minima.edu": 0.2, "minima.redundancy": 0.0}, 0.8, {"redundancy": 0.0}, 0.2),
+    ],
+)
+def test_a_bound_of_a_component_is_predicted_as_a_run_with_it_decides(
+    scoring: tuple[str, Run, Version],
+    changes: dict[str, float],
+    minimum: float,
+    minima: dict[str, float],
+    own: float,
+) -> None:
+    root, run, version = scoring
+    before, after = run(0.7, MINIMA, 0.4)[1], run(minimum, MINIMA | minima, own)[1]
+    written = [f"score_quality.{key}={value}" for key, value in changes.items()]
+    *alone, last = stage_forecasts(root, version, written)
+    assert (last.kept, last.is_exact) == ((before.rows, after.rows), True)
+    assert (before.rows, before.rejected) != (after.rows, after.rejected), "the bound decides something"
+    if not alone:
+        reason = LOW_QUALITY if "minimum" in changes else LOW_COMPONENT
+        assert last.rejected == (before.rejected.get(reason, 0), after.rejected.get(reason, 0))
+    else:
+        assert [each.key.removeprefix("score_quality.") for each in alone] == list(changes)
+        assert last.bound is None
+
+
+def test_bounds_of_components_are_those_that_rows_or_evidence_can_decide(scoring: tuple[str, Run, Version]) -> None:
+    root, _, version = scoring
+    bounds = {bound.measure.param: (bound.now, bound.measure.side) for bound in stage_bounds(root, version)}
+    assert bounds == {
+        "minimum": (0.7, "both"),
+        "minima.clean": (0.3, "both"),
+        "minima.edu": (0.4, "both"),
+        "minima.perplexity": (0.3, "both"),
+        "minima.redundancy": (0.2, "lower"),
+    }
+    for change in ("score_quality.minima.redundancy=0.9", "score_quality.minima.length=0.1"):
+        with pytest.raises(RecipeError, match="run it as a trial"):
+            stage_forecasts(root, version, [change])
+    with pytest.raises(RecipeError, match="minima: clean must be a number from 0 to 1"):
+        stage_forecasts(root, version, ["score_quality.minima.clean=2"])
+
+
 def test_a_stored_similarity_lets_rows_back_and_no_lower_one_is_guessed(tmp_path: Path) -> None:
     words = PROSE.split()
     near = [" ".join([*words[:at], "otter", *words[at + 1 :]]) for at in (20, 60, 100)]
@@ -77,7 +168,7 @@ def test_a_stored_similarity_lets_rows_back_and_no_lower_one_is_guessed(tmp_path
     removed = manifest.rejected["dedup_minhash:near_duplicate"]
     version = published(tmp_path, {"dedup_minhash": path})
     [bound] = stage_bounds(str(tmp_path), version)
-    assert (bound.measure.key, bound.now, bound.is_both) == ("dedup_minhash.threshold", 0.8, False)
+    assert (bound.measure.key, bound.now, bound.measure.side) == ("dedup_minhash.threshold", 0.8, "higher")
     [same, back] = stage_forecasts(
         str(tmp_path), version, ["dedup_minhash.threshold=0.81", "dedup_minhash.threshold=1"]
     )
@@ -116,4 +207,4 @@ def test_the_command_predicts_stages_beside_each_other(
 
 
 def test_every_measure_is_of_a_stage() -> None:
-    assert {measure.stage for measure in BY_KEY.values()} <= set(STAGES)
+    assert {measure.stage for measure in MEASURES} <= set(STAGES)

@@ -32,10 +32,12 @@ ALLOWED = {
     "plugins/refinery_failures.py": {"alerts", "publish.ledger", *VOCABULARY},
     "plugins/refinery_find.py": READS | {"text.urls.takedown"},
     "plugins/refinery_form.py": VOCABULARY,
+    "plugins/refinery_intruder.py": READS,
     "plugins/refinery_landed.py": {"store", *VOCABULARY},
     "plugins/refinery_launch.py": {"engines.address", "engines.reach", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_lineage.py": READS,
     "plugins/refinery_metrics.py": set(),
+    "plugins/refinery_models.py": REQUESTS,
     "plugins/refinery_openlineage.py": {"alerts", *VOCABULARY},
     "plugins/refinery_operators.py": {"alerts", *VOCABULARY, *REQUESTS},
     "plugins/refinery_overview.py": READS,
@@ -67,6 +69,7 @@ ALLOWED = {
     "dags/build.py": {"recipe"},
     "dags/maintenance.py": {"recipe", *REQUESTS},
     "dags/refine.py": {"recipe"},
+    "dags/train_quality_model.py": set(),
 }
 """The modules and rooms of `pipeline_tasks` that each file may import."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_tasks.errors import GateRefused, JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import LandRequest, raise_refusal
+from pipeline_tasks.service.requests import CheckModelRequest, LandRequest, TrainModelRequest, raise_refusal
 from tests.s3_server import free_port
 
 REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
@@ -123,6 +123,14 @@ def test_a_refusal_on_the_cluster_is_the_same_refusal_here() -> None:
         raise_refusal({"error": "GateRefused", "message": "unwelcome"})
     with pytest.raises(RefineryError):
         raise_refusal({"error": "FromAnotherVersion", "message": "?"})
+
+
+def test_a_model_needs_the_credentials_of_all_that_it_is_trained_and_checked_on() -> None:
+    from refinery_launch import uris_of
+
+    good, crawl, old = "s3://a/good.jsonl", "s3://b/crawl.parquet", "s3://c/old.bin"
+    assert {good, crawl, old} <= {*uris_of(TrainModelRequest("root", "quality", (good,), (crawl,), against=old))}
+    assert crawl in uris_of(CheckModelRequest("root", "quality", "models/a/model.bin", "high", (crawl,)))
 
 
 def test_in_a_run_of_one_process_requests_are_answered_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,10 +70,11 @@ def test_every_route_refuses_who_is_not_logged_in(app: Any, stranger: Any) -> No
         assert stranger.get(path).status_code == 401, path
 
 
-def test_routes_only_read_but_for_that_of_answers(app: Any, stranger: Any) -> None:
+def test_routes_only_read_but_for_those_of_answers(app: Any, stranger: Any) -> None:
     writing = [route.path for route in app.routes if not route.methods <= {"GET", "HEAD"}]
-    assert writing == ["/read/{recipe}/{snapshot}"]
-    assert stranger.post("/read/small/2026-11-19").status_code == 401
+    assert writing == ["/read/{recipe}/{snapshot}", "/intruder/{recipe}/{snapshot}"]
+    for path in writing:
+        assert stranger.post(path.format(recipe="small", snapshot="2026-11-19")).status_code == 401
 
 
 def test_snapshots_and_their_funnel_are_shown(visitor: Any) -> None:

@@ -1,65 +1,25 @@
-"""The reading page in a real browser: judged by keys alone, accessible in both themes, and without a fault of a script.
+"""The reading page in a real browser: judged by keys alone, accessible in both themes, and without a fault of a script."""
 
-Only the login is not Airflow's: what serves the page is a web server on loopback. It takes seconds, where the pages of a
-whole Airflow take minutes (`tests/server`).
-"""
-
-import shutil
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from pipeline_tasks.inspect.read.answers import answers
+from tests.plugins.browser import NEEDS_CHROMIUM, browser, opened, served
 from tests.plugins.test_refinery_read import PATH, refined_once, root
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install it (apt-get install chromium)"),
-]
-
-__all__ = ["refined_once", "root"]
+__all__ = ["browser", "refined_once", "root", "served"]
 
 
 @pytest.fixture
-def address(visitor: Any, app: Any) -> Iterator[str]:
-    """The address of the reading page, which a web server of this process serves."""
-    import uvicorn
-    from fastapi import FastAPI, Response
-
-    outer = FastAPI()
-    outer.mount("/refinery", app)
-    outer.add_api_route("/favicon.ico", lambda: Response(status_code=204))
-    server = uvicorn.Server(uvicorn.Config(outer, host="127.0.0.1", port=0, log_level="warning"))
-    listener = server.config.bind_socket()
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}/refinery{PATH}"
-    server.should_exit = True
-    thread.join()
-    listener.close()
-
-
-@pytest.fixture
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-def opened(browser: Browser, address: str, faults: list[str], **settings: Any) -> Page:
-    page = browser.new_context(**settings).new_page()
-    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(address)
-    return page
+def address(served: str) -> str:
+    """The address of the reading page."""
+    return f"{served}{PATH}"
 
 
 def test_a_sample_is_judged_by_keys(browser: Browser, address: str, root: Path) -> None:

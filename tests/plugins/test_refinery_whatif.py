@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from pipeline_tasks.inspect.whatif import whatif
+from pipeline_tasks.inspect.whatif_stages import stage_forecasts
 from pipeline_tasks.publish import version_log
 from tests.documents import documents
+from tests.fasttext_file import write_model
 from tests.markup import assert_inert
 from tests.refining import commit_parent, refined
 from tests.stages.test_filter_quality import PROSE
@@ -203,3 +205,37 @@ def test_bounds_of_other_stages_are_predicted_with_lines_and_a_trial(
     wrong = visitor.get(path, params={"filter_language.threshold": SCRIPT})
     assert wrong.status_code == 422
     assert_inert(wrong.text, SCRIPT)
+
+
+def test_a_classifiers_own_bound_has_a_field_lines_with_all_minima_and_a_trial(
+    visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edu = {"model": write_model(tmp_path / "edu.bin", {"the": "high", "of": "low"}), "label": "__label__high"}
+    minima = {"perplexity": 0.12, "redundancy": 0.0}
+    params = {"classifiers": {"edu": {**edu, "minimum": 0.4}}, "minima": minima}
+    table = documents(TEXTS, language_score=pa.array([0.9] * len(TEXTS)))
+    path, manifest = refined(tmp_path, "score_quality", commit_parent(tmp_path, [table]), params)
+    version = version_log.append(
+        str(tmp_path),
+        {"recipe": "web", "snapshot": "2026-11-19", "landing": "", "manifests": {"score_quality": path}}
+        | {"verdicts": {}, "prefix": "", "documents": manifest.rows, "tokens": 0, "sequences": 0},
+    )
+    monkeypatch.setenv("REFINERY_ROOT", str(tmp_path))
+    known = fields(shown(visitor).text)
+    assert known["score_quality.minima.edu"] == "0.4"
+    assert visitor.get(PAGE, params=known, follow_redirects=False).headers["location"] == f"/refinery{PAGE}"
+    assert (
+        address(visitor, **{"score_quality.classifiers.edu.minimum": "0.7"}) == f"{PAGE}?score_quality.minima.edu=0.7"
+    )
+    page = shown(visitor, **{"score_quality.minima.edu": "0.7", "score_quality.minimum": "0.3"}).text
+    written = lines(page, "Lines for the recipe")["score_quality"]
+    assert written == {"minimum": 0.3, "minima": {"edu": 0.7, "perplexity": 0.12}}
+    [*_, together] = stage_forecasts(
+        str(tmp_path), version, ["score_quality.minima.edu=0.7", "score_quality.minimum=0.3"]
+    )
+    [row] = re.findall(r'<th scope="row">score_quality</th>(.*?)</tr>', page)
+    kept, after = together.kept
+    assert f'<td class="n">{after - kept:+d}</td><td>exact</td>' in row
+    assert "refinery run --input" in page
+    assert "only a lower one is stored" not in shown(visitor).text
+    assert "nearest are" in shown(visitor, **{"score_quality.minima.edo": "0.7"}).text.lower()

@@ -15,7 +15,7 @@ from pipeline_tasks.scorers.measures import (
     rank_correlation,
     share,
     source_area,
-    value_at,
+    values_at,
     variance_between,
 )
 
@@ -134,7 +134,7 @@ def test_a_calibration_ascends_and_keeps_the_mean(pairs: list[tuple[int, int]]) 
     steps = calibrated(scores, labels)
     assert steps is not None
     assert list(steps.values) == sorted(set(steps.values))
-    fitted = column([value_at(steps, score) for score in scores.tolist()])
+    fitted = values_at(steps, scores)
     assert fitted.mean() == pytest.approx(labels.mean(), abs=1e-5)
     lines = [np.clip(slope * scores + start, 0, 1) for slope in (0, 0.05, 0.1) for start in (0.0, 0.25, 0.5)]
     assert ((fitted - labels) ** 2).sum() <= min(((line - labels) ** 2).sum() for line in lines) + 1e-4

@@ -13,6 +13,7 @@ from pipeline_tasks.gate.judging import Failure, failures_of, judge_facts
 from pipeline_tasks.gate.suites import load_suite, split_judgeable
 from pipeline_tasks.inspect.scorers.judges import Judge
 from pipeline_tasks.scorers import measures
+from pipeline_tasks.scorers.calibration import ALL
 from pipeline_tasks.scorers.measures import Measure, area, joined
 from pipeline_tasks.scorers.planted import KINDS, Pool, Text
 from pipeline_tasks.scorers.report import REFUSE, CheckReport
@@ -23,9 +24,6 @@ SUITE = "scorer_check"
 
 LEAST = 5
 """Documents of a language of which nonsense is made."""
-
-ALL = "*"
-"""The group of all documents in a calibration."""
 
 MEANINGS: Mapping[str, str] = {
     "documents": "texts of the sample",
@@ -204,11 +202,19 @@ def _calibration(scored: Scored) -> dict[str, Any]:
     groups = _groups_of(scored)
     everything = {ALL: np.concatenate(list(groups.values()))} if groups else {}
     found = {}
-    for group, rows in (everything | groups).items():
+    for group, rows in (everything | _languages_of(groups) | groups).items():
         steps = measures.calibrated(scored.values[rows], scored.labels[rows])
         if steps is not None:
             found[group] = steps._asdict()
     return found
+
+
+def _languages_of(groups: Mapping[str, npt.NDArray[np.intp]]) -> dict[str, npt.NDArray[np.intp]]:
+    """Return the rows of each language that has several types."""
+    languages: dict[str, list[npt.NDArray[np.intp]]] = {}
+    for group, rows in groups.items():
+        languages.setdefault(group.rpartition("/")[2], []).append(rows)
+    return {f"{ALL}/{code}": np.concatenate(own) for code, own in languages.items() if len(own) > 1}
 
 
 def _sample(texts: pa.Table, scored: Scored, inputs: Mapping[str, str], seed: int) -> dict[str, Any]:

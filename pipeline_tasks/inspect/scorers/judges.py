@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from pipeline_tasks.run.task import repoint
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import computing_params, digest_of_model
 from pipeline_tasks.scorers.scorer import Scores, kind_of, load
+from pipeline_tasks.scorers.training import HIGH
 from pipeline_tasks.sealed import canonical, sha256
+from pipeline_tasks.stage import NO_FILE, FilePath
 from pipeline_tasks.stages.score_quality import STAGE, Params, score
-from pipeline_tasks.store.files import localize
+from pipeline_tasks.store.files import digest_of_named, localize
 
 BATCH = 256
 """Texts that are scored together."""
@@ -62,6 +65,18 @@ def of_params(params: Params) -> Judge:
     return Judge(sha256(canonical(params)), "composite", {}, "cpu", scores)
 
 
+def of_trained(named: str) -> Judge:
+    """Return the judge that a model of `train-quality-model` is, or that of a recipe (`of_recipe`)."""
+    if named.endswith((".yaml", ".yml")):
+        return of_recipe(named)
+    try:
+        local = localize(named, digest_of_named(named))
+    except OSError:
+        return of_recipe(named)
+    label = HIGH if Path(local).is_dir() else f"__label__{HIGH}"
+    return of_classifier(Classifier(FilePath(local), label=label))
+
+
 def of_recipe(named: str) -> Judge:
     """Return the judge of `RECIPE:NAME`, a classifier of a recipe, or of `RECIPE`, whose whole score it is.
 
@@ -84,13 +99,22 @@ def _split(named: str) -> tuple[str, str]:
 
 
 def _params_of(recipe: str) -> Params:
-    """Return the params of the recipe's `score_quality`, with local paths; reports of earlier checks are left out."""
+    """Return the params of the recipe's `score_quality`, with local paths.
+
+    Reports of earlier checks are left out, but for those that calibrate: what these refuse is accepted here.
+    """
     step = next((step for step in load_recipe(recipe).steps if step.stage == STAGE.name), None)
     if step is None:
         message = f"{recipe} has no stage {STAGE.name}; name a recipe that scores documents"
         raise RecipeError(message)
     bound = bind(STAGE, step.params)
-    classifiers = {name: replace(classifier, report="", accepted="") for name, classifier in bound.classifiers.items()}
+    classifiers = {name: _unjudged(classifier) for name, classifier in bound.classifiers.items()}
     params, digests = resources_of(STAGE, replace(bound, classifiers=classifiers))
     local: Params = repoint(params, {uri: localize(uri, digest) for uri, digest in digests.items()})
     return local
+
+
+def _unjudged(classifier: Classifier) -> Classifier:
+    if classifier.calibrated:
+        return replace(classifier, accepted="it is checked")
+    return replace(classifier, report=NO_FILE, accepted="")

@@ -18,7 +18,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.sealed import split_reference
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.files import digest_of_named
+from pipeline_tasks.store.files import digest_of_named, localize
 from pipeline_tasks.store.reading import parent_of, read_shards, sampled
 from pipeline_tasks.text.base.sampling import uniform_draws
 from pipeline_tasks.text.page.identity import identity
@@ -87,11 +87,11 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def _opened(name: str) -> tuple[Iterator[dict[str, Any]], str]:
     """Return the rows of an input, and its digest."""
     bare = name.removesuffix(Path(name).suffix) if name.endswith(COMPRESSED) else name
-    if name.endswith(PARQUET):
-        return _prepared(_of_parquet(name), name), _digest(name)
-    if bare.endswith(LINES):
-        return _prepared(_of_lines(name), name), _digest(name)
-    return _of_root(name)
+    if not (name.endswith(PARQUET) or bare.endswith(LINES)):
+        return _of_root(name)
+    digest = _digest(name)
+    read = _of_parquet if name.endswith(PARQUET) else _of_lines
+    return _prepared(read(localize(name, digest)), name), digest
 
 
 def _digest(path: str) -> str:

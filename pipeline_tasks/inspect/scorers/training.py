@@ -1,7 +1,7 @@
 """Trains a quality model on good texts and a crawl: sites are held out whole, and languages are matched."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,9 @@ SPARE = 4
 """Times as many other texts are read, since not all are in the languages of the good ones."""
 
 MARK = "__label__"
+
+Against = Callable[[str], Judge | None]
+"""Returns the scorer that a model of some digest is compared with, None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ def _require_both(examples: Examples) -> None:
                 raise RecipeError(message)
 
 
-def train(examples: Examples, embeddings: str, output: Path, against: Judge | None, seed: int) -> TrainingReport:
+def train(examples: Examples, embeddings: str, output: Path, against: Against, seed: int) -> TrainingReport:
     """Train a model, write it to `output`, and report on it: fastText, or a head where `embeddings` are named."""
     label = HIGH if embeddings else MARK + HIGH
     texts, targets = examples.part(held_out=False)
@@ -185,9 +188,10 @@ def train(examples: Examples, embeddings: str, output: Path, against: Judge | No
         _write_fasttext(texts, targets, output)
     judge = of_classifier(Classifier(FilePath(str(output)), label=label))
     held, held_targets = examples.part(held_out=True)
-    values = judge.scores(held).values
+    values, digest = judge.scores(held).values, digest_of_model(str(output))
+    old = against(digest)
     return TrainingReport(
-        model=digest_of_model(str(output)),
+        model=digest,
         kind=judge.kind,
         label=label,
         inputs=examples.inputs,
@@ -201,7 +205,7 @@ def train(examples: Examples, embeddings: str, output: Path, against: Judge | No
         held_out=_area(values, held_targets),
         by_language=_areas(values, held_targets, held),
         trained=_area(judge.scores(texts).values, targets),
-        against=_against(against, values, held, held_targets) if against else None,
+        against=_against(old, values, held, held_targets) if old else None,
     )
 
 

@@ -19,6 +19,7 @@ from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.answers import NothingKnown
+from pipeline_tasks.scorers.calibration import Calibration, read_calibration
 from pipeline_tasks.scorers.classifier import Classifier, computing
 from pipeline_tasks.scorers.report import digest_of_model, require_admitted
 from pipeline_tasks.scorers.scorer import check, load
@@ -163,12 +164,14 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 def check_files(params: Params) -> None:
     """Raise RecipeError unless every model can be read, is one of its language, and has the label that is asked.
 
-    Also for a classifier that its own check refuses, unless the params say why it is accepted.
+    Also for a classifier that its own check refuses, unless the params say why it is accepted, and for one that is
+    calibrated by a report without a calibration.
     """
     models = models_of(params)
     for name in sorted(params.classifiers):
         check(params.classifiers[name])
         require_admitted(name, params.classifiers[name], digest_of_model)
+    _calibrations(params.classifiers)
     _check_language_models(models)
     if models.shipped:
         require_released()
@@ -205,6 +208,9 @@ def models_of(params: Params) -> Models:
     """Return what of the params decides the documents' own components."""
     return Models(params.language_models, params.shipped_models)
 
+
+SCORE, CALIBRATED = "score_", "calibrated_"
+"""Prefixes of the columns of a classifier: its score, and what that means by its check if it is `calibrated`."""
 
 SEEN = "seen"
 """Column: the least share of a text that a classifier read, null without classifiers."""
@@ -262,26 +268,45 @@ def decision_of(params: Params, digest: Callable[[FilePath], str]) -> Decision:
 def decide(measured: Batches, *, decision: Decision) -> Batches:
     """Append the `score` of the components by weight, `perplexity`, and of each classifier its score; `seen` is least.
 
+    A calibrated classifier decides by what its score means, which is the column `calibrated_<name>`; the score stays.
     Rows below a bound are rejected, and rows that a model failed on are quarantined. RecipeError for a classifier that
     its own check refuses.
     """
     for name, classifier in sorted(decision.checked.items()):
         require_admitted(name, classifier, lambda model: model)
+    calibrations = _calibrations(decision.checked)
     for batch in measured:
         column: Any = batch.column(COMPONENTS)
         names = [part.name for part in column.type]
         parts = {name: column.field(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in names}
         classified = {name: batch.column(MEASURED + name) for name in decision.classifiers}
         parts |= {name: _numbers(pc.struct_field(found, "score")) for name, found in classified.items()}
+        languages = batch.column("language").to_pylist() if calibrations else []
+        meant = {name: found.values(parts[name], languages) for name, found in calibrations.items()}
+        parts |= meant
         scores = _composite(parts, decision.weights, batch.num_rows)
         known = pa.array(scores, pa.float64(), from_pandas=True)
         scored = batch.drop_columns([COMPONENTS, *(MEASURED + name for name in classified)])
         scored = replace_column(scored, "score", known)
         scored = replace_column(scored, PERPLEXITY, column.field(PERPLEXITY))
         for name, found in classified.items():
-            scored = replace_column(scored, f"score_{name}", pc.struct_field(found, "score"))
+            scored = replace_column(scored, f"{SCORE}{name}", pc.struct_field(found, "score"))
+        for name, values in meant.items():
+            scored = replace_column(scored, f"{CALIBRATED}{name}", pa.array(values, pa.float64(), from_pandas=True))
         scored = replace_column(scored, SEEN, _least_seen(classified.values(), batch.num_rows))
         yield reject(scored, *_judged(parts, scores, decision, classified))
+
+
+def _calibrations(classifiers: Mapping[str, Classifier]) -> dict[str, Calibration]:
+    """Return the calibration of each classifier that is calibrated."""
+    return {name: read_calibration(name, each) for name, each in sorted(classifiers.items()) if each.calibrated}
+
+
+def column_of(params: Params, component: str) -> str:
+    """Return the column that stores a component; "" for one that only the evidence of rejected rows has."""
+    if component in params.classifiers:
+        return f"{CALIBRATED if params.classifiers[component].calibrated else SCORE}{component}"
+    return PERPLEXITY if component == PERPLEXITY else ""
 
 
 def _numbers(values: Any) -> Column:  # noqa: ANN401 -- an Arrow array
@@ -383,14 +408,19 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         )
     measured = on.map(partial(measure, models=models_of(params)), measured, layer=Layer(shared=True))
     classified = tuple(MEASURED + name for name in sorted(params.classifiers))
-    own = tuple(f"score_{name}" for name in sorted(params.classifiers))
-    layer = Layer(reads=(COMPONENTS, *classified), stores=("score", PERPLEXITY, *own, SEEN))
+    by_language = ("language",) if any(each.calibrated for each in params.classifiers.values()) else ()
+    own = tuple(writes_for(params).names)
+    layer = Layer(reads=(COMPONENTS, *classified, *by_language), stores=("score", PERPLEXITY, *own, SEEN))
     return on.map(partial(decide, decision=decision_of(params, on.digest)), measured, layer=layer)
 
 
 def writes_for(params: Params) -> pa.Schema:
-    """Return the columns of the scores of classifiers."""
-    return pa.schema([pa.field(f"score_{name}", pa.float64()) for name in sorted(params.classifiers)])
+    """Return the columns of the scores of classifiers, and of what those that are calibrated mean."""
+    names = sorted(params.classifiers)
+    calibrated = (f"{CALIBRATED}{name}" for name in names if params.classifiers[name].calibrated)
+    return pa.schema(
+        [pa.field(column, pa.float64()) for column in (*(f"{SCORE}{name}" for name in names), *calibrated)]
+    )
 
 
 STAGE = Stage(

@@ -1,0 +1,63 @@
+"""Train a model of the quality of texts, check it, and publish it below the root for recipes to name.
+
+Good texts come from references and published versions, others from a crawl. `train` holds sites out whole, and compares
+the model with the one of the same name that was published last. `check` measures what it tells from nonsense, and
+whether it sorts by source. `publish` adds it to the log of its name, with both reports and its digest, at once and
+last. The command `refinery train-quality-model --root` does the same.
+
+**Runbook**
+
+- *When it runs*: by hand, once it is unpaused. Nothing uses a model by itself: a recipe names its file and its report
+  (`docs/how-to/check-a-scorer.md`), whose lines are at the end of the log of `publish`.
+- *`check` failed*: the gate refuses the model. The error has the bounds and the path of the report. Train on texts of
+  more sources; or trigger the DAG again with a *Reason*, which is stored with the model.
+- *`train` failed*: its error says which side has too few texts or sites.
+- *Agreement with the old model is low*: the log of `train` names the documents that moved most.
+- What a run stores before it fails is named by nothing, and is found again when the same texts are trained on.
+"""
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import DAG, get_current_context, task
+from refinery_alerts import FailureAlert
+from refinery_models import check_model, params_of_training, publish_model, train_model
+from refinery_retry import BOUNDS, RETRIES
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def train() -> dict[str, Any]:
+    """Train the model, and compare it with the old one."""
+    context = get_current_context()
+    return train_model(context["params"], context["run_id"])
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def check(trained: dict[str, Any]) -> dict[str, Any]:
+    """Check the model; the task fails if its gate refuses it."""
+    context = get_current_context()
+    return check_model(context["params"], context["run_id"], trained)
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def publish(trained: dict[str, Any], checked: dict[str, Any]) -> dict[str, Any]:
+    """Publish the model with its reports."""
+    context = get_current_context()
+    return publish_model(context["params"], context["run_id"], trained, checked)
+
+
+with DAG(
+    "train_quality_model",
+    description="Good texts and a crawl in, a checked model that scores documents out",
+    schedule=None,
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args={**RETRIES, **BOUNDS, "on_failure_callback": FailureAlert()},
+    params=params_of_training(os.environ.get("REFINERY_ROOT", "s3://refinery/refined")),
+    doc_md=__doc__,
+    tags=["refinery"],
+) as dag:
+    _trained = train()
+    publish(_trained, check(_trained))

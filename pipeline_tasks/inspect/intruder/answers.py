@@ -1,0 +1,117 @@
+"""Stores which document readers took for the foreign one, one object per answer, and says how often they were right."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.inspect.intruder.drawing import Draw
+from pipeline_tasks.inspect.read.shares import Share
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.sealed import digest_of, seal, unseal
+from pipeline_tasks.store import storage
+
+INTRUDERS = "intruders"
+"""The folder of a root that has the answers, by recipe."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntruderAnswer:
+    """Which of the documents `ids` a reader took for the foreign one, which was `foreign`, of the group `other`.
+
+    `by` is the grouping, `group` that of the four. `version` is the prefix of what was published. Nothing of a text is
+    in it. `at` is ISO 8601 in UTC.
+    """
+
+    recipe: str
+    snapshot: str
+    version: str
+    by: str
+    group: str
+    other: str
+    seed: int
+    ids: tuple[str, ...]
+    foreign: str
+    chosen: str
+    reader: str
+    at: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is the foreign document."""
+        return self.chosen == self.foreign
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How often readers found the foreign document: of all draws of a grouping, by group, and by reader."""
+
+    whole: Share
+    groups: tuple[Share, ...]
+    readers: tuple[Share, ...]
+
+
+def save(root: str, version: Version, by: str, draw: Draw, chosen: str, reader: str) -> IntruderAnswer:
+    """Commit an answer that is given now. An answer is never replaced: another one comes beside it."""
+    answer = IntruderAnswer(
+        recipe=version.recipe,
+        snapshot=version.snapshot,
+        version=version.prefix,
+        by=by,
+        group=draw.group,
+        other=draw.other,
+        seed=draw.seed,
+        ids=draw.ids,
+        foreign=draw.foreign,
+        chosen=chosen,
+        reader=reader,
+        at=datetime.now(UTC).isoformat(timespec="microseconds"),
+    )
+    storage.commit(storage.connect(root), f"{INTRUDERS}/{version.recipe}/{digest_of(answer)}.json", seal(answer))
+    return answer
+
+
+def answers(root: str, recipe: str, by: str = "") -> list[IntruderAnswer]:
+    """Return the first answer of each reader to each draw, in the order in which they were given; of a grouping or all.
+
+    Who has answered has seen which document was foreign, so a second answer of theirs counts for nothing.
+    """
+    first: dict[tuple[str, str, tuple[str, ...]], IntruderAnswer] = {}
+    for answer in sorted(_stored(root, recipe), key=lambda answer: answer.at):
+        if by in ("", answer.by):
+            first.setdefault((answer.reader, answer.by, answer.ids), answer)
+    return list(first.values())
+
+
+def found(given: Sequence[IntruderAnswer]) -> Found:
+    """Return the shares of right answers."""
+    return Found(_share("all", given), _shares(given, "group"), _shares(given, "reader"))
+
+
+def _shares(given: Sequence[IntruderAnswer], key: str) -> tuple[Share, ...]:
+    parts: dict[str, list[IntruderAnswer]] = {}
+    for answer in given:
+        parts.setdefault(getattr(answer, key), []).append(answer)
+    return tuple(_share(name, parts[name]) for name in sorted(parts))
+
+
+def _share(name: str, given: Sequence[IntruderAnswer]) -> Share:
+    return Share(name, len(given), sum(answer.is_right for answer in given))
+
+
+def _stored(root: str, recipe: str) -> Iterator[IntruderAnswer]:
+    for entry in storage.connect(root).list(f"{INTRUDERS}/{recipe}/"):
+        yield _answer(root, entry.path)
+
+
+@lru_cache(maxsize=10_000)
+def _answer(root: str, path: str) -> IntruderAnswer:
+    """Return the answer of a path, which names its content: a page that is shown again reads each once."""
+    fields: dict[str, Any] = unseal(storage.connect(root).read(path), path, "remove it: its reader is asked again")
+    try:
+        return IntruderAnswer(**{**fields, "ids": tuple(fields["ids"])})
+    except (TypeError, KeyError) as error:
+        message = f"{path} is no answer of a reader ({error}); remove it"
+        raise ContractError(message) from error
