@@ -41,7 +41,7 @@ SQUARED = ((0x1F130, 26), (0x1F150, 26), (0x1F170, 26))
 
 STAND_INS = (
     ("0", "o"), ("1", "il"), ("3", "eз"), ("4", "aч"), ("5", "s"), ("6", "gб"), ("7", "t"), ("8", "b"), ("9", "g"),
-    ("2", "z"), ("@", "au"), ("$", "s"), ("!", "i"), ("|", "il"), ("€", "e"),
+    ("2", "z"), ("@", "au"), ("$", "s"), ("!", "il"), ("|", "il"), ("€", "e"),
 )  # fmt: skip
 """Digits and signs, and the letters, one or two, that they stand for."""
 
@@ -50,7 +50,7 @@ MARKS = "300-36F 483-489 1AB0-1AFF 1DC0-1DFF 20D0-20FF FE20-FE2F"
 """Characters that show nothing, and marks over and through letters."""
 
 BLANKS = "9 20 A0 2000-200A 202F 205F 3000"
-JOINERS = "-._~·‐‑‒–/"
+JOINERS = "-._~·‐‑‒–"
 MASKS = "*•●×#%&■█?"
 QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』"
 

@@ -7,8 +7,7 @@ one, and `mention:` the cues of texts that speak about words, or about what was 
 """
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -26,13 +25,12 @@ WEIGHTS = (1, 2, 3)
 SEVERE = 3
 """The weight of what is severe."""
 
-FOLDER = Path(__file__).with_name("lexicons")
-SHIPPED: tuple[str, ...] = ("de", "en", "es", "fr", "it", "pt", "ru")
-"""Languages with a lexicon in the package, in alphabetical order."""
-
 NO_WORD = -1
 LONGEST = 8
 """Words of a phrase, at most."""
+
+SHORTEST_JOINED = 8
+"""Letters of a phrase that is found without its blanks, too."""
 
 
 class Entry(NamedTuple):
@@ -66,11 +64,6 @@ class Table(NamedTuple):
     labels: npt.NDArray[np.int32]
     weights: npt.NDArray[np.int32]
     unsure: npt.NDArray[np.int32]
-
-
-def shipped_path(language: str) -> str:
-    """Return the file of a language that the package has."""
-    return str(FOLDER / f"{language}.txt")
 
 
 def read_lexicon(path: str) -> tuple[Entry, ...]:
@@ -128,9 +121,9 @@ def _shown(item: str) -> str:
     return f"the entry of {len(item)} characters that begins with {item[:1]!r}"
 
 
-@cache
-def table_of(paths: tuple[str, ...]) -> Table:
-    """Return the table of lexicons, one per language, in their order; the files do not change while it is used."""
+@lru_cache(maxsize=4)
+def table_of(paths: tuple[str, ...], stamps: tuple[tuple[int, ...], ...] = ()) -> Table:  # noqa: ARG001 -- part of the key
+    """Return the table of lexicons, one per language, in their order; cached as long as the `stamps` of files hold."""
     build = _Building()
     for path in paths:
         build.add(read_lexicon(path))
@@ -164,6 +157,9 @@ class _Building:
                 self.entries[words[0]] = len(self.facts) - 1
             else:
                 self.phrases.append((words, len(self.facts) - 1))
+                whole = "".join(entry.words)
+                if len(whole) >= SHORTEST_JOINED and not entry.is_unsure:  # spelled apart, or a hashtag
+                    self.entries.setdefault(self._word(whole, is_prefix=False), len(self.facts) - 1)
         self._inherit(first)
 
     def _node(self) -> int:

@@ -2,8 +2,8 @@
 
 A hit is mentioned, and does not count, if two different cues of the lexicon (`slur`, `court`, `patient`, ...) are within
 NEAR words of it, or one if the hit is in quotes. A word that is harmless by itself (a name, an animal) is a hit only if
-within NEAR words there is a hit that is sure, or if COMPANY different ones of adult content are; digits and signs that
-hide it make it sure. Animals and bad reviews have many unsure words of all other labels.
+within NEAR words there is a hit that is sure; digits and signs that hide it make it sure. Texts about animals and bad
+reviews have many unsure words, so that these are no company to each other.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.toxicity.folding import folding
-from pipeline_tasks.text.toxicity.lexicons import LABELS, NO_WORD, Table
+from pipeline_tasks.text.toxicity.lexicons import NO_WORD, Table
 from pipeline_tasks.text.toxicity.words import (
     AFTER,
     BEFORE,
@@ -37,11 +37,6 @@ NEAR = 20
 CUES, CUES_OF_QUOTES = 2, 1
 """Different cues near a hit that make it a mention, and those near one in quotes."""
 
-COMPANY = 4
-"""Different unsure words of adult content near each other that are hits without a sure one."""
-
-ADULT = LABELS.index("adult")
-
 USED, MENTIONED, ALONE = range(3)
 """What becomes of a hit: it counts; it is mentioned; it is an unsure word without company."""
 
@@ -60,7 +55,7 @@ class Hits(NamedTuple):
 
 
 def find_hits(texts: pa.Array, languages: Sequence[int], table: Table) -> Hits:
-    """Return the hits of each text (UTF-8) by the lexicon of its language, NO_WORD for none: it has no words then."""
+    """Return the hits of each text (UTF-8) by the lexicon of its language, a negative one for none: it has no words then."""
     offsets, data = views(texts)
     longest = int(np.diff(offsets).max(initial=0))
     found = np.empty((longest // 2 + 2, FOUND_COLUMNS), np.int64)
@@ -69,14 +64,6 @@ def find_hits(texts: pa.Array, languages: Sequence[int], table: Table) -> Hits:
     ranks = np.array(languages, np.int64)
     hits = _find(offsets, data, ranks, folding(), table, scratch, found, words)
     return Hits(hits, words)
-
-
-def label_weights(hits: npt.NDArray[np.int64], table: Table, rows: int) -> npt.NDArray[np.int64]:
-    """Return the weights of the hits that count, shape (rows, labels and weights)."""
-    sums = np.zeros((rows, len(LABELS), 4), np.int64)
-    used = hits[hits[:, FATE] == USED]
-    np.add.at(sums, (used[:, ROW], table.labels[used[:, ENTRY]], table.weights[used[:, ENTRY]]), 1)
-    return sums
 
 
 # --- Loops --------------------------------------------------------------------------------------------------------
@@ -171,25 +158,14 @@ def _different(cues, begin, end, last, needed):
 
 @compiled
 def _in_company(hits, first, size, rank, table):
-    """Return whether near an unsure hit there is a sure one that counts, or enough different unsure ones."""
-    place, different = hits[rank, PLACE], 1
-    is_adult = table.labels[hits[rank, ENTRY]] == ADULT
-    begin = rank
+    """Return whether near an unsure hit there is a sure one that counts."""
+    place, begin = hits[rank, PLACE], rank
     while begin > first and hits[begin - 1, PLACE] >= place - NEAR:
         begin -= 1
     for other in range(begin, size):
         if hits[other, PLACE] > place + NEAR:
-            break
-        if hits[other, FATE] == MENTIONED or other == rank:
-            continue
-        entry = hits[other, ENTRY]
-        if not table.unsure[entry] or hits[other, HIDDEN]:
-            return True
-        is_new = is_adult and table.labels[entry] == ADULT and entry != hits[rank, ENTRY]
-        for earlier in range(begin, other):
-            if hits[earlier, ENTRY] == entry and hits[earlier, FATE] != MENTIONED:
-                is_new = False
-        different += is_new
-        if different >= COMPANY:
+            return False
+        is_sure = not table.unsure[hits[other, ENTRY]] or hits[other, HIDDEN]
+        if is_sure and hits[other, FATE] == USED:
             return True
     return False

@@ -152,7 +152,7 @@ def disguised_word(data, begin, end, root, joiners, folding, table, scratch):
             opened, extra = best, 0
     is_disguised = digits + signs + masks > 0
     if is_disguised:
-        is_short = letters + digits + signs + masks < SHORTEST
+        is_short = letters + digits + signs + masks < SHORTEST or (joiners == HIDING and masks > letters)
         if is_short or digits > letters + signs or masks > 2 * letters or (masks and letters < 2):
             return NO_WORD, False
         if extra > EXTRA:
@@ -269,6 +269,8 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
                 is_plain = False
                 at += width
                 place += 1
+                if not is_pending:
+                    stop, stop_place = at, place
                 continue
             elif traits & (SIGN | MASK):
                 if sign == end:
@@ -292,7 +294,10 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
             word = table.ends[node] if node >= 0 and table.ends[node] >= 0 else opened
         elif letters:
             word, is_disguised = disguised_word(data, first, stop, root, WHOLE, folding, table, scratch)
-            if word < 0 and first < sign < stop:
+            if word < 0 and sign == first:  # a sign before a word is no letter of it
+                stop, stop_place, letters = first + 1, first_place + 1, 0
+                words -= 1
+            elif word < 0 and sign < stop:
                 stop, stop_place = sign, sign_place
                 word, is_disguised = disguised_word(data, first, stop, root, WHOLE, folding, table, scratch)
         is_sure = word >= 0 and table.entries[word] >= 0 and not table.unsure[table.entries[word]]
@@ -326,7 +331,7 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
                         word, is_disguised = other, True
                         stop, stop_place = spaced, first_place + passed
                         first, first_place = skipped, skipped_place
-                tried = spaced
+                    tried = spaced
         if word >= 0:
             quoted = BEFORE if quote else 0
             if stop < end:
