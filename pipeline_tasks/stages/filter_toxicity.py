@@ -44,6 +44,10 @@ COLUMNS = tuple(f"toxicity_{label}" for label in LABELS)
 
 HITS, SPANS, SEEN = "toxic_hits", pa.field("toxic_spans", pa.list_(TOXIC_SPAN)), "toxicity_seen"
 PLACEHOLDER = "<TOXIC>"
+
+KINDS = LABELS[2:]
+"""Labels of words, and so the kinds of spans."""
+
 FEWEST_WORDS = 100
 """Words that a text is taken to have at least: one word of a headline is no rate."""
 

@@ -26,6 +26,14 @@ def toxic() -> list[Example]:
     return [Example(language, frozenset(labels.split()), text) for language, labels, text in _lines("toxic.txt")]
 
 
+def held_out() -> list[Example]:
+    """Return texts of both kinds that no lexicon or rule was changed for."""
+    return [
+        Example(language, frozenset(labels.split()) - {"-"}, text)
+        for language, labels, text in _lines("held_out.txt")
+    ]
+
+
 def _lines(name: str) -> Iterator[list[str]]:
     for line in (HERE / name).read_text("utf-8").splitlines():
         if not line.startswith("#"):
