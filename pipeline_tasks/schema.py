@@ -90,7 +90,7 @@ TOXIC_SPAN = pa.struct(
         pa.field("kind", pa.string()),  # the label of the word: `obscene`, `threat`, `insult`, `identity_hate`, `adult`
         pa.field("start", pa.int64()),  # first code point of the text that `filter_toxicity` got
         pa.field("end", pa.int64()),  # past the last one
-        pa.field("used", pa.bool_()),  # false where the word is mentioned, or harmless without others: it counts nothing
+        pa.field("used", pa.bool_()),  # false where it is mentioned, or harmless without others
         pa.field("at", pa.int64()),  # first code point of what replaced it, null where nothing did
     ]
 )

@@ -26,7 +26,7 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
 
 
 def _languages_without_model(recipe: Recipe) -> Iterator[Finding]:
-    """Find languages that the recipe keeps, and that `score_quality` has no model of or `filter_toxicity` no lexicon."""
+    """Find languages that the recipe keeps without a model for `score_quality`, or a lexicon for `filter_toxicity`."""
     steps = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps}
     if filter_language.STAGE.name in steps and score_quality.STAGE.name in steps:
         kept = steps[filter_language.STAGE.name].keep

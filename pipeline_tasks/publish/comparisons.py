@@ -85,12 +85,11 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
 
 def _toxicity(labeled: Manifest | None, judged: Manifest | None) -> Comparison:
     """Return the labels of `filter_toxicity`, or of a recipe without it the lists of `filter_quality`."""
-    stage, measures = ("filter_toxicity", _labels(labeled)) if labeled else ("filter_quality", _signal_shares(judged, TOXICITY))
+    stage, words = ("filter_toxicity", "word of a label") if labeled else ("filter_quality", "word of a list")
     return _comparison(
         "Toxicity",
-        f"Share of the documents that {stage} read, and of those that it kept, with any word "
-        + ("of a label that counts." if labeled else "of a list."),
-        measures,
+        f"Share of the documents that {stage} read, and of those that it kept, with any {words}.",
+        _labels(labeled) if labeled else _signal_shares(judged, TOXICITY),
         Idle("nothing looks for words that offend", "name `filter_toxicity` in the recipe"),
     )
 

@@ -99,15 +99,19 @@ class Params:
         for name in ("bounds", "classifiers", "most"):
             for label in getattr(self, name):
                 if label not in LABELS:
-                    message = f"filter_toxicity: {name}: no label is called {label!r}{nearest(label, LABELS)}; labels are {', '.join(LABELS)}"
+                    known = ", ".join(LABELS)
+                    message = (
+                        f"filter_toxicity: {name}: no label is called {label!r}{nearest(label, LABELS)}; "
+                        f"labels are {known}"
+                    )
                     raise RecipeError(message)
         for code in self.lexicons:
             known_language(code, "filter_toxicity: lexicons")
         for label, model in self.classifiers.items():
             if model.minimum:
                 message = (
-                    f"filter_toxicity.classifiers.{label}.minimum is a bound for good texts; the bound of a toxic label "
-                    f"is the most that a document may have: filter_toxicity.most.{label}"
+                    f"filter_toxicity.classifiers.{label}.minimum is a bound for good texts; the bound of a toxic "
+                    f"label is the most that a document may have: filter_toxicity.most.{label}"
                 )
                 raise RecipeError(message)
         for label in sorted({*self.most} ^ {*self.classifiers}):

@@ -61,7 +61,7 @@ class Folding(NamedTuple):
     Shapes (blocks,), (different blocks * 256,) and (stand-ins + 1, 2).
     """
 
-    index: npt.NDArray[np.uint16]
+    blocks: npt.NDArray[np.uint16]
     traits: npt.NDArray[np.uint16]
     stand_ins: npt.NDArray[np.uint8]
 

@@ -18,7 +18,7 @@ from pipeline_tasks.text.toxicity.folding import ALPHABET, number_of
 from pipeline_tasks.text.words.wordlist import read_content
 
 LABELS = ("obscene", "threat", "insult", "identity_hate", "adult")
-"""What an entry is: four labels of Jigsaw's toxic comments (2018), from which the other two follow, and adult content."""
+"""What an entry is: labels of Jigsaw's toxic comments (2018), from which its other two follow, and adult content."""
 
 NONE, MENTION = "none", "mention"
 WEIGHTS = (1, 2, 3)
@@ -225,4 +225,3 @@ def _by_number(facts: Mapping[int, int], count: int) -> npt.NDArray[np.int32]:
     for number, value in facts.items():
         values[number] = value
     return values
-

@@ -1,9 +1,9 @@
 """Tells words that a text uses from words that it mentions, and from words that are offensive in company only.
 
-A hit is mentioned, and does not count, if two different cues of the lexicon (`slur`, `court`, `patient`, ...) are within
-NEAR words of it, or one if the hit is in quotes. A word that is harmless by itself (a name, an animal) is a hit only if
-within NEAR words there is a hit that is sure; digits and signs that hide it make it sure. Texts about animals and bad
-reviews have many unsure words, so that these are no company to each other.
+A hit is mentioned, and does not count, if two different cues of the lexicon (`slur`, `court`, `patient`, ...) are
+within NEAR words of it, or one if the hit is in quotes. A word that is harmless by itself (a name, an animal) is a hit
+only if within NEAR words there is a hit that is sure; digits and signs that hide it make it sure. Texts about animals
+and bad reviews have many unsure words, so that these are no company to each other.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Hits(NamedTuple):
 
 
 def find_hits(texts: pa.Array, languages: Sequence[int], table: Table) -> Hits:
-    """Return the hits of each text (UTF-8) by the lexicon of its language, a negative one for none: it has no words then."""
+    """Return the hits of each text by the lexicon of its language; below 0 is none: the text has no words then."""
     offsets, data = views(texts)
     longest = int(np.diff(offsets).max(initial=0))
     found = np.empty((longest // 2 + 2, FOUND_COLUMNS), np.int64)
@@ -139,9 +139,9 @@ def _judge(row, found, count, table, cues, hits, first):
         if _different(cues, begin, cued, place + NEAR, needed):
             hits[rank, FATE] = MENTIONED
     for rank in range(first, size):
-        if hits[rank, FATE] == USED and table.unsure[hits[rank, ENTRY]] and not hits[rank, HIDDEN]:
-            if not _in_company(hits, first, size, rank, table):
-                hits[rank, FATE] = ALONE
+        is_unsure = hits[rank, FATE] == USED and table.unsure[hits[rank, ENTRY]] and not hits[rank, HIDDEN]
+        if is_unsure and not _in_company(hits, first, size, rank, table):
+            hits[rank, FATE] = ALONE
     return size
 
 

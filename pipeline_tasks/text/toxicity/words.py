@@ -102,7 +102,7 @@ def disguised_word(data, begin, end, root, joiners, folding, table, scratch):
     at = begin
     while at < end and (count > 0 or opened >= 0):
         code, width = decode(data, at, end)
-        traits = np.int64(class_of(folding.index, folding.traits, code))
+        traits = np.int64(class_of(folding.blocks, folding.traits, code))
         at += width
         if traits & INVISIBLE or (joiners == SKIPPED and traits & (JOINER | BLANK)):
             continue
@@ -114,7 +114,7 @@ def disguised_word(data, begin, end, root, joiners, folding, table, scratch):
             ahead = at
             while ahead < end:
                 code, width = decode(data, ahead, end)
-                following = np.int64(class_of(folding.index, folding.traits, code))
+                following = np.int64(class_of(folding.blocks, folding.traits, code))
                 if following & INVISIBLE or (joiners == SKIPPED and following & (JOINER | BLANK)):
                     ahead += width
                     continue
@@ -167,19 +167,22 @@ def disguised_word(data, begin, end, root, joiners, folding, table, scratch):
 
 @compiled
 def joined_end(data, at, end, folding):
-    """Return the byte and the count of characters up to which words and joiners between them go on from `at` on."""
-    passed, stop, stopped = 0, at, 0
-    is_joined = False
+    """Return the byte and the characters up to which words and joiners go on from `at`, and the runs of joiners."""
+    passed, stop, stopped, runs = 0, at, 0, 0
+    is_gap = False
     while at < end and passed < LONGEST_JOINED:
         code, width = decode(data, at, end)
-        traits = class_of(folding.index, folding.traits, code)
+        traits = class_of(folding.blocks, folding.traits, code)
         at += width
         passed += 1
         if traits & (LETTER | DIGIT):
-            stop, stopped, is_joined = at, passed, True
+            stop, stopped, is_gap = at, passed, False
         elif not traits & (JOINER | INVISIBLE | MASK):
             break
-    return (stop, stopped) if is_joined else (at, 0)
+        elif traits & JOINER:
+            runs += not is_gap
+            is_gap = True
+    return stop, stopped, runs - is_gap
 
 
 @compiled
@@ -189,13 +192,13 @@ def spaced_end(data, begin, end, folding):
     stop, stopped = begin, 0
     while at < end:
         code, width = decode(data, at, end)
-        if not class_of(folding.index, folding.traits, code) & (LETTER | DIGIT | SIGN | MASK):
+        if not class_of(folding.blocks, folding.traits, code) & (LETTER | DIGIT | SIGN | MASK):
             break
         after, blanks = at + width, 0
         is_joined = False
         while after < end:
             code, width = decode(data, after, end)
-            traits = class_of(folding.index, folding.traits, code)
+            traits = class_of(folding.blocks, folding.traits, code)
             if traits & BLANK:
                 blanks += 1
             elif traits & (LETTER | DIGIT):
@@ -234,11 +237,11 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
     quote = False
     while at < end:
         code, width = decode(data, at, end)
-        traits = np.int64(class_of(folding.index, folding.traits, code))
+        traits = np.int64(class_of(folding.blocks, folding.traits, code))
         is_word = (traits & (LETTER | DIGIT)) != 0
         if code in (AT_SIGN, DOLLAR) and at + 1 < end:
             ahead, _ = decode(data, at + 1, end)
-            is_word = (class_of(folding.index, folding.traits, ahead) & LETTER) != 0
+            is_word = (class_of(folding.blocks, folding.traits, ahead) & LETTER) != 0
         if not is_word:
             if not traits & INVISIBLE:
                 quote = (traits & QUOTE) != 0
@@ -246,13 +249,14 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
             place += 1
             continue
         first, first_place = at, place
-        node, opened, last, repeats, letters = root, NO_WORD, -1, 0, 0
+        node, opened, repeats, letters = root, NO_WORD, 0, 0
+        last = np.int64(-1)
         is_plain, is_pending = True, False
         sign, sign_place = end, 0
         stop, stop_place = at, place
         while at < end:
             code, width = decode(data, at, end)
-            traits = np.int64(class_of(folding.index, folding.traits, code))
+            traits = np.int64(class_of(folding.blocks, folding.traits, code))
             if traits & LETTER:
                 folded = traits & FOLDED
                 repeats = repeats + 1 if folded == last else 1
@@ -303,12 +307,13 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
         is_sure = word >= 0 and table.entries[word] >= 0 and not table.unsure[table.entries[word]]
         if not is_sure and letters and stop < end:
             code, width = decode(data, stop, end)
-            beside = class_of(folding.index, folding.traits, code)
+            beside = class_of(folding.blocks, folding.traits, code)
             if beside & JOINER:
-                joined, passed = joined_end(data, stop, end, folding)
+                joined, passed, gaps = joined_end(data, stop, end, folding)
                 if passed:
                     other, hides = disguised_word(data, first, joined, root, SKIPPED, folding, table, scratch)
-                    if (other < 0 or table.entries[other] < 0) and letters == 1 and code in (HYPHEN, UNDERSCORE):
+                    is_hidden = letters == gaps == 1 and code in (HYPHEN, UNDERSCORE)  # `f--k`, and not `k-i-s-s`
+                    if (other < 0 or table.entries[other] < 0) and is_hidden:
                         other, hides = disguised_word(data, first, joined, root, HIDING, folding, table, scratch)
                     if other >= 0 and table.entries[other] >= 0:
                         word, is_disguised = other, hides
@@ -322,7 +327,7 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
                         skipped, skipped_place = stop, stop_place
                         while skipped < spaced:
                             code, width = decode(data, skipped, end)
-                            if not class_of(folding.index, folding.traits, code) & (BLANK | INVISIBLE):
+                            if not class_of(folding.blocks, folding.traits, code) & (BLANK | INVISIBLE):
                                 break
                             skipped += width
                             skipped_place += 1
@@ -336,10 +341,10 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
             quoted = BEFORE if quote else 0
             if stop < end:
                 code, width = decode(data, stop, end)
-                traits = class_of(folding.index, folding.traits, code)
+                traits = class_of(folding.blocks, folding.traits, code)
                 if not traits & (QUOTE | LETTER | DIGIT | BLANK) and stop + width < end:  # a full stop before the quote
                     code, _ = decode(data, stop + width, end)
-                    traits = class_of(folding.index, folding.traits, code)
+                    traits = class_of(folding.blocks, folding.traits, code)
                 quoted |= AFTER if traits & QUOTE else 0
             row = found[count]
             row[WORD], row[ORDINAL], row[START], row[END] = word, words, first_place, stop_place

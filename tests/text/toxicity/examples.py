@@ -29,8 +29,7 @@ def toxic() -> list[Example]:
 def held_out() -> list[Example]:
     """Return texts of both kinds that no lexicon or rule was changed for."""
     return [
-        Example(language, frozenset(labels.split()) - {"-"}, text)
-        for language, labels, text in _lines("held_out.txt")
+        Example(language, frozenset(labels.split()) - {"-"}, text) for language, labels, text in _lines("held_out.txt")
     ]
 
 

@@ -1,5 +1,7 @@
 """Words of a lexicon are found whatever hides them, and nothing else is."""
 
+# ruff: noqa: RUF001 -- lookalikes are the subject
+
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +45,7 @@ def found(table: Table, *texts: str, fate: int = USED) -> list[list[str]]:
     [
         "blast", "BLAST", "Blást", "b1ast", "bl@st", "bla$t", "b!ast", "b|ast", "bl4st", "8last", "bla5t", "bla57",
         "blaaaaast", "bbblllaaassst", "b*ast", "#sonofagun", "bl**t", "b•ast", "b l a s t", "b  l  a  s  t", "b.l.a.s.t", "b-l-a-s-t",
-        "bl-ast", "b-ast", "b_ast", "bla.st", "b\u200blast", "bl\u00adast", "b\u0336l\u0336a\u0336s\u0336t\u0336", "ｂｌａｓｔ", "𝓫𝓵𝓪𝓼𝓽",
+        "bl-ast", "b-ast", "b--st", "b_ast", "bla.st", "b\u200blast", "bl\u00adast", "b\u0336l\u0336a\u0336s\u0336t\u0336", "ｂｌａｓｔ", "𝓫𝓵𝓪𝓼𝓽",
         "𝕓𝕝𝕒𝕤𝕥", "ⓑⓛⓐⓢⓣ", "🅱🅻🅰🆂🆃", "ʙʟᴀsᴛ", "blаst", "blαst", "ｂ*ａst", "badword", "badwords", "b4dwordy",
         "son of a gun", "son  of a\tgun", "son\nof a gun", "s o n o f a g u n", "кусака", "kycaka", "кус4ка", "к*с*ка",
     ],
@@ -55,7 +57,7 @@ def test_a_word_is_found_in_disguise(hidden: str, table: Table) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ablast blasts blastula", "bl ast", "b a s t", "blas t", "blst", "b****", "*****", "b5457", "l a s t", "B--A--S--T--",
+        "ablast blasts blastula", "bl ast", "b a s t", "blas t", "blst", "b****", "*****", "b5457", "l a s t", "B---T", "b-a-s-t", "bl-a-st-s", "b-l-s-t", 
         "badwordsworth wrote it", "a blast furnace", "bad word", "bla", "last", "b3ast", "https://bl.as/t", "b-l",
         "b l a s t e d", "A B C D E F G", "今天blast天气", "son of", "sonofagunner", "sons of a gun", "",
     ],
@@ -100,7 +102,9 @@ def test_rows_are_measured_by_themselves_and_a_language_without_lexicon_is_not(t
     assert find_hits(sliced, [0] * 4, table).words.tolist() == [1, 0, 0, 3000]
 
 
-@given(st.lists(st.sampled_from(["blast", "b1", "-", " ", "*", "b l a", "\u200b", "$", "@", '"']) | st.text(max_size=5)))
+@given(
+    st.lists(st.sampled_from(["blast", "b1", "-", " ", "*", "b l a", "\u200b", "$", "@", '"']) | st.text(max_size=5))
+)
 def test_any_text_has_hits_in_order_and_within(pieces: list[str]) -> None:
     text = "".join(pieces).encode("utf-8", "ignore").decode()
     hits, _ = find_hits(pa.array([text]), [0], _shipped())
