@@ -144,9 +144,8 @@ class WhatIf:
     @property
     def lines(self) -> str:
         """The YAML for the recipe; "" without a change of it."""
-        own = {forecast.key: forecast.bound for forecast in self.stage_forecasts}
         lines = [*recipe_lines(self.forecast.bounds, self.changes.get(PACKS, ""))] if self.forecast else []
-        return "\n".join([*lines, *stage_recipe_lines(own)])
+        return "\n".join([*lines, *stage_recipe_lines(self.stage_forecasts)])
 
     @property
     def own_lines(self) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.filters import Filter, packs
 from pipeline_tasks.inspect.whatif import Decision, bound_of, decision_of, plain_key, published
+from pipeline_tasks.inspect.whatif_stages import StageForecast
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.stages.filter_quality import FILTERS, STAGE
@@ -128,11 +129,22 @@ def recipe_lines(changes: Mapping[str, tuple[float, float]], chosen: str = "") -
         yield from _nested(general, "  ")
 
 
-def stage_recipe_lines(changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:
-    """Yield the lines of YAML that change bounds of other stages, given as `stage.param`; none without."""
-    for key, (_, then) in changes.items():
-        stage, param = key.split(".")
-        yield f"{stage}: {{{param}: {_number(then)}}}"
+def stage_recipe_lines(forecasts: Iterable[StageForecast]) -> Iterator[str]:
+    """Yield the lines of YAML that change bounds of other stages; none without.
+
+    A mapping of bounds is written with those that stay: a recipe's mapping takes the place of the default one.
+    """
+    mappings: dict[tuple[str, str], dict[str, float]] = {}
+    for forecast in forecasts:
+        stage, _, name = forecast.key.partition(".")
+        param, value = forecast.written
+        if isinstance(value, Mapping):
+            mappings.setdefault((stage, param), dict(value))[name] = value[name]
+        else:
+            yield f"{stage}: {{{param}: {_number(value)}}}"
+    for (stage, param), bounds in mappings.items():
+        listed = ", ".join(f"{name}: {_number(bound)}" for name, bound in bounds.items())
+        yield f"{stage}: {{{param}: {{{listed}}}}}"
 
 
 def packs_lines(changes: Mapping[str, tuple[float, float]]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Predicts what other bounds of stages but `filter_quality` would keep, from what these store of their rows."""
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import similarity
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.stages import filter_toxicity
 from pipeline_tasks.stages.filter_language import PACKS
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.words.language_codes import parse_language
@@ -25,10 +27,11 @@ pc: Any = pyarrow.compute
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A lower bound of a stage on what it stores of rows.
+    """A bound of a stage on what it stores of rows: the least, or `is_most` that a row may have.
 
     `column` is in kept and rejected rows alike; "" where `measured` takes the value from the evidence of rejected rows
     alone, so that only a bound that lets rows back can be predicted. `reason` is that of rows that the bound rejects.
+    `bounds` is the param that has the bound under the name `param`, "" where it is a param itself.
     """
 
     stage: str
@@ -37,6 +40,8 @@ class Measure:
     column: str = ""
     measured: Callable[[pa.RecordBatch], pa.Array] | None = None
     note: str = ""
+    bounds: str = ""
+    is_most: bool = False
 
     @property
     def key(self) -> str:
@@ -67,6 +72,17 @@ MEASURES = (
         note="At most so many come back: a document may be near to another one, too.",
     ),
     Measure("score_quality", "minimum", "score_quality:low_quality", "score"),
+    *(
+        Measure(
+            "filter_toxicity",
+            label,
+            filter_toxicity.reason_of(label),
+            column,
+            bounds="bounds",
+            is_most=True,
+        )
+        for label, column in zip(filter_toxicity.LABELS, filter_toxicity.COLUMNS, strict=True)
+    ),
     Measure("decontaminate", "score", "decontaminate:contaminated", measured=_contamination),
 )
 """What stages store of their rows, in their order, beside the signals of `filter_quality`."""
@@ -88,7 +104,8 @@ class StageBound:
 class StageForecast:
     """The effect of one bound on its own stage, counted in rows (now, then); what follows is decided by a run.
 
-    `is_exact` is false where rows were sampled, or other params may decide on the same rows.
+    `is_exact` is false where rows were sampled, or other params may decide on the same rows. `written` is the param and
+    what it would be: a number, or a mapping with the bounds that stay as they are.
     """
 
     key: str
@@ -98,6 +115,7 @@ class StageForecast:
     rejected: tuple[int, int]
     is_exact: bool
     note: str
+    written: tuple[str, float | Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +131,26 @@ class _Judged:
     def columns(self) -> list[str]:
         """The columns that its rows are read with."""
         by_language = ["language"] if self.own_languages is not None else []
-        return [self.measure.column, *by_language] if self.measure.column else []
+        counts = [filter_toxicity.HITS] if self.measure.is_most else []
+        return [self.measure.column, *by_language, *counts] if self.measure.column else []
+
+    def fails(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
+        """Return whether each row fails the other bound."""
+        values = batch.column(self.measure.column)
+        if not self.measure.is_most:
+            return self.followers(batch, pc.less(values, self.then))
+        enough = pc.greater_equal(batch.column(filter_toxicity.HITS), self.params.fewest)
+        return pc.and_(pc.greater(values, self.then), enough)
+
+    def returns(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
+        """Return whether each row that the bound rejects would be kept by the other one."""
+        values = batch.column(self.measure.column)
+        if not self.measure.is_most:
+            return self.followers(batch, pc.greater_equal(values, self.then))
+        alone = pa.array(
+            [len(json.loads(evidence)) == 1 for evidence in batch.column("evidence").to_pylist()], pa.bool_()
+        )
+        return pc.and_(pc.less_equal(values, self.then), alone)
 
     @property
     def own_languages(self) -> frozenset[str] | None:
@@ -136,19 +173,33 @@ def stage_bounds(root: str, version: Version) -> list[StageBound]:
     for measure in MEASURES:
         if measure.stage in version.manifests:
             manifest = read_manifest(root, version.manifests[measure.stage])
-            now = float(getattr(_params(manifest, measure), measure.param))
+            now = _now(_params(manifest, measure), measure)
             bounds.append(StageBound(measure, now, _range(measure), bool(measure.column)))
     return bounds
 
 
-def _params(manifest: Manifest, measure: Measure, changes: Mapping[str, float] | None = None) -> Any:  # noqa: ANN401 -- of any stage
+def _params(manifest: Manifest, measure: Measure, changes: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 -- of any stage
     card, where = stage_card(measure.stage), f"--set {measure.key}"
     return bind(card, {**manifest.params, **(changes or {})}, where)
 
 
+def _now(params: Any, measure: Measure) -> float:  # noqa: ANN401 -- of any stage
+    """Return the bound; infinite for one that is not named, or that an annotating stage does not apply."""
+    if not measure.bounds:
+        return float(getattr(params, measure.param))
+    return math.inf if params.action == "annotate" else float(params.bounds.get(measure.param, math.inf))
+
+
+def _written(params: Any, measure: Measure, then: float) -> tuple[str, float | Mapping[str, float]]:  # noqa: ANN401
+    """Return the param that has the bound, and what it would be."""
+    if not measure.bounds:
+        return measure.param, round(then) if measure.column == "chars" else then
+    return measure.bounds, {**getattr(params, measure.bounds), measure.param: then}
+
+
 def _range(measure: Measure) -> Range:
-    """Return the range that the param is annotated with: lengths from 0, shares up to 1."""
-    return Range(0, float("inf")) if measure.column == "chars" else Range(0, 1)
+    """Return the range that the param is annotated with: lengths and rates from 0, shares up to 1."""
+    return Range(0, math.inf) if measure.column == "chars" or measure.is_most else Range(0, 1)
 
 
 def is_of_stage(change: str) -> bool:
@@ -173,9 +224,10 @@ def _forecast(root: str, version: Version, change: str, most: int) -> StageForec
         raise RecipeError(message)
     manifest = read_manifest(root, version.manifests[measure.stage])
     params = _params(manifest, measure)
-    judged = _Judged(measure, params, float(getattr(params, measure.param)), _number(key, written))
+    judged = _Judged(measure, params, _now(params, measure), _number(key, written))
     now, then = judged.now, judged.then
-    _params(manifest, measure, {measure.param: round(then) if measure.column == "chars" else then})
+    changed = _written(params, measure, then)
+    _params(manifest, measure, dict([changed]))
     if not measure.column and then < now:
         message = (
             f"--set {key}={written}: rows that {measure.stage} kept have no stored measure below {now:g}, so a lower "
@@ -193,6 +245,7 @@ def _forecast(root: str, version: Version, change: str, most: int) -> StageForec
         rejected=(rejected, rejected - back + gone),
         is_exact=not (is_sampled or is_sampled_too or measure.note or getattr(params, "mixed", "keep") == "reject"),
         note=measure.note,
+        written=changed,
     )
 
 
@@ -207,7 +260,7 @@ def _number(key: str, written: str) -> float:
 def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[int, bool]:
     """Return how many rejected rows the other bound lets pass, and whether a sample says so."""
     measure = judged.measure
-    is_looser = judged.then < judged.now if measure.column else judged.then > judged.now
+    is_looser = judged.then < judged.now if measure.column and not measure.is_most else judged.then > judged.now
     if not is_looser or not manifest.rejected.get(measure.reason):
         return 0, False
     shards, weight = sampled_shards(manifest.rejects, most / max(manifest.rows_in, 1))
@@ -215,7 +268,7 @@ def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[in
     for batch in read_shards(root, shards, ["reason", "evidence", *judged.columns]):
         rows = batch.filter(pc.equal(batch.column("reason"), measure.reason))
         if measure.column:
-            count += _count(judged.followers(rows, pc.greater_equal(rows.column(measure.column), judged.then)))
+            count += _count(judged.returns(rows))
         elif measure.measured:
             count += _count(pc.less(measure.measured(rows), judged.then))
     return round(count * weight), len(shards) < len(manifest.rejects)
@@ -224,12 +277,13 @@ def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[in
 def _gone(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[int, bool]:
     """Return how many kept rows the other bound rejects, and whether a sample says so."""
     measure = judged.measure
-    if not measure.column or judged.then <= judged.now:
+    is_stricter = judged.then < judged.now if measure.is_most else judged.then > judged.now
+    if not measure.column or not is_stricter:
         return 0, False
     shards, weight = sampled_shards(manifest.shards, most / max(manifest.rows_in, 1))
     count = 0
     for batch in read_shards(root, shards, judged.columns):
-        count += _count(judged.followers(batch, pc.less(batch.column(measure.column), judged.then)))
+        count += _count(judged.fails(batch))
     return round(count * weight), len(shards) < len(manifest.shards)
 
 

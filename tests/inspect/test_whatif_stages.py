@@ -8,14 +8,17 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.whatif_bounds import stage_recipe_lines
 from pipeline_tasks.inspect.whatif_stages import BY_KEY, stage_bounds, stage_forecasts
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stages.filter_toxicity import BOUNDS
 from tests.documents import documents
 from tests.refining import commit_parent, refined
 from tests.small_root import DAYS, RECIPE, SmallRoot
 from tests.stages.test_filter_quality import PROSE
+from tests.text.toxicity.examples import harmless, toxic
 
 GERMAN = "Der Hund und die Katze gehen heute nicht in den Garten, weil es regnet und der Weg zu nass ist."
 ENGLISH = "The dog and the cat do not go into the garden today because it rains and the path is too wet."
@@ -68,6 +71,36 @@ def test_a_higher_score_is_predicted_exactly(tmp_path: Path) -> None:
         (kept, count) for count in counts
     ]
     assert len(set(counts)) > 1
+
+
+@pytest.mark.parametrize("action", ["drop", "annotate"])
+def test_rates_of_words_that_offend_are_predicted_exactly_in_both_directions(tmp_path: Path, action: str) -> None:
+    """With `annotate` nothing is rejected: what a bound would reject is predicted as well."""
+    texts = [example.text for example in (*toxic(), *harmless()) if example.language == "en"]
+    texts += [f"{texts[0]} {'and so on ' * at}" for at in range(0, 300, 10)]
+    parent = commit_parent(tmp_path, [documents(texts, language=pa.array(["en"] * len(texts)))])
+
+    def run(**params: object) -> tuple[str, int]:
+        path, manifest = refined(tmp_path, "filter_toxicity", parent, {"action": action, **params})
+        return path, manifest.rows
+
+    path, kept = run()
+    version = published(tmp_path, {"filter_toxicity": path})
+    seen = set()
+    for label in ("obscene", "toxic"):
+        for then in (0.5, 10.0, 12.0, 30.0, 1000.0):
+            [forecast] = stage_forecasts(str(tmp_path), version, [f"filter_toxicity.{label}={then}"])
+            bounds = {label: then} if action == "annotate" else {**BOUNDS, label: then}
+            _, manifest = refined(tmp_path, "filter_toxicity", parent, {"action": "drop", "bounds": bounds})
+            assert forecast.kept == (kept, manifest.rows), (label, then)
+            assert forecast.is_exact
+            seen.add(forecast.kept[1])
+    assert len(seen) > 3
+    changes = ["filter_toxicity.threat=3", "filter_toxicity.adult=1e9"]
+    assert list(stage_recipe_lines(stage_forecasts(str(tmp_path), version, changes))) == [
+        "filter_toxicity: {bounds: {adult: 1000000000, identity_hate: 5, insult: 10, obscene: 10, severe_toxic: 5, "
+        "threat: 3, toxic: 10}}"
+    ]
 
 
 def test_a_stored_similarity_lets_rows_back_and_no_lower_one_is_guessed(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_a_word_is_found_in_disguise(hidden: str, table: Table) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ablast blasts blastula", "bl ast", "b a s t", "blas t", "blst", "b****", "*****", "b5457", "l a s t", "B---T", "b-a-s-t", "bl-a-st-s", "b-l-s-t", 
+        "ablast blasts blastula", "bl ast", "b a s t", "blas t", "blst", "b****", "*****", "b5457", "l a s t",
+        "B---T", "b-a-s-t", "bl-a-st-s", "b-l-s-t",
         "badwordsworth wrote it", "a blast furnace", "bad word", "bla", "last", "b3ast", "https://bl.as/t", "b-l",
         "b l a s t e d", "A B C D E F G", "今天blast天气", "son of", "sonofagunner", "sons of a gun", "",
     ],
