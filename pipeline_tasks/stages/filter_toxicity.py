@@ -344,7 +344,7 @@ def _redacted(batch: pa.RecordBatch, lexicons: Lexicons) -> pa.RecordBatch:
         lengths = pc.cast(pc.utf8_length(values), pa.int64())
         batch = replace_column(batch, "text", pc.replace_with_mask(texts, mask, values.cast(texts.type)))
         batch = replace_column(batch, "chars", pc.replace_with_mask(batch.column("chars"), mask, lengths))
-        batch = replace_column(batch, SPANS.name, pa.array(spans, SPANS.type))
+    batch = replace_column(batch, SPANS.name, pa.array(spans, SPANS.type))
     return _with_redacted_titles(batch, lexicons)
 
 

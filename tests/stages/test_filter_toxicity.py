@@ -242,6 +242,12 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     assert set(manifest.rejected) <= set(STAGE.reasons)
 
 
+@pytest.mark.parametrize("texts", [[], [PROSE], [PROSE, None]])
+def test_redaction_of_nothing_stores_the_promised_columns(texts: list[str | None], tmp_path: Path) -> None:
+    _, manifest = refined(tmp_path, "filter_toxicity", commit_parent(tmp_path, [given(texts)]), {"action": "redact"})
+    assert rows(tmp_path, manifest)["text"].to_pylist() == texts
+
+
 def test_a_model_decides_by_its_own_bound(tmp_path: Path) -> None:
     model = write_model(tmp_path / "toxic.bin", {"heron": "clean", "vermin": "bad"})
     classifier = {"model": str(model), "label": "__label__bad"}
