@@ -43,6 +43,7 @@ STAGES = (
     "dedup_minhash",
     "dedup_paragraphs",
     "score_quality",
+    "filter_toxicity",
     "scrub_pii",
     "decontaminate",
     "enrich",

@@ -85,6 +85,17 @@ REDACTION = pa.struct(
 )
 """A stretch of a text that was personal data; never the value."""
 
+TOXIC_SPAN = pa.struct(
+    [
+        pa.field("kind", pa.string()),  # the label of the word: `obscene`, `threat`, `insult`, `identity_hate`, `adult`
+        pa.field("start", pa.int64()),  # first code point of the text that `filter_toxicity` got
+        pa.field("end", pa.int64()),  # past the last one
+        pa.field("used", pa.bool_()),  # false where it is mentioned, or harmless without others
+        pa.field("at", pa.int64()),  # first code point of what replaced it, null where nothing did
+    ]
+)
+"""A word of a lexicon in a text; never the word."""
+
 VERDICT = pa.schema([pa.field("reason", pa.string()), pa.field("evidence", pa.string())])
 """Appended by kernels that reject rows; tasks split rows on it, and it is never part of kept shards."""
 

@@ -56,7 +56,7 @@ COMMANDS = {
     "read": Entry("inspect.read", "read documents that were kept and rejected, judge them, and see what that says"),
     "intruder": Entry("inspect.intruder", "find the foreign one of five documents: whether groups have much in common"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
-    "redactions": Entry("inspect.redactions", "count and place what scrub_pii replaced, without the values"),
+    "redactions": Entry("inspect.redactions", "count and place personal data or words that offend, without the values"),
     "duplicates": Entry("inspect.duplicates", "show a document's cluster: which document is kept, and the proof"),
     "contamination": Entry("inspect.contamination", "list evaluation items in snapshots, or look for a new benchmark"),
     "whatif": Entry("inspect.whatif", "predict what other bounds of filter_quality would keep"),

@@ -49,6 +49,7 @@ RECIPES = {
   dedup_minhash: {{}}
   dedup_paragraphs: {{}}
   score_quality: {{}}
+  filter_toxicity: {{}}
   scrub_pii: {{action: redact}}
   decontaminate: {{benchmarks: {{demo_questions: {questions}}}}}
   enrich: {{}}

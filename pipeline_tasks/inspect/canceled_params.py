@@ -120,6 +120,14 @@ def _score_quality(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
             yield Canceled(name, "`perplexity` has no weight and no minimum", "give it one")
 
 
+def _filter_toxicity(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
+    if params.action == "annotate":
+        for name in ("bounds", "fewest", "most"):
+            yield Canceled(name, "`action: annotate` rejects no document", "write another `action`")
+    elif not params.bounds:
+        yield Canceled("fewest", "`bounds` names no label", "name labels in `bounds`")
+
+
 def _scrub_pii(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
     if params.action == "drop":
         yield Canceled("max_spans", "`action: drop` rejects a document for one finding", "write another `action`")
@@ -164,6 +172,7 @@ RULES: Mapping[str, Callable[[Any], Iterator[Canceled]]] = {
     "cut_templates": _cut_templates,
     "dedup_minhash": _dedup_minhash,
     "score_quality": _score_quality,
+    "filter_toxicity": _filter_toxicity,
     "scrub_pii": _scrub_pii,
     "decontaminate": _decontaminate,
     "mix": _mix,

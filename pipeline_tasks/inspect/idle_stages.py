@@ -1,5 +1,6 @@
 """Finds stages of a recipe whose params let everything pass, or need what is not in the recipe."""
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -8,7 +9,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.recipe import Recipe, stage_card
 from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.stage import Idle
-from pipeline_tasks.stages import filter_language, score_quality
+from pipeline_tasks.stages import filter_language, filter_toxicity, score_quality
 from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
 
 
@@ -25,7 +26,7 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
 
 
 def _languages_without_model(recipe: Recipe) -> Iterator[Finding]:
-    """Find languages that the recipe keeps, and that `score_quality` has no model of."""
+    """Find languages that the recipe keeps without a model for `score_quality`, or a lexicon for `filter_toxicity`."""
     steps = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps}
     if filter_language.STAGE.name in steps and score_quality.STAGE.name in steps:
         kept = steps[filter_language.STAGE.name].keep
@@ -33,6 +34,11 @@ def _languages_without_model(recipe: Recipe) -> Iterator[Finding]:
             lacks = f"no model for {score_quality.PERPLEXITY} in {', '.join(unknown)}"
             message = str(Idle(lacks, score_quality.REMEDIES[score_quality.PERPLEXITY]))
             yield Finding(fault=False, where=score_quality.STAGE.name, message=message)
+    if filter_language.STAGE.name in steps and filter_toxicity.STAGE.name in steps:
+        kept = steps[filter_language.STAGE.name].keep
+        if unknown := filter_toxicity.languages_without_lexicon(steps[filter_toxicity.STAGE.name], kept):
+            message = str(Idle(f"no lexicon of {', '.join(unknown)}", filter_toxicity.REMEDY))
+            yield Finding(fault=False, where=filter_toxicity.STAGE.name, message=message)
 
 
 def _nothing(_: Any) -> Iterator[str]:  # noqa: ANN401 -- any stage's Params
@@ -51,10 +57,21 @@ def _filter_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
         yield "`profiles` is empty, so no text is judged; name profiles, or remove the stage"
 
 
+def _filter_toxicity(params: Any) -> Iterator[str]:  # noqa: ANN401
+    bounds = (*params.bounds.values(), *params.most.values())
+    if params.action == "drop" and not any(bound < math.inf for bound in bounds):
+        yield "`bounds` and `most` have no bound, so no document is rejected; `action: annotate` says so"
+    yield from _unchecked(params.classifiers)
+
+
 def _score_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
     if not params.minimum and not any(params.minima.values()):
         yield "`minimum` and `minima` are 0, so no document is rejected"
-    for name, classifier in sorted(params.classifiers.items()):
+    yield from _unchecked(params.classifiers)
+
+
+def _unchecked(classifiers: Mapping[str, Any]) -> Iterator[str]:
+    for name, classifier in sorted(classifiers.items()):
         if classifier.accepted:
             yield f"`classifiers.{name}` decides because it was accepted: {classifier.accepted}"
         elif not classifier.report:
@@ -77,5 +94,6 @@ NOTES: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "filter_language": _filter_language,
     "filter_quality": _filter_quality,
     "score_quality": _score_quality,
+    "filter_toxicity": _filter_toxicity,
     "scrub_pii": _scrub_pii,
 }

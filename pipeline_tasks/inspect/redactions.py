@@ -1,4 +1,4 @@
-"""Lists what `scrub_pii` replaced: how often, and where in each document; never the values."""
+"""Lists what `scrub_pii` replaced, and what `filter_toxicity` found: how often, and where; never the values."""
 
 import argparse
 from collections import Counter
@@ -10,11 +10,22 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.rejects import stage_manifest
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stages import filter_toxicity
 from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.text.pii.candidates import KINDS
 
 STAGE = "scrub_pii"
 COLUMNS = ("id", "url", "redactions")
+TOXICITY = filter_toxicity.STAGE.name
+
+SPANS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    STAGE: (COLUMNS[-1], KINDS),
+    TOXICITY: (filter_toxicity.SPANS.name, filter_toxicity.KINDS),
+}
+"""By stage the column that has the places, and the kinds that it has."""
+
+
+EVERY = tuple(kind for _, kinds in SPANS.values() for kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +35,12 @@ class Choice:
     ids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
     limit: int = 20
+    column: str = COLUMNS[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """One document: what became of it, and its redactions as `schema.REDACTION` has them."""
+    """One document: what became of it, and its redactions as `schema.REDACTION` or `schema.TOXIC_SPAN` has them."""
 
     id: str
     url: str
@@ -48,15 +60,20 @@ class Redactions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, and which documents and kinds to list."""
     add_snapshot(parser)
+    parser.add_argument("--stage", choices=SPANS, default=STAGE, help=f"whose places (default: {STAGE})")
     parser.add_argument("--document", action="append", default=[], metavar="ID", help="only ids that begin so")
-    parser.add_argument("--kind", action="append", default=[], choices=KINDS, help="only these; may be repeated")
+    parser.add_argument("--kind", action="append", default=[], choices=EVERY, help="only these; may be repeated")
     parser.add_argument("--limit", type=number(int, 0), default=20, metavar="N", help="documents listed (default: 20)")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print the counts, and the redactions of the first documents that have any."""
-    manifest = stage_manifest(options.root, version_of(options), STAGE)
-    choice = Choice(tuple(options.document), tuple(options.kind) or KINDS, int(options.limit))
+    column, kinds = SPANS[options.stage]
+    if unknown := [kind for kind in options.kind if kind not in kinds]:
+        message = f"--kind {unknown[0]}: {options.stage} has {', '.join(kinds)}; name its --stage"
+        raise RecipeError(message)
+    manifest = stage_manifest(options.root, version_of(options), options.stage)
+    choice = Choice(tuple(options.document), tuple(options.kind) or kinds, int(options.limit), column)
     listed = redactions(options.root, manifest, choice)
     print_result(options, asdict(listed), lines_of(listed))
     return 0
@@ -67,7 +84,7 @@ def redactions(root: str, manifest: Manifest, choice: Choice) -> Redactions:
 
     RecipeError if the stage ran before redactions were kept.
     """
-    if manifest.schema and COLUMNS[-1] not in dict(manifest.schema):
+    if manifest.schema and choice.column not in dict(manifest.schema):
         message = f"{manifest.stage}/{manifest.fingerprint} has no redactions; refine the snapshot again to have them"
         raise RecipeError(message)
     counts: Counter[str] = Counter()
@@ -83,9 +100,9 @@ def redactions(root: str, manifest: Manifest, choice: Choice) -> Redactions:
 
 def _chosen(root: str, manifest: Manifest, choice: Choice) -> Iterator[Redacted]:
     for outcome, shards in (("kept", manifest.shards), ("rejected", manifest.rejects)):
-        for batch in read_shards(root, shards, COLUMNS):
+        for batch in read_shards(root, shards, (*COLUMNS[:-1], choice.column)):
             for row in batch.to_pylist():
-                chosen = _of_kinds(row["redactions"], choice.kinds)
+                chosen = _of_kinds(row[choice.column], choice.kinds)
                 if chosen and str(row["id"]).startswith(choice.ids or ("",)):
                     yield Redacted(str(row["id"]), str(row["url"] or ""), outcome, chosen)
 
@@ -103,5 +120,12 @@ def lines_of(listing: Redactions) -> Iterator[str]:
         yield ""
         yield f"{document.id}  {document.outcome}  {document.url}"
         for redaction in document.redactions:
-            places = f"{redaction['start']:>9,} to {redaction['end']:,}, now at {redaction['at']:,}"
-            yield f"    {redaction['kind']:<8}{places}"
+            places = f"{redaction['start']:>9,} to {redaction['end']:,}{_fate(redaction)}"
+            yield f"    {redaction['kind']:<13}{places}"
+
+
+def _fate(redaction: Mapping[str, Any]) -> str:
+    """Return where the placeholder is, or why there is none."""
+    if redaction["at"] is not None:
+        return f", now at {redaction['at']:,}"
+    return "" if redaction["used"] else ", mentioned or harmless"

@@ -142,7 +142,10 @@ def stage_recipe_lines(bounds: Mapping[str, float], changes: Mapping[str, tuple[
             prefix = f"{stage}.{group}."
             now = {key: bound for key, bound in bounds.items() if key.startswith(prefix)}
             merged = now | {key: bound for key, (_, bound) in changes.items() if key.startswith(prefix)}
-            entries = {key.removeprefix(prefix): bound for key, bound in merged.items() if bound or key in changes}
+            decides = {
+                key: bound for key, bound in merged.items() if key in changes or (bound and math.isfinite(bound))
+            }
+            entries = {key.removeprefix(prefix): bound for key, bound in decides.items()}
             written = ", ".join(f"{name}: {_number(bound)}" for name, bound in entries.items())
             stages.setdefault(stage, {})[group] = f"{{{written}}}"
         else:

@@ -1,6 +1,7 @@
 """Predicts what other bounds of stages but `filter_quality` would keep, from what these store of their rows."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import similarity
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.stages import filter_toxicity
 from pipeline_tasks.stages.filter_language import PACKS
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, PERPLEXITY, column_of
 from pipeline_tasks.stages.score_quality import STAGE as SCORES
@@ -39,7 +41,7 @@ Side = Literal["both", "higher", "lower"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A lower bound of a stage on what it stores of rows.
+    """A bound of a stage on what it stores of rows: the least, or `is_most` that a row may have.
 
     `column` is in kept and rejected rows alike; "" where only the evidence of rejected rows has the value (`measured`
     takes it from there), so that only a bound that lets rows back can be predicted: that `side`. `reason` is that of
@@ -53,6 +55,7 @@ class Measure:
     measured: Callable[[pa.RecordBatch], pa.Array] | None = None
     side: Side = "both"
     note: str = ""
+    is_most: bool = False
 
     @property
     def key(self) -> str:
@@ -90,6 +93,10 @@ MEASURES = (
         measured=similarity,
         side="higher",
         note="At most so many come back: a document may be near to another one, too.",
+    ),
+    *(
+        Measure("filter_toxicity", f"bounds.{label}", filter_toxicity.reason_of(label), column, is_most=True)
+        for label, column in zip(filter_toxicity.LABELS, filter_toxicity.COLUMNS, strict=True)
     ),
     Measure(SCORES.name, "minimum", LOW_QUALITY, "score"),
     Measure("decontaminate", "score", "decontaminate:contaminated", measured=_contamination, side="higher"),
@@ -139,7 +146,26 @@ class _Judged:
     def columns(self) -> list[str]:
         """The columns that its rows are read with."""
         by_language = ["language"] if self.own_languages is not None else []
-        return [self.measure.column, *by_language] if self.measure.column else []
+        counts = [filter_toxicity.HITS] if self.measure.is_most else []
+        return [self.measure.column, *by_language, *counts] if self.measure.column else []
+
+    def fails(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
+        """Return whether each row fails the other bound."""
+        values = batch.column(self.measure.column)
+        if not self.measure.is_most:
+            return self.followers(batch, pc.less(values, self.then))
+        enough = pc.greater_equal(batch.column(filter_toxicity.HITS), self.params.fewest)
+        return pc.and_(pc.greater(values, self.then), enough)
+
+    def returns(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
+        """Return whether each row that the bound rejects would be kept by the other one."""
+        values = batch.column(self.measure.column)
+        if not self.measure.is_most:
+            return self.followers(batch, pc.greater_equal(values, self.then))
+        alone = pa.array(
+            [len(json.loads(evidence)) == 1 for evidence in batch.column("evidence").to_pylist()], pa.bool_()
+        )
+        return pc.and_(pc.less_equal(values, self.then), alone)
 
     @property
     def own_languages(self) -> frozenset[str] | None:
@@ -187,14 +213,18 @@ def _params(stage: str, written: Mapping[str, Any], where: str) -> Any:  # noqa:
 
 
 def _now(measure: Measure, params: Any) -> float:  # noqa: ANN401 -- of any stage
-    """Return the bound of a measure; of a component without one 0, below which nothing is."""
+    """Return the bound of a measure; of one without any, what nothing is below or, for a highest value, above."""
     group, _, name = measure.param.partition(".")
-    return float(params.bounds.get(name, 0.0) if name else getattr(params, group))
+    if not name:
+        return float(getattr(params, group))
+    if measure.is_most:
+        return math.inf if params.action == "annotate" else float(params.bounds.get(name, math.inf))
+    return float(params.bounds.get(name, 0.0))
 
 
 def _range(measure: Measure) -> Range:
-    """Return the range that the param is annotated with: lengths from 0, shares up to 1."""
-    return Range(0, float("inf")) if measure.column == "chars" else Range(0, 1)
+    """Return the range that the param is annotated with: lengths and rates from 0, shares up to 1."""
+    return Range(0, math.inf) if measure.column == "chars" or measure.is_most else Range(0, 1)
 
 
 def stage_key(written: str) -> str:
@@ -258,7 +288,7 @@ def _require_valid(manifest: Manifest, judged: _Judged) -> None:
     measure, now, then = judged.measure, judged.now, judged.then
     group, _, name = measure.param.partition(".")
     value: Any = round(then) if measure.column == "chars" else then
-    value = {**manifest.params.get(group, {}), name: value} if name else value
+    value = {**getattr(judged.params, group), name: value} if name else value
     _params(measure.stage, {**manifest.params, group: value}, f"--set {measure.key}")
     if (measure.side == "higher" and then < now) or (measure.side == "lower" and then > now):
         side, other = ("below", "lower") if then < now else ("above", "higher")
@@ -327,7 +357,7 @@ def _number(key: str, written: str) -> float:
 def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[int, bool]:
     """Return how many rejected rows the other bound lets pass, and whether a sample says so."""
     measure = judged.measure
-    is_looser = judged.then < judged.now if measure.column else judged.then > judged.now
+    is_looser = judged.then < judged.now if measure.column and not measure.is_most else judged.then > judged.now
     if not is_looser or not manifest.rejected.get(measure.reason):
         return 0, False
     shards, weight = sampled_shards(manifest.rejects, most / max(manifest.rows_in, 1))
@@ -335,7 +365,7 @@ def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[in
     for batch in read_shards(root, shards, ["reason", "evidence", *judged.columns]):
         rows = batch.filter(pc.equal(batch.column("reason"), measure.reason))
         if measure.column:
-            count += _count(judged.followers(rows, pc.greater_equal(rows.column(measure.column), judged.then)))
+            count += _count(judged.returns(rows))
         elif measure.measured:
             count += _count(pc.less(measure.measured(rows), judged.then))
     return round(count * weight), len(shards) < len(manifest.rejects)
@@ -344,12 +374,13 @@ def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[in
 def _gone(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[int, bool]:
     """Return how many kept rows the other bound rejects, and whether a sample says so."""
     measure = judged.measure
-    if not measure.column or judged.then <= judged.now:
+    is_stricter = judged.then < judged.now if measure.is_most else judged.then > judged.now
+    if not measure.column or not is_stricter:
         return 0, False
     shards, weight = sampled_shards(manifest.shards, most / max(manifest.rows_in, 1))
     count = 0
     for batch in read_shards(root, shards, judged.columns):
-        count += _count(judged.followers(batch, pc.less(batch.column(measure.column), judged.then)))
+        count += _count(judged.fails(batch))
     return round(count * weight), len(shards) < len(manifest.shards)
 
 

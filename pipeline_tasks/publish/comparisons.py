@@ -13,7 +13,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge, quantile
 from pipeline_tasks.profiles.signals import ALL, quantiles_of, share_above
 from pipeline_tasks.stage import Idle
-from pipeline_tasks.stages import filter_quality, score_quality, scrub_pii
+from pipeline_tasks.stages import filter_quality, filter_toxicity, score_quality, scrub_pii
 
 Unit = Literal["share", "value"]
 
@@ -57,7 +57,8 @@ Manifests = Mapping[str, Manifest]
 
 def comparisons(manifests: Manifests) -> list[Comparison]:
     """Return the four comparisons of a version, those that are idle as well."""
-    judged, scrubbed, scored = (manifests.get(stage.STAGE.name) for stage in (filter_quality, scrub_pii, score_quality))
+    stages = (filter_quality, filter_toxicity, scrub_pii, score_quality)
+    judged, labeled, scrubbed, scored = (manifests.get(stage.STAGE.name) for stage in stages)
     return [
         _comparison(
             "Integrity",
@@ -71,12 +72,7 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
             _personal_data(scrubbed),
             Idle("nothing looks for personal data", "name `scrub_pii` in the recipe"),
         ),
-        _comparison(
-            "Toxicity",
-            "Share of the documents that filter_quality read, and of those that it kept, with any word of a list.",
-            _signal_shares(judged, TOXICITY),
-            Idle("no list of words", "`c4_badwords: {bad_words: {en: PATH}}`, or `seeds: {toxic_words: PATH}`"),
-        ),
+        _toxicity(labeled, judged),
         _comparison(
             "Perplexity",
             "Component perplexity of the documents that score_quality read, and of those that it kept: 0 is disorder.",
@@ -85,6 +81,31 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
             unit="value",
         ),
     ]
+
+
+def _toxicity(labeled: Manifest | None, judged: Manifest | None) -> Comparison:
+    """Return the labels of `filter_toxicity`, or of a recipe without it the lists of `filter_quality`."""
+    stage, words = ("filter_toxicity", "word of a label") if labeled else ("filter_quality", "word of a list")
+    return _comparison(
+        "Toxicity",
+        f"Share of the documents that {stage} read, and of those that it kept, with any {words}.",
+        _labels(labeled) if labeled else _signal_shares(judged, TOXICITY),
+        Idle("nothing looks for words that offend", "name `filter_toxicity` in the recipe"),
+    )
+
+
+def _labels(manifest: Manifest | None) -> Iterator[Measure]:
+    """Yield the shares of documents with words of each label; `redact` leaves none of them in the texts."""
+    is_redacted = manifest is not None and manifest.params.get("action") == "redact"
+    for label, column in zip(filter_toxicity.LABELS, filter_toxicity.COLUMNS, strict=True):
+        read, kept = _read(manifest, column), _profile(manifest, column, "kept")
+        if read["count"]:
+            yield Measure(label.replace("_", " "), _share_above(read), 0.0 if is_redacted else _share_above(kept))
+
+
+def _share_above(profile: Mapping[str, Any]) -> float:
+    """Return the share of a profiled column's values above 0, 0 of none."""
+    return 1 - profile["bins"].get("0", 0) / profile["count"] if profile["count"] else 0.0
 
 
 def _comparison(title: str, note: str, measures: Iterator[Measure], idle: Idle, unit: Unit = "share") -> Comparison:
@@ -111,7 +132,7 @@ def _personal_data(manifest: Manifest | None) -> Iterator[Measure]:
     for column in scrub_pii.COUNTS if manifest else ():
         profile = _read(manifest, column)
         if profile["count"]:
-            yield Measure(column.removeprefix("pii_"), 1 - profile["bins"].get("0", 0) / profile["count"], 0.0)
+            yield Measure(column.removeprefix("pii_"), _share_above(profile), 0.0)
 
 
 def _perplexity(manifest: Manifest | None) -> Iterator[Measure]:

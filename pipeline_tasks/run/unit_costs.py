@@ -61,6 +61,7 @@ COSTS: Mapping[str, UnitCost] = {
     "dedup_minhash": UnitCost(0.27, 1.00, 1.73, 8),
     "dedup_paragraphs": UnitCost(0.30, 1.01, 0.18, 4),
     "score_quality": UnitCost(0.38, 1.02, 0.02, 4),
+    "filter_toxicity": UnitCost(0.2, 1.02, 0.02, 4),
     "scrub_pii": UnitCost(0.23, 1.01, 0.01, 2),
     "decontaminate": UnitCost(0.23, 1.00, 0.34, 4),
     "enrich": UnitCost(0.06, 1.00, 0.02, 2),

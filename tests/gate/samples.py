@@ -78,6 +78,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
     "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
+    "filter_toxicity": numbers(
+        toxic_hits=[0, 0, 0, 1] * 30,
+        toxicity_identity_hate=[0.0] * 119 + [2.5],
+        toxicity_adult=[0.0, 0.0, 0.0, 1.2] * 30,
+        language=["en", "de"] * 500,
+    ),
     "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500),
     "decontaminate": numbers(chars=[1000] * 120),
     "enrich": numbers(
@@ -310,6 +316,13 @@ def bad_score(good: Manifest) -> Bad:
     yield replace(good, params={"classifiers": {"edu": {"report": "sha256:0", "accepted": "for a trial"}}}), None
 
 
+def bad_toxicity(good: Manifest) -> Bad:
+    rude = profiled(kept(good, 0.4), toxic_hits=[9] * 9, toxicity_identity_hate=[2.0] * 9, toxicity_adult=[4.0] * 9)
+    yield rude, None
+    lost = numbers(language=["de"] * 500)
+    yield replace(good, metrics={**good.metrics, "rejects": good.metrics["rejects"] | lost}), None
+
+
 def bad_pii(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.5), pii_email=[50] * 9, pii_phone=[50] * 9, pii_ip=[50] * 9), None
     yield profiled(good, language=["fr"] * 1000), good
@@ -384,6 +397,7 @@ PLANTED = {
     "cut_templates": bad_templates,
     "dedup_paragraphs": bad_paragraphs,
     "score_quality": bad_score,
+    "filter_toxicity": bad_toxicity,
     "scrub_pii": bad_pii,
     "decontaminate": bad_benchmarks,
     "enrich": bad_types,

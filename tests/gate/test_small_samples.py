@@ -65,6 +65,7 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     "cut_templates": tenth_kept,
     "dedup_paragraphs": tenth_kept,
     "score_quality": none_kept,
+    "filter_toxicity": tenth_kept,
     "scrub_pii": half_kept,
     "decontaminate": half_kept,
     "enrich": untyped,

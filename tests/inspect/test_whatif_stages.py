@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.whatif_bounds import stage_recipe_lines
 from pipeline_tasks.inspect.whatif_stages import MEASURES, stage_bounds, stage_forecasts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stages.filter_toxicity import BOUNDS
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY
 from tests.documents import documents
 from tests.fasttext_file import write_model
@@ -21,6 +24,7 @@ from tests.refining import commit_parent, refined
 from tests.scorer_samples import passages
 from tests.small_root import DAYS, RECIPE, SmallRoot
 from tests.stages.test_filter_quality import PROSE
+from tests.text.toxicity.examples import harmless, toxic
 
 GERMAN = "Der Hund und die Katze gehen heute nicht in den Garten, weil es regnet und der Weg zu nass ist."
 ENGLISH = "The dog and the cat do not go into the garden today because it rains and the path is too wet."
@@ -159,6 +163,37 @@ def test_bounds_of_components_are_those_that_rows_or_evidence_can_decide(scoring
             stage_forecasts(root, version, [change])
     with pytest.raises(RecipeError, match="minima: clean must be a number from 0 to 1"):
         stage_forecasts(root, version, ["score_quality.minima.clean=2"])
+
+
+@pytest.mark.parametrize("action", ["drop", "annotate"])
+def test_rates_of_words_that_offend_are_predicted_exactly_in_both_directions(tmp_path: Path, action: str) -> None:
+    """With `annotate` nothing is rejected: what a bound would reject is predicted as well."""
+    texts = [example.text for example in (*toxic(), *harmless()) if example.language == "en"]
+    texts += [f"{texts[0]} {'and so on ' * at}" for at in range(0, 300, 10)]
+    parent = commit_parent(tmp_path, [documents(texts, language=pa.array(["en"] * len(texts)))])
+
+    def run(**params: object) -> tuple[str, int]:
+        path, manifest = refined(tmp_path, "filter_toxicity", parent, {"action": action, **params})
+        return path, manifest.rows
+
+    path, kept = run()
+    version = published(tmp_path, {"filter_toxicity": path})
+    seen = set()
+    for label in ("obscene", "toxic"):
+        for then in (0.5, 10.0, 12.0, 30.0, 1000.0):
+            [forecast] = stage_forecasts(str(tmp_path), version, [f"filter_toxicity.bounds.{label}={then}"])
+            bounds = {label: then} if action == "annotate" else {**BOUNDS, label: then}
+            _, manifest = refined(tmp_path, "filter_toxicity", parent, {"action": "drop", "bounds": bounds})
+            assert forecast.kept == (kept, manifest.rows), (label, then)
+            assert forecast.is_exact
+            seen.add(forecast.kept[1])
+    assert len(seen) > 3
+    changes = ["filter_toxicity.bounds.threat=3", "filter_toxicity.bounds.adult=1e9"]
+    now = {bound.measure.key: bound.now for bound in stage_bounds(str(tmp_path), version)}
+    forecasts = stage_forecasts(str(tmp_path), version, changes)
+    (line,) = stage_recipe_lines(now, {forecast.key: forecast.bound for forecast in forecasts if forecast.bound})
+    written = yaml.safe_load(line)["filter_toxicity"]["bounds"]
+    assert written == {**(BOUNDS if action == "drop" else {}), "threat": 3, "adult": 10**9}
 
 
 def test_a_stored_similarity_lets_rows_back_and_no_lower_one_is_guessed(tmp_path: Path) -> None:
