@@ -88,6 +88,10 @@ def test_a_pipe_in_place_of_an_object_is_refused_and_not_waited_for(tmp_path: Pa
     for call in calls:
         with pytest.raises(ContractError, match=str(tmp_path / "manifest.json")):
             call()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(ContractError):
+        store.read("manifest.json")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before, "a refused file stays open"
     assert store.size("manifest.json") is None
     assert paths(str(tmp_path)) == []
 

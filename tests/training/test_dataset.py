@@ -380,6 +380,23 @@ def test_ends_and_lineage_that_disagree_are_named(tmp_path: Path) -> None:
         list(TokenDataset(str(packed.folder)))
 
 
+def test_a_sequence_that_does_not_end_where_it_has_to_is_named(tmp_path: Path) -> None:
+    """Without pads at its last id; with pads at its last token, too."""
+    full = write_dataset(tmp_path / "full", [5], pads=False)
+    (path,) = (tmp_path / "full" / "publish" / "shards").glob("*.ends")
+    path.write_bytes((np.fromfile(path, "<i8") - 1).tobytes())
+    with pytest.raises(ContractError, match=rf"{path.name}: sequence 0 .*16"):
+        list(TokenDataset(str(full.folder)))
+    packed = write_dataset(tmp_path / "packed", [20])
+    (path,) = (tmp_path / "packed" / "publish" / "shards").glob("*.ends")
+    padded = next(index for index in range(20) if packed.tokens(index) < 16)
+    ends = np.fromfile(path, "<i8")
+    ends[ends == padded * 16 + packed.tokens(padded)] += 1
+    path.write_bytes(ends.tobytes())
+    with pytest.raises(ContractError, match=rf"{path.name}: sequence {padded} .*{packed.tokens(padded)} of 16"):
+        list(TokenDataset(str(packed.folder)))
+
+
 def rewritten_lineage(folder: Path, change: Callable[[pa.Table], pa.Table]) -> str:
     """Change the lineage of the one shard, and what the index says about it; return the name of its file."""
     index = json.loads((folder / "dataset.json").read_text())

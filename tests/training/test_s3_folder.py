@@ -158,6 +158,20 @@ def test_broken_answers_are_asked_again(packed: Packed, uri: str, faults: Faulty
 
 
 @pytest.mark.usefixtures("quick")
+def test_who_stops_reading_waits_for_no_busy_server(
+    uri: str, faults: FaultyS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A fetch that waits for its next try ends with the iterator, and not with its patience."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    dataset = TokenDataset(uri, cache=cache(tmp_path, chunk_bytes=32, ahead=100, threads=1, patience_s=5.0))
+    items = iter(dataset)
+    next(items)
+    faults.busy = 100
+    items.close()  # type: ignore[attr-defined]  # a generator
+    assert dataset.fetching.throttled <= 2
+
+
+@pytest.mark.usefixtures("quick")
 def test_patience_ends(uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     dataset = TokenDataset(uri, cache=cache(tmp_path, patience_s=0.0))
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
