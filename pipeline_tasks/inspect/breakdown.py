@@ -1,9 +1,11 @@
 """Breaks a snapshot's documents down by a column: how many were kept, rejected for which reason, and of which sites."""
 
 import argparse
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +42,16 @@ class Group:
         return self.kept + sum(self.rejected.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The groups of a version's documents by a column, the largest first; `rows` were read of all `total`."""
+
+    column: str
+    groups: Sequence[Group]
+    rows: int
+    total: int
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, the column, and how many sites and reasons are shown."""
     add_snapshot(parser)
@@ -55,22 +67,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the table."""
-    groups = breakdown(options.root, version_of(options), options.by)
+    groups = breakdown(options.root, version_of(options), options.by).groups
     facts = {"by": options.by, "groups": [_facts(group, int(options.sites)) for group in groups]}
     print_result(options, facts, lines(options.by, groups, int(options.sites), int(options.reasons)))
     return 0
 
 
-def breakdown(root: str, version: Version, column: str) -> list[Group]:
-    """Return the groups of a version's documents by a column, the largest first.
+def breakdown(root: str, version: Version, column: str, most_bytes: int = 0) -> Breakdown:
+    """Return a version's documents by a column.
 
-    Reads the columns of all documents that were kept, and of all that a stage rejected or quarantined. The type of a
+    Reads all that were kept, and all that a stage rejected or quarantined; with `most_bytes`, shards in the order of
+    their digests, which is none of time or site, until one would be read beyond that. The type of a
     document is said of all that have a text, whether the recipe has `enrich` or not; any other column is of the
     documents that reached the stage that writes it. RecipeError if no document has the column.
     """
     counts: Counter[tuple[str, str]] = Counter()
     sites: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for batch, is_kept in _batches(root, version):
+    shards = _shards(root, version)
+    read = _within(shards, most_bytes)
+    for batch, is_kept in ((batch, is_kept) for shard, is_kept in read for batch in read_shards(root, [shard])):
         names = _names(batch, column)
         reasons = pa.array([KEPT] * batch.num_rows) if is_kept else batch["reason"]
         counts.update(zip(names.to_pylist(), reasons.to_pylist(), strict=True))
@@ -81,7 +96,8 @@ def breakdown(root: str, version: Version, column: str) -> list[Group]:
         message = f"{root}: no document of version {version.number} has a column {column!r}; name one of its stages'"
         raise RecipeError(message)
     groups = [_group(name, counts, sites[name]) for name in names]
-    return sorted(groups, key=lambda group: (-group.documents, group.name))
+    groups.sort(key=lambda group: (-group.documents, group.name))
+    return Breakdown(column, groups, *(sum(shard.rows for shard, _ in some) for some in (read, shards)))
 
 
 def _group(name: str, counts: Mapping[tuple[str, str], int], sites: Counter[str]) -> Group:
@@ -94,14 +110,18 @@ def _largest(counts: Mapping[str, int]) -> Sequence[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _batches(root: str, version: Version) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """Yield the rows of a version that were kept, and those that each stage did not keep."""
-    for batch in read_shards(root, read_manifest(root, version.refined).shards):
-        yield batch, True
+def _shards(root: str, version: Version) -> list[tuple[Shard, bool]]:
+    """Return the shards of the rows that were kept, and of those that each stage did not keep, by their digests."""
+    shards = [(shard, True) for shard in read_manifest(root, version.refined).shards]
     for manifest in ordered_manifests(root, version).values():
-        shards: tuple[Shard, ...] = (*manifest.rejects, *manifest.quarantine)
-        for batch in read_shards(root, shards):
-            yield batch, False
+        shards += [(shard, False) for shard in (*manifest.rejects, *manifest.quarantine)]
+    return sorted(shards, key=lambda entry: entry[0].digest)
+
+
+def _within(shards: Sequence[tuple[Shard, bool]], most_bytes: int) -> Sequence[tuple[Shard, bool]]:
+    """Return the first shards that have no more bytes, at least one; all without a bound."""
+    through = list(accumulate(shard.weight for shard, _ in shards))
+    return shards[: max(bisect_right(through, most_bytes), 1)] if most_bytes else shards
 
 
 def _names(batch: pa.RecordBatch, column: str) -> Any:  # noqa: ANN401 -- an Arrow array of text

@@ -40,7 +40,7 @@ def test_types_are_counted_with_reasons_and_sites_whether_the_recipe_stores_them
     enriched: bool, tmp_path: Path
 ) -> None:
     version = published(tmp_path, enriched=enriched)
-    groups = {group.name: group for group in breakdown(str(tmp_path), version, "document_type")}
+    groups = {group.name: group for group in breakdown(str(tmp_path), version, "document_type").groups}
     assert {name: (group.documents, group.kept) for name, group in groups.items()} == {
         "recipe": (2, 1),
         "product": (2, 2),
@@ -53,9 +53,9 @@ def test_types_are_counted_with_reasons_and_sites_whether_the_recipe_stores_them
 
 def test_any_column_is_a_group_and_what_is_not_said_is_one_too(tmp_path: Path) -> None:
     version = published(tmp_path, enriched=True)
-    [english] = breakdown(str(tmp_path), version, "language")
+    [english] = breakdown(str(tmp_path), version, "language").groups
     assert (english.name, english.documents, english.kept) == ("en", 5, 4)
-    levels = {group.name: group.documents for group in breakdown(str(tmp_path), version, "reading_level")}
+    levels = {group.name: group.documents for group in breakdown(str(tmp_path), version, "reading_level").groups}
     assert levels == {"unknown": 4, "(not said)": 1}  # the copy was rejected before it could be said
 
 
@@ -80,3 +80,11 @@ def test_a_column_that_no_document_has_is_refused(tmp_path: Path) -> None:
     version = published(tmp_path, enriched=True)
     with pytest.raises(RecipeError, match="'topics'"):
         breakdown(str(tmp_path), version, "topics")
+
+
+def test_a_bound_on_bytes_reads_whole_shards_and_says_how_many_rows(tmp_path: Path) -> None:
+    version = published(tmp_path, enriched=True)
+    whole, bounded = (breakdown(str(tmp_path), version, "document_type", most) for most in (0, 1))
+    assert (whole.rows, whole.total) == (5, 5)
+    assert 0 < bounded.rows < bounded.total == 5
+    assert sum(group.documents for group in bounded.groups) == bounded.rows
