@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.breakdown import Breakdown, breakdown
+from pipeline_tasks.inspect.breakdown import USUAL, Breakdown, breakdown
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.stages.enrich import LEVEL, NOTICE, TYPE
 from pipeline_tasks.store.reading import read_manifest
 
 MOST_BYTES = 64_000_000
@@ -15,9 +14,6 @@ MOST_BYTES = 64_000_000
 
 SHOWN = 3
 """Reasons and sites of each value that the page names."""
-
-COLUMNS = (TYPE, "topic", LEVEL, NOTICE, "language", "extractor", "source")
-"""Columns that the page offers, of those that the documents have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +34,9 @@ class BreakdownPage:
 
 def breakdown_of(root: str, version: Version, by: str) -> BreakdownPage:
     """Return the page of a column, of the type of documents if none is named."""
-    column = by.strip() or TYPE
+    column = by.strip() or USUAL[0]
     known = [name for name, _ in read_manifest(root, version.refined).schema]
-    columns = [name for name in COLUMNS if name == TYPE or name in known]
+    columns = [name for name in USUAL if name == USUAL[0] or name in known]
     try:
         return BreakdownPage(version, column, columns, breakdown(root, version, column, MOST_BYTES))
     except RecipeError as error:

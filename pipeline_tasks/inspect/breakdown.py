@@ -19,6 +19,9 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages import enrich
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
+USUAL = (enrich.TYPE, "topic", enrich.LEVEL, enrich.NOTICE, "language", "extractor", "source")
+"""Columns that are asked for most; the first is the default."""
+
 UNSAID = "(not said)"
 """The group of documents of which no stage has written the column."""
 
@@ -57,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_snapshot(parser)
     parser.add_argument(
         "--by",
-        default=enrich.TYPE,
+        default=USUAL[0],
         metavar="COLUMN",
         help="such as topic, language, extractor (default: document_type)",
     )
