@@ -22,6 +22,8 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 from refinery_answers import answers_of
+from refinery_breakdown import SHOWN as BREAKDOWN_SHOWN
+from refinery_breakdown import breakdown_of
 from refinery_build import build_of
 from refinery_compare import SETTINGS_SHOWN, compared
 from refinery_credentials import adopt_credentials_for_pages
@@ -339,6 +341,16 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
         trial=page.trial(root()),
     )
     shown.status_code = UNPROCESSABLE if page.message and page.changes else shown.status_code
+    return shown
+
+
+@app.get("/breakdown/{recipe}/{snapshot}")
+def breakdown_page(recipe: str, snapshot: str, by: Name = "") -> Response:
+    """Show documents by a column: kept, rejected for which reasons, and of which sites."""
+    version = version_log.current(root(), recipe, snapshot)
+    page = breakdown_of(root(), version, by)
+    shown = render("breakdown.html", shown=page, version=version, most=BREAKDOWN_SHOWN, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 
 

@@ -118,9 +118,10 @@ def plan_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     total = {name: sum(group[name] for group in facts["groups"]) for name in COUNTED}
     rows.append(_row({"group": "all", **total, "limited_by": ""}))
     yield from _table(COLUMNS, rows, (0, len(COLUMNS) - 1))
+    listed = {group["group"] for group in facts["groups"] if group["listed"]}
     if facts["bands"]:
         yield ""
-        yield from _table(BAND_COLUMNS, [_band_row(band) for band in facts["bands"]], (0,))
+        yield from _table(BAND_COLUMNS, [_band_row(band) for band in facts["bands"] if band["group"] in listed], (0,))
     if facts["stale"]:
         yield (
             f"warning: {counted(len(facts['stale']), 'snapshot is', 'snapshots are')} stale, so that documents may be "

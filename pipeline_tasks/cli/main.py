@@ -42,6 +42,7 @@ COMMANDS = {
     "versions": Entry("inspect.versions", "list every published version, and whether it still counts"),
     "diff": Entry("inspect.diff", "compare two versions: settings, rows, distributions, documents by id"),
     "funnel": Entry("inspect.funnel", "documents, bytes and reasons from stage to stage"),
+    "breakdown": Entry("inspect.breakdown", "documents kept and rejected by type, topic or any column, with sites"),
     "report": Entry("inspect.report_path", "print the path of a snapshot's report"),
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),

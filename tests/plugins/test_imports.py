@@ -23,6 +23,7 @@ ALLOWED = {
         "store",
         *VOCABULARY,
     },
+    "plugins/refinery_breakdown.py": READS,
     "plugins/refinery_build.py": READS,
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stages.enrich import COLUMNS
 from tests.refining import commit_parent, refined, rows
 
@@ -89,3 +90,25 @@ def test_documents_without_a_language_are_read_without_its_rules(tmp_path: Path)
 def test_params_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="enrich: unknown key 'topics'"):
         refined(tmp_path, "enrich", commit_parent(tmp_path, [documents("a")]), {"topics": 3})
+
+
+def test_builds_select_and_mix_by_what_is_said(tmp_path: Path) -> None:
+    """`tokenize` left all columns out that it did not know, so that builds could not name them."""
+    texts = [f"{RECIPE}\nServe {number} times." for number in range(40)] + [f"Words {number}." for number in range(9)]
+    path = refined(tmp_path, "enrich", commit_parent(tmp_path, [located(documents(*texts))]))[0]
+    path = refined(tmp_path, "tokenize", path)[0]
+    path = refined(tmp_path, "select", path, {"where": {"document_type": {"none_of": ["unknown"]}}})[0]
+    quality = {"column": "list_lines", "bands": 4, "factors": [0, 1, 1, 2]}
+    params = {"by": "document_type", "weights": {"recipe": 1}, "quality": quality}
+    mixed = refined(tmp_path, "mix", path, params)[1]
+    assert (mixed.rows, mixed.uses) == (30, 40)
+    assert set(rows(tmp_path, mixed)["document_type"].to_pylist()) == {"recipe"}
+
+
+def located(table: pa.Table) -> pa.Table:
+    for name in LOCATOR.names:
+        if name not in table.schema.names:
+            kind = LOCATOR.field(name).type
+            values = range(table.num_rows) if pa.types.is_integer(kind) else ["x"] * table.num_rows
+            table = table.append_column(name, pa.array(values, kind))
+    return table

@@ -39,7 +39,14 @@ ENCODED = (*STORED, RESERVED)
 JUDGED = ("language", *ENCODED[1:])
 """Columns that decide which documents stay, or are counted of those."""
 
-_CARRIED = (*LOCATOR.names, "id", "language", "html_language", "published", "score")
+DESCRIBED = (
+    *("topic", "topic_name", "topic_similarity"),
+    *("document_type", "reading_ease", "reading_level", "license_notice"),
+    *("headings", "list_lines", "table_rows", "code_lines", "structure_ratio", "token_estimate"),
+)
+"""Columns of `topics` and `enrich`, by which builds select and mix."""
+
+_CARRIED = (*LOCATOR.names, "id", "language", "html_language", "published", "score", *DESCRIBED)
 
 
 class Choice(NamedTuple):
