@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
-from pipeline_tasks.constraints import Range, Word
+from pipeline_tasks.constraints import LARGEST, Range, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import VARIABLE, FilePath, Stage
 
@@ -154,6 +154,8 @@ def _as_mapping(inner: Any, value: object, where: str) -> dict[str, Any]:  # noq
 def _as_scalar(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
     """Return `value`, whose type must be `kind`; a bool is no number."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > LARGEST:  # no float has it
+            raise _wrong(where, kind, value)
         return float(value)
     if isinstance(kind, type) and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise _wrong(where, kind, value)

@@ -28,6 +28,8 @@ ITEMS = b"".join(
     json.dumps({"question": f"Which river is number {at} of the north?"}).encode() + b"\n" for at in range(50)
 )
 
+LEXICON = b"insult 1: daft\nnone: daffodil*\n" * 50
+
 TOKENIZER: Mapping[str, Any] = {
     "version": "1.0",
     "added_tokens": [],
@@ -78,6 +80,7 @@ FILES: Mapping[str, Named] = {
         "txt",
         lambda _: DOMAINS,
     ),
+    "filter_toxicity: lexicons": ("filter_toxicity", {"lexicons": {"en": "?"}}, "txt", lambda _: LEXICON),
     "score_quality: classifiers": (
         "score_quality",
         {"classifiers": {"clean": {"model": "?", "label": "__label__en"}}, "weights": {"clean": 1}},

@@ -58,6 +58,8 @@ LIST = "unwanted.txt"
         ("dedup_minhash", {"policy": ["lowest_id", "newest"]}, "policy"),
         ("score_quality", {"minima": {"toxicity": 0.5}}, "minima.toxicity"),
         ("score_quality", {"weights": {"density": 1.0}, "minima": {}, "shipped_models": True}, "shipped_models"),
+        ("filter_toxicity", {"action": "annotate", "fewest": 2}, "fewest"),
+        ("filter_toxicity", {"bounds": {}, "fewest": 2}, "fewest"),
         ("scrub_pii", {"action": "drop", "max_spans": 5}, "max_spans"),
         ("decontaminate", {"benchmarks": {"a": "a.jsonl"}, "method": "ngram", "score": 0.5}, "score"),
         ("decontaminate", {"benchmarks": {"a": "a.jsonl"}, "method": "sampled", "overlap": 0.5}, "overlap"),

@@ -61,6 +61,7 @@ def test_the_default_recipe_says_what_of_it_is_idle() -> None:
         ("filter_url", {}, "idle: no lists"),
         ("decontaminate", {}, "idle: no evaluation sets"),
         ("score_quality", {"minimum": 0, "minima": {}}, "no document is rejected"),
+        ("filter_toxicity", {"bounds": {}}, "no document is rejected"),
         ("scrub_pii", {"action": "pseudonymize"}, "REFINERY_PII_KEY is not set"),
     ],
 )

@@ -50,6 +50,24 @@ def test_counts_and_places(root: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert facts["listed"][0]["url"] == "https://example.org/<EMAIL>"
 
 
+def test_words_that_offend_are_listed_with_what_became_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["You moron, you idiot", 'The slur "idiot" is a derogatory term', "clean"]
+    table = documents(texts, language=pa.array(["en"] * 3))
+    params = {"action": "redact", "bounds": {}}
+    path, _ = refined(tmp_path, "filter_toxicity", commit_parent(tmp_path, [table]), params)
+    entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"filter_toxicity": path}, "verdicts": {}}
+    version_log.append(str(tmp_path), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})
+    facts = json.loads(answered(capsys, str(tmp_path), "--stage", "filter_toxicity", "--json"))
+    assert (facts["counts"]["insult"], facts["counts"]["threat"], facts["documents"]) == (3, 0, 2)
+    shown = answered(capsys, str(tmp_path), "--stage", "filter_toxicity", "--kind", "insult")
+    assert "4 to 9, now at 4" in shown
+    assert "10 to 15, mentioned or harmless" in shown
+    assert "moron" not in shown
+    assert main(["redactions", str(tmp_path), "--stage", "filter_toxicity", "--kind", "email"]) == 78
+
+
 def test_documents_and_kinds_are_chosen(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(answered(capsys, str(root), "--json", "--document", "b", "--kind", "email", "--limit", "0"))
     assert facts == {"counts": {"email": 3}, "documents": 1, "listed": []}
