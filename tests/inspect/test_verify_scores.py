@@ -141,6 +141,26 @@ def test_a_model_that_is_not_to_be_had_is_skipped_and_said(lost: Callable[[Path,
     assert "--model word=PATH" in found.skipped
 
 
+def test_a_model_is_where_the_recipe_has_it(tmp_path: Path) -> None:
+    classifier, root = network(tmp_path), tmp_path / "root"
+    read = scored(root, classifier)
+    judging = {"classifiers": {"word": classifier}, "weights": {"word": 1.0}}
+    stages = {"ingest": {}, "extract": {}, "filter_language": {}, "score_quality": judging}
+    (tmp_path / "own.yaml").write_text(json.dumps({"stages": stages}))
+    (found,) = check_scores(str(root), str(tmp_path / "own.yaml"), read, Sample(10), Findings())
+    assert (found.skipped, found.documents) == ("", 10)
+
+
+def test_a_classifier_needs_its_model_alone_and_not_its_check(tmp_path: Path) -> None:
+    """The bound, the report of a check and what follows from it decide by a score, and do not compute it."""
+    classifier, root = network(tmp_path), tmp_path / "root"
+    read = scored(root, classifier)
+    written = {**read.manifest.params["classifiers"]["word"], "report": "sha256:gone", "later": True, "minimum": 0.7}
+    checked = replace(read, manifest=replace(read.manifest, params={"classifiers": {"word": written}}))
+    (found,), problems = again(root, checked, 10, word=classifier["model"])
+    assert (problems, found.skipped, found.documents) == ([], "", 10)
+
+
 def test_scores_of_another_version_of_the_stage_are_skipped(tmp_path: Path) -> None:
     classifier, root = network(tmp_path), tmp_path / "root"
     read = scored(root, classifier)

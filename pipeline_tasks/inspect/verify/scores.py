@@ -20,7 +20,8 @@ from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.scorers.answers import NothingKnown
-from pipeline_tasks.scorers.classifier import Classifier, computing
+from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.report import COMPUTING
 from pipeline_tasks.scorers.scorer import Scorer, kind_of, load, tolerance
 from pipeline_tasks.stage import FilePath, Shard
 from pipeline_tasks.stages.score_quality import STAGE
@@ -133,8 +134,8 @@ def _classifier(written: Mapping[str, Any], where: str) -> Classifier:
     if actual != expected:
         message = f"{where} is another model: its SHA-256 is {actual}, and the manifest has {expected}"
         raise RecipeError(message)
-    known = {key: value for key, value in written.items() if key not in ("model", "report", "card")}
-    return computing(Classifier(FilePath(localize(where, expected)), **known))
+    known = {name: written[name] for name in COMPUTING if name in written}  # not its bound, nor its check
+    return Classifier(FilePath(localize(where, expected)), **known)
 
 
 def _states(root: str, manifest: Manifest) -> StateCost:
