@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.counted import counted
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
@@ -29,9 +29,8 @@ from pipeline_tasks.publish.vectors.nearest import (
 from pipeline_tasks.publish.vectors.syncing import models_of, store_of
 from pipeline_tasks.publish.vectors.table import VectorTable, existing_tables, is_installed
 from pipeline_tasks.publish.vectors.where import Condition, conditions
-from pipeline_tasks.recipe import Recipe, load_recipe
+from pipeline_tasks.recipe import EMBED, Recipe, load_recipe, untried
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.embed import STAGE as EMBED
 from pipeline_tasks.stages.embed import Params
 from pipeline_tasks.store.files import digest_of_named, localize
 from pipeline_tasks.store.reading import read_manifest
@@ -39,6 +38,9 @@ from pipeline_tasks.text.urls.takedown import DOC, URL
 
 LIMIT = 10
 """Documents that are shown unless another number is named."""
+
+TRIES = 3
+"""How often a table is opened whose files a sync removes meanwhile."""
 
 STORE = "REFINERY_VECTORS"
 """The variable that names the store of vectors."""
@@ -108,10 +110,15 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     """Add `--store`."""
     parser.add_argument(
         "--store",
-        default=os.environ.get(STORE, ""),
+        default=default_store(),
         metavar="URI",
         help=f"folder or s3://bucket/prefix of the store of vectors (default: {STORE}, else ROOT/vectors)",
     )
+
+
+def default_store() -> str:
+    """Return the store that the environment names, "" for that of the root."""
+    return os.environ.get(STORE, "")
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -129,6 +136,18 @@ def similar(root: str, recipe: str, query: Query, store: str = "") -> Found:
     Of a snapshot that the store has, the store is asked; of any other the published shards are read. RecipeError for a
     document that is not published, one without a vector, and a text that cannot be embedded as the documents were.
     """
+    for left in reversed(range(TRIES)):
+        try:
+            return _similar(root, recipe, query, store)
+        except OSError as error:
+            if not left:
+                message = f"{store_of(root, recipe, store)} cannot be read ({str(error)[:300]}); ask again"
+                raise StorageBusy(message) from error
+    raise AssertionError
+
+
+def _similar(root: str, recipe: str, query: Query, store: str) -> Found:
+    """As `similar`; OSError if a sync removes the files of a table that is read."""
     where = conditions(query.where)
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     version_log.require_kind(root, name, builds=False)
@@ -220,7 +239,7 @@ def _embedded(recipe: str, text: str, models: Mapping[str, Made | None]) -> tupl
     from pipeline_tasks.scorers.embedder import load_embedder
     from pipeline_tasks.text.near.vectors import packed, unpacked
 
-    params = _params(load_recipe(recipe))
+    params = _params(load_recipe(untried(recipe)))
     embedder = load_embedder(replace(params, model=FilePath(localize(params.model, digest_of_named(params.model)))))
     known = sorted({made.model for made in models.values() if made})
     if embedder.name not in known:
@@ -238,7 +257,7 @@ def _embedded(recipe: str, text: str, models: Mapping[str, Made | None]) -> tupl
 
 
 def _params(recipe: Recipe) -> Params:
-    return bind_fields(Params, recipe.step(EMBED.name).params, f"recipe {recipe.name}: {EMBED.name}")
+    return bind_fields(Params, recipe.step(EMBED).params, f"recipe {recipe.name}: {EMBED}")
 
 
 def _text_of(file: Path) -> str:

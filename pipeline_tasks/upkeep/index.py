@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
-from pipeline_tasks.inspect.similar import add_store
+from pipeline_tasks.inspect.similar import add_store, default_store
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.vectors import FOLDER
 from pipeline_tasks.publish.vectors.syncing import Synced, store_of, sync
 from pipeline_tasks.publish.vectors.table import is_installed
-from pipeline_tasks.stages.embed import STAGE as EMBED
+from pipeline_tasks.recipe import EMBED
 from pipeline_tasks.store import storage
 
 
@@ -47,7 +47,7 @@ def index(root: str, recipes: Sequence[str], store: str = "") -> list[Synced]:
 def embedding_recipes(root: str) -> Iterator[str]:
     """Yield the recipes one of whose versions has vectors: what such a recipe had may have to leave its store."""
     for recipe in version_log.recipes(root):
-        has_vectors = any(EMBED.name in version.manifests for version in version_log.versions(root, recipe))
+        has_vectors = any(EMBED in version.manifests for version in version_log.versions(root, recipe))
         if has_vectors and not version_log.is_build(root, recipe):
             yield recipe
 
@@ -58,8 +58,9 @@ def stored_recipes(root: str, store: str = "") -> list[str]:
     return [name for name, has in tables.items() if has]
 
 
-def follow(root: str, store: str = "") -> Iterator[str]:
-    """Yield a line for each table of a store that was synced, as documents may have left; nothing without a store."""
+def follow(root: str) -> Iterator[str]:
+    """Sync the store of a root, as documents may have left; yield a line for each table, none without a store."""
+    store = default_store()
     recipes = stored_recipes(root, store)
     if recipes and not is_installed():
         where = store or f"{root}/{FOLDER}"

@@ -73,9 +73,7 @@ def nearest_in_table(
     sql, count = " AND ".join(f"({each.sql})" for each in where), limit + _SPARE
     while True:
         rows = table.nearest(vector.tolist(), count, sql, exact=exact)
-        left = dataset.left.of(*(rows[name].combine_chunks() for name in ("snapshot", "id", "url")))
-        current = pc.is_in(rows["snapshot"], pa.array(synced(dataset, table), pa.string()))
-        kept = rows.filter(pc.and_(current, pc.invert(left)))
+        kept = _current(dataset, table, rows)
         if kept.num_rows >= limit or rows.num_rows < count:
             return _similar(_best([_compared(kept.combine_chunks(), vector)], limit))
         count *= 2
@@ -101,7 +99,7 @@ def origin_of(
     if id_:
         for table in tables:
             rows = table.vectors_of(id_)
-            known = [row for row in rows.to_pylist() if row["snapshot"] in synced(dataset, table)]
+            known = _current(dataset, table, rows).to_pylist()
             if known:
                 return _origin(max(known, key=lambda row: str(row["snapshot"]))), table.model
     wanted = of_entries([(URL, url)]) if url else None
@@ -113,6 +111,13 @@ def origin_of(
                 assert made is not None
                 return _origin(row), made.model
     return None
+
+
+def _current(dataset: Dataset, table: VectorTable, rows: pa.Table) -> pa.Table:
+    """Return the rows of a table whose documents did not leave since it was synced."""
+    left = dataset.left.of(*(rows[name].combine_chunks() for name in ("snapshot", "id", "url")))
+    is_synced = pc.is_in(rows["snapshot"], pa.array(synced(dataset, table), pa.string()))
+    return rows.filter(pc.and_(is_synced, pc.invert(left)))
 
 
 def _origin(row: dict[str, Any]) -> Origin:
