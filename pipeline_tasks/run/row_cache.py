@@ -21,7 +21,6 @@ from pipeline_tasks.stage import replace_column
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.segment import Segment
 from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.text.base.hashed import text_keys
 
 pc: Any = pyarrow.compute
 
@@ -64,6 +63,8 @@ class KnownRows:
 
     def rows(self, texts: pa.Array) -> pa.Table:
         """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
+        from pipeline_tasks.text.base.hashed import text_keys  # it loads numba, which DAGs are parsed without
+
         keys = text_keys(texts)
         found = self._found(pc.unique(keys).drop_null())
         at = pc.index_in(keys, value_set=found.column(KEY).combine_chunks())
@@ -112,6 +113,8 @@ class CachedRows:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows that a kernel yielded."""
+        from pipeline_tasks.text.base.hashed import text_keys
+
         keys = text_keys(batch.column(TEXT))
         self._batches.append(replace_column(batch.select(self._columns), KEY, keys))
 

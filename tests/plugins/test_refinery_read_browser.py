@@ -28,8 +28,14 @@ __all__ = ["refined_once", "root"]
 
 
 @pytest.fixture
-def address(visitor: Any, app: Any) -> Iterator[str]:
-    """The address of the reading page, which a web server of this process serves."""
+def address(served: str) -> str:
+    """The address of the reading page."""
+    return f"{served}{PATH}"
+
+
+@pytest.fixture
+def served(visitor: Any, app: Any) -> Iterator[str]:
+    """The address of the pages, which a web server of this process serves."""
     import uvicorn
     from fastapi import FastAPI, Response
 
@@ -40,7 +46,7 @@ def address(visitor: Any, app: Any) -> Iterator[str]:
     listener = server.config.bind_socket()
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}/refinery{PATH}"
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/refinery"
     server.should_exit = True
     thread.join()
     listener.close()
