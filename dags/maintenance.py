@@ -1,4 +1,4 @@
-"""Verify what is published, remove what no manifest names, and compact history.
+"""Verify what is published, remove what no manifest names, compact history, and tidy stores of vectors.
 
 **Runbook**
 
@@ -9,6 +9,8 @@
   does not name do not count.
 - `compact` merges the history of eight snapshots in a row, and eight such merges again. A lookup in a long history
   then reads a few pages instead of one per day. It adds files and changes none; a vacuum removes what it replaced.
+- `index` brings stores of vectors in line with what is published: what was retracted or taken down since leaves them,
+  also while `delete` is off. `REFINERY_VECTORS` names a store that is not below the root.
 - `verify` fails with the problems that it found, each with the way to heal it; nothing is compacted or removed then. It
   checks all JSON, sizes and small objects. Set `verify_full` to read every byte.
 - `expire` above 0 also removes stages that no dataset version names and that are older than that many days.
@@ -23,7 +25,7 @@ from refinery_alerts import FailureAlert
 from refinery_launch import send
 from refinery_retry import BOUNDS, RETRIES
 
-from pipeline_tasks.service.requests import CompactRequest, VacuumRequest, VerifyRequest
+from pipeline_tasks.service.requests import CompactRequest, IndexRequest, VacuumRequest, VerifyRequest
 
 DAY = 86_400.0
 
@@ -40,6 +42,13 @@ def compact() -> dict[str, Any]:
     """Merge the history of many snapshots, unless the param `compact` is off."""
     params = get_current_context()["params"]
     return send(CompactRequest(params["root"])) if params["compact"] else {"compacted": {}}
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def index() -> dict[str, Any]:
+    """Bring every store of vectors in line with what is published."""
+    root = get_current_context()["params"]["root"]
+    return send(IndexRequest(root, store=os.environ.get("REFINERY_VECTORS", "")))
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
@@ -70,4 +79,4 @@ with DAG(
     doc_md=__doc__,
     tags=["refinery"],
 ) as dag:
-    verify() >> compact() >> vacuum()
+    verify() >> compact() >> index() >> vacuum()

@@ -21,6 +21,8 @@ is reused and not done again, so clearing and rerunning is always safe.
   `publish_gate`), and a reason. If it is not, mend it and clear the run.
 - *`sense` waits.* Its XCom `arrival` and its log say what is missing, which files are short, and until when it waits.
   Without a list of its files a snapshot is whole when nothing has changed for `settling` minutes.
+- *`index` failed.* The snapshot is published all the same; `refinery similar` reads its shards until the task is
+  cleared. It does nothing where pylance is not installed (the extra `vectors`).
 - *Files came late*: the logs of `publish` and of `arrivals`, the *Refinery* page and `refinery status` name them. Clear
   the run, or trigger the DAG with the same `snapshot`: it takes them.
 - *A date was skipped.* Nothing had landed `patience` hours after the date's midnight. Land it, then clear the run.
@@ -45,13 +47,13 @@ from refinery_alerts import FailureAlert
 from refinery_approval import approval_param
 from refinery_form import ADVANCED, OPTIONAL, TEXT, params_of_runs
 from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
-from refinery_operators import Land, Publish, PublishGate, log_failure, log_retry
+from refinery_operators import Index, Land, Publish, PublishGate, log_failure, log_retry
 from refinery_retry import BOUNDS, RETRIES
 from refinery_sensor import SnapshotSensor
 from refinery_turn import SENSE, Turn
 from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, steps_of, wire_stages
 
-from pipeline_tasks.recipe import PUBLISH, Recipe
+from pipeline_tasks.recipe import EMBED, PUBLISH, Recipe
 
 
 def params(recipe: Recipe) -> dict[str, Param]:
@@ -103,7 +105,7 @@ def params(recipe: Recipe) -> dict[str, Param]:
 
 
 def wire(recipe: Recipe) -> DAG:
-    """Wire one recipe: sense, land, (stage, gate)*, gate of the whole snapshot, publish."""
+    """Wire one recipe: sense, land, (stage, gate)*, gate of the whole snapshot, publish, index if it embeds."""
     cuts = cuts_of(recipe)
     callbacks = {
         "on_execute_callback": lineage_started,
@@ -132,7 +134,11 @@ def wire(recipe: Recipe) -> DAG:
         whole = {"recipe": recipe.name, "landed": landed, "gates": gates}
         bounds = dict(recipe.gates.get(PUBLISH, {}))
         judged = PublishGate(task_id="publish_gate", bounds=bounds, outlets=[asset_of(recipe.name, "refined")], **whole)
-        Publish(task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe.name, "documents")], **whole)
+        published = Publish(
+            task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe.name, "documents")], **whole
+        )
+        if any(step.stage == EMBED for step in recipe.steps):
+            published >> Index(task_id="index", recipe=recipe.name)
     return dag
 
 

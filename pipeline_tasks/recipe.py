@@ -25,6 +25,9 @@ COMPOSE = "compose"
 BUILD = "build"
 """The name that versions of a training dataset have in the place of a snapshot's."""
 
+EMBED = "embed"
+"""The stage that gives documents vectors: its recipes have a store of these (`publish.vectors`)."""
+
 PUBLISH = "publish"
 """The name of what makes a version of a snapshot, and of the gate before it."""
 

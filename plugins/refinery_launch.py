@@ -42,6 +42,7 @@ from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests import (
     CheckModelRequest,
+    IndexRequest,
     LandRequest,
     PreflightRequest,
     QuarantineRequest,
@@ -134,6 +135,8 @@ def uris_of(request: Request) -> tuple[str, ...]:
     """Return the URIs that a request reads or writes."""
     if isinstance(request, LandRequest):
         return (request.root, request.input)
+    if isinstance(request, IndexRequest):
+        return tuple(filter(None, (request.root, request.store)))
     if isinstance(request, RefineRequest | PreflightRequest):
         return tuple(filter(None, (request.root, request.landing)))
     if isinstance(request, TrainModelRequest | CheckModelRequest):

@@ -4,6 +4,7 @@ What flows between tasks is a list of parts: manifests that the next stage reads
 """
 
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypedDict
@@ -46,6 +47,7 @@ from pipeline_tasks.service.requests import (
     ComposeRequest,
     ExportRequest,
     HistoryRequest,
+    IndexRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
@@ -501,6 +503,20 @@ class Export(RequestOperator):
         reply = send(ExportRequest(version=self.published["version"], exports=self.exports, **about))
         shards = ", ".join(f"{name} in {counted(count, 'shard')}" for name, count in reply["shards"].items())
         log_reply(context, "export", reply, shards)
+        return reply
+
+
+class Index(RequestOperator):
+    """Brings the store of vectors in line with what the recipe has published."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the reply of `index`; without pylance nothing is done, and a warning says so."""
+        store = os.environ.get("REFINERY_VECTORS", "")
+        reply = send(IndexRequest(store=store, **self.about(context, run_of(context))))
+        if reply["missing"]:
+            log.warning("index  %s is not installed here, so the store of vectors stays as it is", reply["missing"])
+        lines = (f"{counted(table['rows'], 'document')} by model {table['model']}" for table in reply["tables"])
+        log_reply(context, "index", reply, ", ".join(lines) or "nothing to do")
         return reply
 
 

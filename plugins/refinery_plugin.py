@@ -54,6 +54,7 @@ from refinery_rejects import MEDIA_TYPES as FILE_TYPES
 from refinery_rejects import MOST_ROWS, file_name, file_of, rejects_of
 from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
+from refinery_similar import similar_page
 from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_whatif import whatif_of
 
@@ -609,6 +610,21 @@ def find_page(
         reads_texts(request, user)
     page = find_of(root(), query, start)
     return render("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
+
+
+def similar_query(doc: Term = "", url: Term = "", where: Name = "") -> dict[str, str]:
+    """Return what documents are to be like, and conditions on them."""
+    return {"doc": doc.strip(), "url": url.strip(), "where": where.strip()}
+
+
+@app.get("/similar/{recipe}", dependencies=[Depends(reads_texts)])
+def similar_documents(recipe: str, query: Annotated[dict[str, str], Depends(similar_query)]) -> Response:
+    """Show the published documents of a recipe that are most like one of them; a snapshot's shards up to many bytes."""
+    version_log.current(root(), recipe)
+    page = similar_page(root(), recipe, query)
+    shown = render("similar.html", shown=page, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown
 
 
 @app.get("/manifest/{path:path}")

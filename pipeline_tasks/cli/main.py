@@ -50,6 +50,7 @@ COMMANDS = {
     "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),
     "find": Entry("inspect.find", "find every place where a document, URL or site is used in training datasets"),
     "search": Entry("inspect.text_search", "list the documents of a snapshot whose text has a phrase"),
+    "similar": Entry("inspect.similar", "find the published documents that are most like a document or a text"),
     "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
@@ -75,6 +76,9 @@ COMMANDS = {
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
     "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names", supervised=True),
+    "index": Entry(
+        "upkeep.index", "bring the store of vectors in line with what is published, for `similar`", supervised=True
+    ),
     "compact": Entry(
         "upkeep.compact", "merge the history of many snapshots, so that a run reads fewer files", supervised=True
     ),

@@ -37,6 +37,7 @@ from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence, keys_of, of_entries, of_rows
+from pipeline_tasks.upkeep.index import follow
 
 pc: Any = pyarrow.compute
 
@@ -100,7 +101,8 @@ def answer(options: argparse.Namespace) -> int:
     snapshots = [_snapshot(part.version) for part in affected if COMPOSE not in part.version.manifests]
     facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots}
     facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
-    print_result(options, facts, [*map(republished_line, republished), *snapshot_lines(root, snapshots)])
+    followed = [] if options.dry_run else list(follow(root))
+    print_result(options, facts, [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots)])
     return 0
 
 

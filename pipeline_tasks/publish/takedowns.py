@@ -139,7 +139,7 @@ def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = Fal
         log = _takedowns(root, chain)
         if undo:
             _require_ever(root, log, entries)
-        held = _keys(_rows(log))
+        held = _keys(rows_of(log))
         changing = tuple(entry for entry, key in _keyed(entries) if (key in held) == undo)
         if not changing:
             return None
@@ -155,7 +155,7 @@ def require_ever(root: str, entries: Sequence[Entry]) -> None:
 
 
 def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
-    ever = _keys(_rows(takedown for takedown in log if not takedown.undo))
+    ever = _keys(rows_of(takedown for takedown in log if not takedown.undo))
     for (kind, value), key in _keyed(entries):
         if key not in ever:
             message = f"{root}: {kind} {value} was not taken down; there is nothing to undo"
@@ -169,10 +169,11 @@ def _keyed(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
 
 def current_rows(root: str) -> list[dict[str, Any]]:
     """Return what is taken down now, as rows of `LIST`."""
-    return _rows(takedowns(root))
+    return rows_of(takedowns(root))
 
 
-def _rows(log: Iterable[Takedown]) -> list[dict[str, Any]]:
+def rows_of(log: Iterable[Takedown]) -> list[dict[str, Any]]:
+    """Return what is taken down after entries of the log, as rows of `LIST`."""
     held: dict[Entry, dict[str, Any]] = {}
     for takedown in log:
         for (kind, value), key in zip(takedown.entries, keys_of(takedown.entries), strict=True):
@@ -236,7 +237,7 @@ def unrecorded(root: str, log: Iterable[Takedown], landing: Manifest) -> str:
     entries = list(log)
     if PINNED not in landing.resources:
         return ""
-    ever = _keys(_rows(takedown for takedown in entries if not takedown.undo))
+    ever = _keys(rows_of(takedown for takedown in entries if not takedown.undo))
     try:
         rows = _listed(root, landing.resources)
     except ContractError:

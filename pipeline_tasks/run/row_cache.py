@@ -23,7 +23,6 @@ from pipeline_tasks.stage import replace_column
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.segment import Segment
 from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.text.base.hashed import text_keys
 
 pc: Any = pyarrow.compute
 
@@ -77,6 +76,8 @@ class KnownRows:
 
     def rows(self, texts: pa.Array) -> pa.Table:
         """Return what is known of each text, in order: `known`, and the columns of the cache, null where it is not."""
+        from pipeline_tasks.text.base.hashed import text_keys  # it loads numba, which DAGs are parsed without
+
         keys = text_keys(texts)
         with self._watch.running():
             found = self._found(pc.unique(keys).drop_null())
@@ -129,6 +130,8 @@ class CachedRows:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows that a kernel yielded."""
+        from pipeline_tasks.text.base.hashed import text_keys
+
         keys = text_keys(batch.column(TEXT))
         self._batches.append(replace_column(batch.select(self._columns), KEY, keys))
 

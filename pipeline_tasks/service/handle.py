@@ -16,6 +16,7 @@ judge_snapshot
          check a snapshot from what landed to what would be published
 publish  make a dataset version of a snapshot's manifests, or of a build's
 export   export a version of a training dataset in formats of other trainers
+index    bring the store of vectors in line with what is published
 compact  merge the history of many snapshots
 vacuum   list or remove what no manifest names
 verify   re-check what is published
@@ -31,6 +32,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from pipeline_tasks.alerts.spending import spending_of
@@ -72,6 +74,7 @@ from pipeline_tasks.service.requests import (
     ComposeRequest,
     ExportRequest,
     HistoryRequest,
+    IndexRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
@@ -361,6 +364,18 @@ def _export(request: ExportRequest) -> Reply:
     return {"shards": shards}
 
 
+def _index(request: IndexRequest) -> Reply:
+    """Return what was done to each table; `missing` says what is not installed here, and nothing was done."""
+    from pipeline_tasks.upkeep.index import index, stored_recipes  # it loads the stage that embeds
+
+    if request.recipe:
+        storage.require_root(request.root)  # a root that is not there would look like one whose documents all left
+    recipes = [request.recipe] if request.recipe else stored_recipes(request.root, request.store)
+    if recipes and find_spec("lance") is None:
+        return {"tables": [], "missing": "pylance"}
+    return {"tables": [asdict(done) for done in index(request.root, recipes, request.store)], "missing": ""}
+
+
 def _compact(request: CompactRequest) -> Reply:
     merged = compact(request.root, engine(request.engine, request.address))
     return {"compacted": {manifest.fingerprint: list(manifest.parents) for manifest in merged}}
@@ -426,6 +441,7 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     JudgeSnapshotRequest: _judge_snapshot,
     PublishRequest: _publish,
     ExportRequest: _export,
+    IndexRequest: _index,
     CompactRequest: _compact,
     VacuumRequest: _vacuum,
     VerifyRequest: _verify,

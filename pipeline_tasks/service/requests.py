@@ -258,6 +258,22 @@ class ExportRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """Bring the store of vectors in line with what a recipe has published, or every store that there is ("").
+
+    `store` is its folder or prefix; "" is that of the root.
+    """
+
+    verb: ClassVar[str] = "index"
+
+    root: Uri
+    recipe: OptionalWord = ""
+    store: OptionalUri = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CompactRequest:
     """Merge the history of many snapshots."""
 
@@ -369,6 +385,7 @@ Request = Union[  # noqa: UP007 -- `get_args` lists its members
     JudgeSnapshotRequest,
     PublishRequest,
     ExportRequest,
+    IndexRequest,
     CompactRequest,
     VacuumRequest,
     VerifyRequest,

@@ -92,3 +92,23 @@ def _require_bucket(environment: tuple[tuple[str, str], ...], bucket: str) -> No
             raise
         message = f"s3://{bucket}: this bucket does not exist; create it or correct the URI"
         raise RecipeError(message) from error
+
+
+def options_of_other_clients() -> dict[str, str]:
+    """Return what a library with an S3 client of its own needs to reach the same server with the same rights.
+
+    The names are those of Rust's `object_store`.
+    """
+    import boto3
+
+    client, variables = s3_client(), dict(_environment())
+    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or ""
+    options = {"aws_region": str(client.meta.region_name)}
+    if endpoint:
+        options |= {"aws_endpoint": endpoint, "allow_http": str(endpoint.startswith("http://")).lower()}
+    credentials = boto3.session.Session().get_credentials()
+    if credentials is not None:
+        frozen = credentials.get_frozen_credentials()
+        options |= {"aws_access_key_id": frozen.access_key, "aws_secret_access_key": frozen.secret_key}
+        options |= {"aws_session_token": frozen.token} if frozen.token else {}
+    return options

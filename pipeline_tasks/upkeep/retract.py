@@ -20,6 +20,7 @@ from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.upkeep.index import follow
 
 COMPARED = "dedup_minhash"
 """The stage whose documents are compared before and after: the last one that reads other snapshots."""
@@ -57,6 +58,14 @@ def answer(options: argparse.Namespace) -> int:
         return 0
     with Ledger.open(ledger_of(root)) as ledger:
         record(root, name, snapshot, options.reason, undo=options.undo, ledger=ledger)
+    code = _refined_again(root, name, recipe, options, overrides)
+    print_lines(follow(root))
+    return code
+
+
+def _refined_again(root: str, name: str, recipe: str, options: argparse.Namespace, overrides: Mapping[str, str]) -> int:
+    """Refine again what a retraction or its undoing left due, in order; return the first exit code that is not 0."""
+    snapshot = options.snapshot
     again = RunOptions("", root, recipe=recipe, engine=options.engine, override=overrides, builds=False)
     if options.undo:
         proof = _taken_down(root, name, snapshot)  # also what was recorded at this moment

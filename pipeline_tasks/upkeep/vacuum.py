@@ -16,6 +16,7 @@ from pipeline_tasks.publish.ledger import recorded_recipes
 from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.trainers.place import FILES
 from pipeline_tasks.publish.trainers.versions import EXPORTS
+from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import COMPOSE, PUBLISH, STAGES
 from pipeline_tasks.run.row_cache import CACHE
 from pipeline_tasks.run.task import stored_receipt
@@ -161,6 +162,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     cached = tuple(store.list(CACHE))
     total += sum(entry.bytes for entry in cached)
     files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]
+    total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery index` removes what leaves its tables
     published = tuple(store.list(PUBLISH))
     total += sum(entry.bytes for entry in published)
     files += _orphans_outside_stages(store, is_old)

@@ -67,6 +67,16 @@ def test_splitting_stages_are_mapped_and_sealed_and_every_stage_is_judged(parsed
     }
 
 
+def test_a_recipe_that_embeds_ends_with_its_store_of_vectors(
+    parse: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("name: own\nstages:\n  ingest: {}\n  extract: {}\n  embed: {model: /model}\n")
+    [dag] = [dag for name, dag in parse(REFINERY_RECIPE=str(own))["dags"].items() if name == "refine_own"]
+    tasks = {task["id"]: task["downstream"] for task in dag["tasks"]}
+    assert (tasks["publish"], tasks["index"]) == (["index"], [])
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_stage_starts_when_the_gate_before_it_let_pass(parsed: dict[str, Any], recipe: str) -> None:
     tasks = {task["id"]: task for task in parsed["dags"][dag_id(recipe)]["tasks"]}

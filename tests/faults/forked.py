@@ -8,7 +8,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(["tests.faults.build_victim", "tests.faults.victim", "tests.faults.forked"])
+SERVER.set_forkserver_preload(
+    ["tests.faults.build_victim", "tests.faults.victim", "tests.faults.vector_victim", "tests.faults.forked"]
+)
 
 
 def forked(

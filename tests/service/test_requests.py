@@ -35,6 +35,7 @@ VALID: Mapping[str, dict[str, Any]] = {
         "bounds": {},
         **ABOUT,
     },
+    "index": ABOUT,
     "compact": {},
     "verify": {"full": True},
     "vacuum": {"grace": 1, "expire": 0, "limit": 0.5},

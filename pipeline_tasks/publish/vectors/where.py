@@ -1,0 +1,84 @@
+"""Conditions on what is known of documents: read from a person's words, for Arrow and for SQL alike."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish.vectors.documents import FACTS
+
+pc: Any = pyarrow.compute
+
+_FORM = re.compile(r"\s*(\w+)\s*(>=|<=|!=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_COMPARES = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A column of `FACTS`, a comparison, and the value. A document of which the column is not known has it not."""
+
+    column: str
+    compares: str
+    value: str | float
+
+    @property
+    def sql(self) -> str:
+        """The condition as SQL."""
+        if isinstance(self.value, str):
+            value = self.value.replace("'", "''")
+            return f"{self.column} {self.compares} '{value}'"
+        return f"CAST({self.column} AS DOUBLE) {self.compares} {self.value!r}"
+
+    def holds(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return whether each document of a batch of `FACTS` has it."""
+        column = batch[self.column]
+        value = pa.scalar(self.value, column.type if isinstance(self.value, str) else pa.float64())
+        left = column if isinstance(self.value, str) else column.cast(pa.float64())
+        return pc.fill_null(_COMPARES[self.compares](left, value), fill_value=False)
+
+
+def conditions(written: Sequence[str]) -> list[Condition]:
+    """Return conditions as `language=de`, `chars>=500` or `score=0.2..0.8`, both ends included; RecipeError for others.
+
+    All of them have to hold.
+    """
+    return [condition for text in written for condition in _read(text)]
+
+
+def _read(text: str) -> list[Condition]:
+    match = _FORM.fullmatch(text)
+    if match is None or match[1] not in FACTS.names:
+        message = (
+            f"--where {text[:100]!r}: write COLUMN=VALUE, with >=, <=, >, < or != in place of =; columns are "
+            f"{', '.join(FACTS.names)}"
+        )
+        raise RecipeError(message)
+    column, compares, value = match.groups()
+    if pa.types.is_string(FACTS.field(column).type):
+        return [Condition(column, compares, value)]
+    if compares == "=" and ".." in value:
+        least, _, most = value.partition("..")
+        return [Condition(column, ">=", _number(text, least)), Condition(column, "<=", _number(text, most))]
+    return [Condition(column, compares, _number(text, value))]
+
+
+def _number(text: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < float("inf"):
+        message = f"--where {text[:100]!r}: {value[:50]!r} is no number"
+        raise RecipeError(message)
+    return number

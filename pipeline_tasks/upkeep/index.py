@@ -1,0 +1,77 @@
+"""Brings the store of vectors in line with what is published: new documents come, those that left leave."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_json, add_root, print_result
+from pipeline_tasks.inspect.similar import add_store, default_store
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.lost_log import require_log, require_takedowns
+from pipeline_tasks.publish.vectors import FOLDER
+from pipeline_tasks.publish.vectors.syncing import Synced, store_of, sync
+from pipeline_tasks.publish.vectors.table import is_installed
+from pipeline_tasks.recipe import EMBED
+from pipeline_tasks.store import storage
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the recipe, and where the store is."""
+    add_root(parser)
+    parser.add_argument("--recipe", default="", help="recipe (default: every one that embeds its documents)")
+    add_store(parser)
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Sync, and print what was done."""
+    recipes = [options.recipe] if options.recipe else list(embedding_recipes(options.root))
+    if not recipes:
+        message = f"{options.root}: no published version has vectors; refine by a recipe with the stage `embed`"
+        raise RecipeError(message)
+    done = index(options.root, recipes, options.store)
+    print_result(options, [asdict(each) for each in done], [synced_line(each) for each in done])
+    return 0
+
+
+def index(root: str, recipes: Sequence[str], store: str = "") -> list[Synced]:
+    """Sync the stores of recipes; ContractError if a log was removed or cut: what it lacks has not left."""
+    require_takedowns(root)
+    for recipe in recipes:
+        require_log(root, recipe)
+    return [each for recipe in recipes for each in sync(root, recipe, store)]
+
+
+def embedding_recipes(root: str) -> Iterator[str]:
+    """Yield the recipes one of whose versions has vectors: what such a recipe had may have to leave its store."""
+    for recipe in version_log.recipes(root):
+        has_vectors = any(EMBED in version.manifests for version in version_log.versions(root, recipe))
+        if has_vectors and not version_log.is_build(root, recipe):
+            yield recipe
+
+
+def stored_recipes(root: str, store: str = "") -> list[str]:
+    """Return the recipes that have a table in a store."""
+    tables = {name: any(storage.connect(store_of(root, name, store)).list("")) for name in embedding_recipes(root)}
+    return [name for name, has in tables.items() if has]
+
+
+def follow(root: str) -> Iterator[str]:
+    """Sync the store of a root, as documents may have left; yield a line for each table, none without a store."""
+    store = default_store()
+    recipes = stored_recipes(root, store)
+    if recipes and not is_installed():
+        where = store or f"{root}/{FOLDER}"
+        yield f"  {where} still has the vectors: pylance is not installed here; run `refinery index` where it is"
+    elif recipes:
+        yield from (f"  {synced_line(each)}" for each in index(root, recipes, store))
+
+
+def synced_line(done: Synced) -> str:
+    """Return what a sync did, for a person."""
+    new = f" of {', '.join(done.snapshots)}" if done.snapshots else ""
+    index_ = f"; its index finds {done.recall:.0%} of the nearest" if done.recall is not None else ""
+    read = f"{done.read:,} read{new}, {done.removed:,} removed"
+    return f"vectors of model {done.model}: {counted(done.rows, 'document')} in {done.uri} ({read}){index_}"

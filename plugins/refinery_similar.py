@@ -1,0 +1,65 @@
+"""Gathers what the page Similar shows: the published documents most like one of them, and what was compared."""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.similar import STORE, Found, Query, compared_text, left_out, similar
+from pipeline_tasks.publish.vectors.documents import FACTS
+
+MOST_BYTES = 256_000_000
+"""Bytes of shards of snapshots without a store that a request reads."""
+
+SHOWN = 25
+"""Documents that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarPage:
+    """The page: what is asked for, and the documents like it, or the message of what is wrong."""
+
+    recipe: str
+    query: Mapping[str, str]
+    found: Found | None = None
+    message: str = ""
+
+    @property
+    def compared(self) -> str:
+        """What was compared."""
+        return compared_text(self.found) if self.found else ""
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What was not compared."""
+        return list(left_out(self.found)) if self.found else []
+
+    @property
+    def columns(self) -> str:
+        """The columns that conditions may name."""
+        return ", ".join(FACTS.names)
+
+    def command(self, root: str) -> str:
+        """Return the command that prints the same, and has no bound."""
+        asked = ["--id", self.query["doc"]] if self.query["doc"] else ["--url", self.query["url"] or "URL"]
+        where = [word for condition in conditions_of(self.query["where"]) for word in ("--where", condition)]
+        return shlex.join(["refinery", "similar", root, "--recipe", self.recipe, *asked, *where])
+
+
+def conditions_of(written: str) -> list[str]:
+    """Return the conditions that are written in one line, with commas between them."""
+    return [condition for part in written.split(",") if (condition := part.strip())]
+
+
+def similar_page(root: str, recipe: str, query: Mapping[str, str]) -> SimilarPage:
+    """Return the page of a query; without a document or URL it asks for one."""
+    page = SimilarPage(recipe, query)
+    if not (query["doc"] or query["url"]):
+        return page
+    url = "" if query["doc"] else query["url"]
+    asked = Query(query["doc"], url, where=conditions_of(query["where"]), limit=SHOWN, most_bytes=MOST_BYTES)
+    try:
+        return replace(page, found=similar(root, recipe, asked, os.environ.get(STORE, "")))
+    except RecipeError as error:
+        return replace(page, message=str(error))
