@@ -242,6 +242,20 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     assert set(manifest.rejected) <= set(STAGE.reasons)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spark", "ray"])
+def test_every_engine_and_batch_stores_the_same(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    examples = [*toxic(), *harmless()]
+    table = given([example.text for example in examples], [example.language for example in examples])
+    tables, address = [table[:60], table[60:70], table[70:]], request.getfixturevalue(name)
+    stored = []
+    for root, on, where, batch in (("local", "local", "", 4096), (name, name, address, 7)):
+        parent = commit_parent(tmp_path / root, tables)
+        _, manifest = refined(tmp_path / root, "filter_toxicity", parent, on=on, address=where, batch_rows=batch)
+        stored.append((manifest.fingerprint, manifest.shards, manifest.rejects, manifest.rejected, manifest.metrics))
+    assert stored[0] == stored[1]
+
+
 @pytest.mark.parametrize("texts", [[], [PROSE], [PROSE, None]])
 def test_redaction_of_nothing_stores_the_promised_columns(texts: list[str | None], tmp_path: Path) -> None:
     _, manifest = refined(tmp_path, "filter_toxicity", commit_parent(tmp_path, [given(texts)]), {"action": "redact"})
