@@ -220,6 +220,7 @@ def test_a_lexicon_of_ones_own_is_used_in_place_of_the_packages(tmp_path: Path) 
         ({"shipped_lexicons": False}, "shipped_lexicons"),
         ({"classifiers": {"toxic": Classifier(FilePath("a.bin"))}}, "toxic"),
         ({"classifiers": {"toxic": Classifier(FilePath("a.bin"), minimum=0.5)}, "most": {"toxic": 0.5}}, "minimum"),
+        ({"classifiers": {"toxic": Classifier(FilePath("a.bin"), accepted="so")}, "most": {"toxic": 0.5}}, "accepted"),
     ],
 )
 def test_params_that_decide_nothing_are_refused(params: dict[str, Any], named: str) -> None:
