@@ -109,8 +109,8 @@ class Params:
         for label, model in self.classifiers.items():
             if model.minimum or model.report or model.accepted:
                 message = (
-                    f"filter_toxicity.classifiers.{label}: `minimum`, `report` and `accepted` are of models that prefer "
-                    "good texts; the bound of a toxic label is the most that a document may have: "
+                    f"filter_toxicity.classifiers.{label}: `minimum`, `report` and `accepted` are of models that "
+                    "prefer good texts; the bound of a toxic label is the most that a document may have: "
                     f"filter_toxicity.most.{label}"
                 )
                 raise RecipeError(message)
