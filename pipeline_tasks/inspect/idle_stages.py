@@ -61,17 +61,12 @@ def _filter_toxicity(params: Any) -> Iterator[str]:  # noqa: ANN401
     bounds = (*params.bounds.values(), *params.most.values())
     if params.action == "drop" and not any(bound < math.inf for bound in bounds):
         yield "`bounds` and `most` have no bound, so no document is rejected; `action: annotate` says so"
-    yield from _unchecked(params.classifiers)
 
 
 def _score_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
     if not params.minimum and not any(params.minima.values()):
         yield "`minimum` and `minima` are 0, so no document is rejected"
-    yield from _unchecked(params.classifiers)
-
-
-def _unchecked(classifiers: Mapping[str, Any]) -> Iterator[str]:
-    for name, classifier in sorted(classifiers.items()):
+    for name, classifier in sorted(params.classifiers.items()):
         if classifier.accepted:
             yield f"`classifiers.{name}` decides because it was accepted: {classifier.accepted}"
         elif not classifier.report:

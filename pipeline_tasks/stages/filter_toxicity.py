@@ -19,7 +19,6 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
 from pipeline_tasks.scorers.classifier import Classifier, computing
-from pipeline_tasks.scorers.report import digest_of_model, require_admitted
 from pipeline_tasks.scorers.scorer import check, load
 from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify
@@ -108,10 +107,11 @@ class Params:
         for code in self.lexicons:
             known_language(code, "filter_toxicity: lexicons")
         for label, model in self.classifiers.items():
-            if model.minimum:
+            if model.minimum or model.report or model.accepted:
                 message = (
-                    f"filter_toxicity.classifiers.{label}.minimum is a bound for good texts; the bound of a toxic "
-                    f"label is the most that a document may have: filter_toxicity.most.{label}"
+                    f"filter_toxicity.classifiers.{label}: `minimum`, `report` and `accepted` are of models that "
+                    "prefer good texts; the bound of a toxic label is the most that a document may have: "
+                    f"filter_toxicity.most.{label}"
                 )
                 raise RecipeError(message)
         for label in sorted({*self.most} ^ {*self.classifiers}):
@@ -148,19 +148,16 @@ def lexicons_of(params: Params) -> Lexicons:
 
 
 def resources(params: Params) -> tuple[FilePath, ...]:
-    """Return the lexicons, models and reports whose digests are part of the stage's identity."""
+    """Return the lexicons and models whose digests are part of the stage's identity."""
     named = [params.lexicons[code] for code in sorted(params.lexicons)]
-    models = [params.classifiers[label] for label in sorted(params.classifiers)]
-    reports = [model.report for model in models if model.report]
-    return (*named, *(model.model for model in models), *reports)
+    return (*named, *(params.classifiers[label].model for label in sorted(params.classifiers)))
 
 
 def check_files(params: Params) -> None:
-    """Raise RecipeError unless every lexicon and model can be read, and no model's own check refuses it."""
+    """Raise RecipeError unless every lexicon and model can be read, and the model has the label that is asked."""
     _table(lexicons_of(params))
     for label in sorted(params.classifiers):
         check(params.classifiers[label])
-        require_admitted(label, params.classifiers[label], digest_of_model)
 
 
 def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
@@ -249,10 +246,8 @@ def _ranks(batch: pa.RecordBatch, languages: Sequence[str]) -> list[int]:
 def decide(measured: Batches, *, params: Params) -> Batches:
     """Reject rows above a bound with all of these as evidence, and with `redact` replace the words that count.
 
-    Rows that a model failed on are quarantined. RecipeError for a model that its own check refuses.
+    Rows that a model failed on are quarantined.
     """
-    for label in sorted(params.classifiers):
-        require_admitted(label, params.classifiers[label], digest_of_model)
     for batch in measured:
         classified = {label: batch.column(MEASURED + _name(label)) for label in sorted(params.classifiers)}
         batch = batch.drop_columns([MEASURED + _name(label) for label in classified])  # noqa: PLW2901

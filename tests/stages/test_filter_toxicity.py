@@ -220,6 +220,7 @@ def test_a_lexicon_of_ones_own_is_used_in_place_of_the_packages(tmp_path: Path) 
         ({"shipped_lexicons": False}, "shipped_lexicons"),
         ({"classifiers": {"toxic": Classifier(FilePath("a.bin"))}}, "toxic"),
         ({"classifiers": {"toxic": Classifier(FilePath("a.bin"), minimum=0.5)}, "most": {"toxic": 0.5}}, "minimum"),
+        ({"classifiers": {"toxic": Classifier(FilePath("a.bin"), accepted="so")}, "most": {"toxic": 0.5}}, "accepted"),
     ],
 )
 def test_params_that_decide_nothing_are_refused(params: dict[str, Any], named: str) -> None:
@@ -240,6 +241,20 @@ def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
     assert manifest.rows + rejected.num_rows == len(texts)
     assert sum(manifest.rejected.values()) == rejected.num_rows > 60
     assert set(manifest.rejected) <= set(STAGE.reasons)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spark", "ray"])
+def test_every_engine_and_batch_stores_the_same(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    examples = [*toxic(), *harmless()]
+    table = given([example.text for example in examples], [example.language for example in examples])
+    tables, address = [table[:60], table[60:70], table[70:]], request.getfixturevalue(name)
+    stored = []
+    for root, on, where, batch in (("local", "local", "", 4096), (name, name, address, 7)):
+        parent = commit_parent(tmp_path / root, tables)
+        _, manifest = refined(tmp_path / root, "filter_toxicity", parent, on=on, address=where, batch_rows=batch)
+        stored.append((manifest.fingerprint, manifest.shards, manifest.rejects, manifest.rejected, manifest.metrics))
+    assert stored[0] == stored[1]
 
 
 @pytest.mark.parametrize("texts", [[], [PROSE], [PROSE, None]])
