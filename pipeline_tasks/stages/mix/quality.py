@@ -53,9 +53,9 @@ class Curve:
 class Quality:
     """Equal bands of a number within each group, and how often the documents of each band are used.
 
-    `column` is a number that the tokenized documents have (`score`, `reading_ease`, ...). Each group is cut into equal
-    `bands` by `measure`: `tokens`, or `documents`. Documents are ordered by the number, and where it is equal by id; a
-    document on a border is in the lower band. A group may have fewer documents than bands, and empty bands then.
+    `column` is a number that the tokenized documents have (`score`, `reading_ease`, ...). Each group is cut into
+    `bands` of equal `measure` (`tokens` or `documents`). Documents are ordered by the number, and where it is equal by
+    id; a document on a border is in the lower band. A group may have fewer documents than bands, and empty bands then.
     `upsample` is a curve, `factors` are those of the bands themselves, the lowest first: one of the two, or neither
     where every band is used alike. Documents without the number have the factor `unscored`.
     """
