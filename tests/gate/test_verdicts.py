@@ -133,6 +133,11 @@ def test_shares_diverge_by_the_formula_of_kullback_and_leibler() -> None:
     assert divergence(seen, expected) == pytest.approx(wanted)
 
 
+def test_a_stage_without_a_quarantined_partition_is_whole(tmp_path: Path) -> None:
+    facts = judged(tmp_path, healthy("extract", 60)).facts
+    assert (facts["partial_share"], facts["rows_unaccounted"], facts["rejects_unstored"]) == (0, 0, 0)
+
+
 def test_a_trial_has_the_bounds_of_a_recipe_but_none_on_its_size() -> None:
     own = {"retention": {"min_value": 0.5}, "rows_in_change": {"min_value": 0.5}}
     assert trial_bounds("extract", own) == own
