@@ -17,7 +17,6 @@ from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_r
 from pipeline_tasks.inspect.differences import side_by_side
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.near_duplicates.likeness import STAGES as NEAR
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.superseded import read_superseded
@@ -27,13 +26,16 @@ from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 
-STAGES = ("dedup_url", "dedup_exact", *NEAR)
+COMPARED = ("dedup_url", "dedup_exact", "dedup_minhash")
+"""Stages that compare all documents: those that the last of them keeps are looked up."""
+
+STAGES = (*COMPARED, "dedup_semantic")
 """Stages that remove a document for the sake of another."""
 
 BEFORE = tuple(stage for stage in ORDER[: ORDER.index(STAGES[0])] if stage != "ingest")
 """Earlier stages that reject documents; rejects of `ingest` have no text and no id."""
 
-AFTER = ORDER[ORDER.index(STAGES[-1]) + 1 :]
+AFTER = tuple(stage for stage in ORDER[ORDER.index(COMPARED[-1]) + 1 :] if stage not in STAGES)
 """Stages that may reject documents that deduplication kept."""
 
 IN_DATASET = ("kept", "outdated")
@@ -125,10 +127,15 @@ def duplicates(root: str, recipe: str, wanted: str) -> Cluster:
             lost=lost.get((member.snapshot, member.file, member.offset), ""),
         )
         for member in _kept(root, versions, chain)
+        if not any(_place(member) == _place(other) for other in removed)
     ]
     members = sorted([*kept, *removed], key=_order)
     document = next(member for member in members if member.id == name)
     return Cluster(document, _winner(document, [*kept, *removed]), tuple(members))
+
+
+def _place(member: Member) -> tuple[str, str, int]:
+    return member.snapshot, member.file, member.offset
 
 
 def _order(member: Member) -> tuple[bool, str, str, str, int]:
@@ -196,7 +203,7 @@ def _kept_rows(root: str, version: Version, ids: Sequence[str] | None) -> Iterat
 
 
 def _last(root: str, version: Version) -> Manifest | None:
-    stages = [stage for stage in STAGES if stage in version.manifests]
+    stages = [stage for stage in COMPARED if stage in version.manifests]
     return read_manifest(root, version.manifests[stages[-1]]) if stages else None
 
 

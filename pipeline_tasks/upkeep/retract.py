@@ -13,6 +13,7 @@ from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
 from pipeline_tasks.inspect.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
+from pipeline_tasks.near_duplicates.likeness import STAGES
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.takedowns import taken_down_of
@@ -22,8 +23,8 @@ from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep.index import follow
 
-COMPARED = "dedup_minhash"
-"""The stage whose documents are compared before and after: the last one that reads other snapshots."""
+COMPARED = STAGES[::-1]
+"""The stages whose documents may be compared before and after: the last one of a recipe that reads other snapshots."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -245,16 +246,17 @@ def plan_lines(snapshot: str, stale: Sequence[StaleVersion]) -> Iterator[str]:
 def comparison(root: str, before: Version, after: Version) -> str:
     """Return how many documents were added and removed between two versions of a snapshot."""
     line = f"  {after.snapshot}: version {before.number} -> {after.number}"
-    if COMPARED not in before.manifests or COMPARED not in after.manifests:
+    compared = next((stage for stage in COMPARED if {stage} <= before.manifests.keys() & after.manifests.keys()), "")
+    if not compared:
         return line
-    added, removed = changes(root, before, after)
+    added, removed = changes(root, before, after, compared)
     superseded = f"{after.superseded:,} of earlier snapshots superseded"
     return f"{line}; {counted(added, 'document')} added, {removed:,} removed; {superseded}"
 
 
-def changes(root: str, before: Version, after: Version) -> tuple[int, int]:
-    """Count the documents that only the later version keeps, and those that only the earlier one did."""
-    old, new = (read_manifest(root, version.manifests[COMPARED]).shards for version in (before, after))
+def changes(root: str, before: Version, after: Version, stage: str) -> tuple[int, int]:
+    """Count the documents of a stage that only the later version keeps, and those that only the earlier one did."""
+    old, new = (read_manifest(root, version.manifests[stage]).shards for version in (before, after))
     pairs: list[tuple[Shards, Shards]] = [(old, new)]
     if len(old) == len(new):  # as many buckets: a document is in the same one, so buckets are compared one by one
         pairs = [((old_shard,), (new_shard,)) for old_shard, new_shard in zip(old, new, strict=True)]

@@ -15,6 +15,7 @@ from pipeline_tasks.inspect.duplicates import Cluster, duplicates, text_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.text.page.identity import identity
 from tests.chain import reply
+from tests.scorers.networks import static_folder
 
 RECIPE = "web"
 STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -225,3 +226,32 @@ def test_changes_are_shown_in_two_columns() -> None:
     huge = " ".join(f"w{n}" for n in range(3000))
     (only,) = changes(huge, huge.replace("w", "v"))
     assert len(only.left.split()) == 3000
+
+
+def test_a_cluster_has_documents_that_say_the_same_over_days(tmp_path: Path) -> None:
+    """Kept by all stages that compare words, and rejected or superseded by the one that compares vectors."""
+    days = {"2026-11-19": ["good river road", "stone tree wind"], "2026-11-20": ["road good river", "river road good"]}
+    same = ("longest", "lowest_id")
+    more = (
+        ("embed", {"model": static_folder(tmp_path / "model")}),
+        ("dedup_semantic", {"buckets": 2, "policy": list(same)}),
+    )
+    for day, texts in days.items():
+        (tmp_path / day).mkdir()
+        lines = [
+            {"text": text, "url": f"https://example.org/{text[-4:]}", "date": f"{day}T00:00:00Z"} for text in texts
+        ]
+        (tmp_path / day / "pages.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        publish(str(tmp_path / "root"), tmp_path / day, *more)
+    ids = {text: identity(text) for texts in days.values() for text in texts}
+    first = min(ids[text] for text in ("good river road", "road good river", "river road good"))
+    clusters = [duplicates(str(tmp_path / "root"), RECIPE, ids[text]) for text in ids if text != "stone tree wind"]
+    for cluster in clusters:
+        outcomes = {member.id: member.became for member in cluster.members}
+        assert outcomes[first] == "kept"
+        assert len(outcomes) == 3
+        assert set(outcomes.values()) <= {"kept", "superseded", "dedup_semantic:near_duplicate"}
+        assert cluster.winner is not None
+        assert cluster.winner.id == first
+    alone = duplicates(str(tmp_path / "root"), RECIPE, ids["stone tree wind"])
+    assert [member.became for member in alone.members] == ["kept"]
