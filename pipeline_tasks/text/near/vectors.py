@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.base.hashing import splitmix64
-
 KIND = np.dtype("<f2")
 """How a number is stored: little-endian float16."""
 
@@ -68,6 +66,8 @@ def cosine(left: pa.Array, right: pa.Array) -> npt.NDArray[np.float64]:
 @cache
 def planes(count: int, dimensions: int, seed: int) -> Vectors:
     """Return planes through the origin, as (dimensions, count) numbers of 1 and -1."""
+    from pipeline_tasks.text.base.hashing import splitmix64  # it loads numba, which Airflow's pages do without
+
     words = -(-dimensions // _SIGNS)
     numbers = np.array(splitmix64(seed, count * words), np.uint64).reshape(count, words, 1)
     bits = (numbers >> np.arange(_SIGNS, dtype=np.uint64)) & np.uint64(1)
