@@ -14,14 +14,12 @@ import pytest
 from pipeline_tasks.errors import BudgetExceeded, GateRefused, RecipeError, SnapshotIncomplete
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.vectors.table import is_installed
 from pipeline_tasks.stages.tokenize.default import default_tokenizer
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.archives import http, response, zipped
 from tests.commands import Refinery
 from tests.embedded import PROJECT
 from tests.faulty_s3 import FaultyS3
-from tests.scorers.networks import WORDS, static_folder
 
 pytestmark = pytest.mark.slow
 
@@ -97,27 +95,6 @@ def test_a_snapshot_is_refined_with_progress_and_found_done_again(
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["version"] == summary["version"]
     assert [stage["ran"] for stage in json.loads(again.stdout)["stages"].values()] == [0, 0, 0, 0]
-
-
-@pytest.mark.skipif(not is_installed(), reason="pylance is not installed (requirements-dev.txt has it)")
-def test_a_recipe_that_embeds_has_a_store_of_vectors(tmp_path: Path, refinery: Refinery) -> None:
-    folder, model = tmp_path / "crawl" / "2026-11-19", static_folder(tmp_path / "model")
-    folder.mkdir(parents=True)
-    texts = [f"The {word} is {WORDS[rank - 1]} and {WORDS[rank - 2]} by the sea. " for rank, word in enumerate(WORDS)]
-    pages = [http(f"<html><body><article><p>{text * 4}</p></article></body></html>".encode()) for text in texts]
-    records = [response(f"https://a.example.org/{rank}", body) for rank, body in enumerate(pages)]
-    (folder / "a.warc.gz").write_bytes(b"".join(zipped(records)))
-    recipe = RECIPE.replace("run:", f"  embed: {{model: {model}}}\nrun:")
-    done = refinery(*words(tmp_path, folder, recipe=recipe))
-    assert done.returncode == 0, done.stderr
-    assert "10 documents by model" in done.stderr
-    url = "https://a.example.org/3"
-    found = refinery("similar", "--url", url, tmp_path / "root", "--json")
-    assert found.returncode == 0, found.stderr
-    facts = json.loads(found.stdout)
-    assert (facts["in_table"], len(facts["documents"]), facts["origin"]["url"]) == (10, 9, url)
-    again = refinery("index", tmp_path / "root", "--json")
-    assert [table["read"] for table in json.loads(again.stdout)] == [0]
 
 
 def test_status_names_the_dataset_that_a_run_built(tmp_path: Path, crawl: Path, refinery: Refinery) -> None:
