@@ -52,6 +52,14 @@ def test_a_stage_behind_the_one_that_removes_what_it_needs_is_found_with_its_pla
     assert {"payload", "extract"} <= set(re.findall(r"\w+", finding.message))
 
 
+@pytest.mark.parametrize("order", [("dedup_semantic", "topics"), ("topics", "dedup_semantic")])
+def test_stages_that_read_vectors_leave_all_columns_to_those_behind(order: tuple[str, ...]) -> None:
+    params: dict[str, Any] = {"dedup_semantic": {}, "topics": {"topics": "topics.json"}}
+    before = {**START, "filter_language": {}, "embed": {"model": "model"}}
+    behind = {name: {} for name in ("filter_toxicity", "enrich")}
+    assert found(recipe(before | {name: params[name] for name in order} | behind)) == []
+
+
 def test_gpus_for_a_stage_that_uses_none_are_found() -> None:
     asked = recipe({**START, "filter_url": {}}, resources={"filter_url": {"gpus": 1}})
     assert found(asked) == [("filter_url", True)]
