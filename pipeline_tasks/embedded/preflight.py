@@ -162,7 +162,7 @@ def _days(planned: PlannedRun, listing: Listing) -> Iterator[Finding]:
 
 
 def recipes(planned: PlannedRun) -> Iterator[Finding]:
-    """Find bounds that are none, stages out of order, policies that differ, files that are not there, and secrets that are not known."""
+    """Find bounds that are none, stages out of order, policies that differ, absent files, and unknown secrets."""
     for recipe in planned.recipes:
         yield from tried(RECIPE, partial(check_bounds, recipe))[1]
         faults = (*order_faults(recipe), *policy_faults(recipe), *missing_files(planned.on_this_machine(recipe)))
