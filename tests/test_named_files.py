@@ -14,7 +14,7 @@ import yaml
 from pipeline_tasks.embedded.dag_run import RunOptions, run
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.recipe import STAGES, load_recipe
 from pipeline_tasks.run.recipe_faults import check_recipe
 from pipeline_tasks.text.words.language_model import dump_model
 from tests.fasttext_file import write_model
@@ -125,7 +125,8 @@ def _recipe(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
     if stage == "tokenize":
         stages = {stage: params, "select": {}, "shuffle": {}, "pack": {}}
         return {"versions": {"recipe": "web"}, "stages": stages}
-    return {"stages": {**UP_TO_LANGUAGE, stage: params}}
+    stages = {**UP_TO_LANGUAGE, stage: params}
+    return {"stages": {name: stages[name] for name in STAGES if name in stages}}
 
 
 def refusal(recipe: str, path: Path) -> str:

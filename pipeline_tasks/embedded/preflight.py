@@ -21,7 +21,14 @@ from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
 from pipeline_tasks.recipe import LAND, SPARK, Recipe, engine_of
-from pipeline_tasks.run.recipe_faults import Finding, check_secrets, file_faults, missing_files, order_faults
+from pipeline_tasks.run.recipe_faults import (
+    Finding,
+    check_secrets,
+    file_faults,
+    missing_files,
+    order_faults,
+    policy_faults,
+)
 from pipeline_tasks.run.sizes import StageSize, handed_on, in_bytes, stage_sizes
 from pipeline_tasks.store.storage import existing, require_conditional, require_folder, require_usable
 
@@ -155,10 +162,10 @@ def _days(planned: PlannedRun, listing: Listing) -> Iterator[Finding]:
 
 
 def recipes(planned: PlannedRun) -> Iterator[Finding]:
-    """Find bounds that are none, stages out of order, files that are not there, and secrets that are not known."""
+    """Find bounds that are none, stages out of order, policies that differ, absent files, and unknown secrets."""
     for recipe in planned.recipes:
         yield from tried(RECIPE, partial(check_bounds, recipe))[1]
-        faults = (*order_faults(recipe), *missing_files(planned.on_this_machine(recipe)))
+        faults = (*order_faults(recipe), *policy_faults(recipe), *missing_files(planned.on_this_machine(recipe)))
         yield from (_of_recipe(recipe, fault) for fault in faults)
         if planned.has_secrets:
             yield from tried(RECIPE, partial(check_secrets, recipe))[1]

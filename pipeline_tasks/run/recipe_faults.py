@@ -120,7 +120,7 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
     """Find a recipe that does not begin with `ingest`, and stages that need columns which none before them leaves.
 
     One that builds begins with documents that all stages of the other kind have passed. GPUs for a stage that uses none
-    are found, too.
+    are found, too, and a last stage whose documents would not be the published ones.
     """
     first = recipe.steps[0].stage
     if first != INGEST and recipe.versions is None:
@@ -128,17 +128,30 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
         yield Finding(fault=True, where=first, message=message)
     columns = set(RECORD.names if recipe.versions is None else _documents())
     removed = dict[str, str]()
+    complete = True
     for step in recipe.steps:
         yield from _unused_gpus(step)
         card = stage_card(step.stage)
         needed = [*card.reads.names, *(name for name in card.writes.names if _writer(name) != step.stage)]
         missing = [name for name in dict.fromkeys(needed) if name not in columns]
         if missing:
+            complete = False
             yield Finding(fault=True, where=step.stage, message=_way_out(missing, removed))
         passes = set(card.reads.names) <= set(card.writes.names)
         left = {*card.writes.names, *(columns if passes else ())}
         removed |= dict.fromkeys(columns - left, step.stage)
         columns = left
+    if complete and recipe.versions is None:
+        yield from _unpublished_end(recipe)
+
+
+def _unpublished_end(recipe: Recipe) -> Iterator[Finding]:
+    """Find a last stage that is not the last one of `STAGES`: a version's documents are those of the latter."""
+    end = recipe.steps[-1].stage
+    published = max((step.stage for step in recipe.steps), key=STAGES.index)
+    if end != published:
+        message = f"is the last stage, and the documents of {published} would be published; put it before {published}"
+        yield Finding(fault=True, where=end, message=message)
 
 
 def _documents() -> Iterator[str]:

@@ -88,16 +88,19 @@ def check_files(params: Params) -> None:
     read_topics(params.topics)
 
 
+VECTOR = (pa.field(EMBEDDING, pa.large_binary()), pa.field(EMBEDDING_MODEL, pa.string()))
+
 STAGE = Stage(
     name="topics",
     run=run,
     params=Params,
     resources=resources,
     check_files=check_files,
-    reads=pa.schema([*DOCUMENT, pa.field(EMBEDDING, pa.large_binary()), pa.field(EMBEDDING_MODEL, pa.string())]),
+    reads=pa.schema([*DOCUMENT, *VECTOR]),
     writes=pa.schema(
         [
             *DOCUMENT,
+            *VECTOR,
             pa.field(TOPIC, pa.string()),
             pa.field(TOPIC_NAME, pa.string()),
             pa.field(SIMILARITY, pa.float64()),

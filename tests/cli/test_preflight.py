@@ -71,6 +71,19 @@ def test_a_single_fault_keeps_its_class(tmp_path: Path) -> None:
         refuse(findings(planned))
 
 
+def test_two_policies_of_which_one_keeps_what_the_other_supersedes_are_said_before_the_first_stage(
+    tmp_path: Path,
+) -> None:
+    landing = crawl(tmp_path / "day", "a.jsonl")
+    (tmp_path / "model").mkdir()
+    stages = ("embed: {model: model}", "dedup_minhash: {policy: [longest]}", "dedup_semantic: {}")
+    text = TINY.replace(", model: MODEL", "").replace("{domains: LIST}", "{}")
+    recipe = load_recipe(written(tmp_path, "\n  ".join([text.rstrip(), *stages]) + "\n"))
+    planned = PlannedRun(str(tmp_path / "root"), (recipe,), input=str(landing), fields={})
+    said = [finding.message for finding in findings(planned)]
+    assert any("dedup_semantic: keeps documents by" in message for message in said)
+
+
 def test_files_that_are_not_what_they_should_be_are_all_named(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(b"no model at all")
     (tmp_path / "list.txt").write_text("exa mple.org/path and words\n")

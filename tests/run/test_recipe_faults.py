@@ -52,6 +52,22 @@ def test_a_stage_behind_the_one_that_removes_what_it_needs_is_found_with_its_pla
     assert {"payload", "extract"} <= set(re.findall(r"\w+", finding.message))
 
 
+def test_stages_that_read_vectors_leave_all_columns_to_those_behind() -> None:
+    before = {**START, "filter_language": {}, "embed": {"model": "model"}}
+    topics: dict[str, Any] = {"topics": {"topics": "topics.json"}}
+    assert found(recipe(before | {"dedup_semantic": {}, "filter_toxicity": {}} | topics)) == []
+    assert found(recipe(before | topics | {"enrich": {}, "dedup_semantic": {}})) == [("dedup_semantic", True)]
+    (finding,) = order_faults(recipe(before | topics | {"dedup_semantic": {}}))
+    assert "published" in finding.message  # not a column
+
+
+def test_a_last_stage_whose_documents_would_not_be_published_is_found() -> None:
+    before = {**START, "filter_language": {}, "dedup_exact": {}}
+    assert found(recipe(before | {"embed": {"model": "model"}, "scrub_pii": {}})) == [("scrub_pii", True)]
+    assert found(recipe(before | {"scrub_pii": {}, "embed": {"model": "model"}})) == []
+    assert found(recipe(before | {"score_quality": {}, "dedup_minhash": {}, "decontaminate": {}})) == []
+
+
 def test_gpus_for_a_stage_that_uses_none_are_found() -> None:
     asked = recipe({**START, "filter_url": {}}, resources={"filter_url": {"gpus": 1}})
     assert found(asked) == [("filter_url", True)]

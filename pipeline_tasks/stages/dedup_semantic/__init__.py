@@ -30,13 +30,15 @@ def reads_for(params: Params) -> tuple[str, ...]:
     return (params.quality,) if "quality" in params.policy else ()
 
 
+VECTOR = (pa.field(EMBEDDING, pa.large_binary()), pa.field(EMBEDDING_MODEL, pa.string()))
+
 STAGE = Stage(
     name="dedup_semantic",
     run=run,
     params=Params,
     reads_for=reads_for,
-    reads=pa.schema([*DOCUMENT, pa.field(EMBEDDING, pa.large_binary()), pa.field(EMBEDDING_MODEL, pa.string())]),
-    writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int64()) for name in MEASURES)]),
+    reads=pa.schema([*DOCUMENT, *VECTOR]),
+    writes=pa.schema([*DOCUMENT, *VECTOR, *(pa.field(name, pa.int64()) for name in MEASURES)]),
     version=1,
     splits=False,
     history=sections(VECTORS),
