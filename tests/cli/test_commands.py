@@ -38,6 +38,9 @@ READERS = {
     "vacuum": ["--delete"],
     "compact": [],
     "ledger": ["rebuild"],
+    "breakdown": ["--by", "language"],
+    "similar": ["--url", "https://example.org/"],
+    "index": [],
 }
 """Commands that take what a run wrote to, each with the arguments that it needs."""
 

@@ -39,7 +39,7 @@ def test_a_build_starts_when_a_version_is_published(parsed: dict[str, Any], name
     assert recipe.versions is not None
     assert dag["assets"] == [f"{recipe.versions.recipe}_documents"]
     of_every_run = {"root", "partitions", "engine", "engines", "accept", "reason", "override", "approval"}
-    assert set(dag["params"]) == {*of_every_run, "snapshots", "weights", "budget_tokens", "max_epochs"}
+    assert set(dag["params"]) == {*of_every_run, "snapshots", "weights", "budget_tokens", "max_epochs", "quality"}
     assert "Runbook" in dag["doc"]
 
 

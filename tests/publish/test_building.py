@@ -476,14 +476,20 @@ def test_verify_passes_a_build_and_finds_its_damage(root: str, tmp_path: Path) -
 
 
 def test_superseded_documents_leave_if_their_winner_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
-    wins = {("a", "1"): ("b", "2"), ("b", "2"): ("c", "3"), ("d", "1"): ("e", "2")}
+    """Two stages may supersede a document, as `f`: any of its winners will do, and of several the first."""
+    wins = {
+        ("a", "1"): [("b", "2")],
+        ("b", "2"): [("c", "3")],
+        ("d", "1"): [("e", "2")],
+        ("f", "1"): [("g", "3"), ("h", "2")],
+    }
     monkeypatch.setattr("pipeline_tasks.publish.composing._winners", lambda *_: wins)
     for chosen, leaving in {
         "1": [],
-        "12": [("a", "b"), ("d", "e")],
-        "13": [("a", "c")],
+        "12": [("a", "b"), ("d", "e"), ("f", "h")],
+        "13": [("a", "c"), ("f", "g")],
         "23": [("b", "c")],
-        "123": [("a", "b"), ("b", "c"), ("d", "e")],
+        "123": [("a", "b"), ("b", "c"), ("d", "e"), ("f", "g")],
     }.items():
         rows = superseded_within("", "tiny", list(chosen)).to_pylist()
         assert [(row["id"], row["winner"]) for row in rows] == leaving, chosen
@@ -520,7 +526,7 @@ def test_a_selection_leaves_superseded_documents_out(
     copy = str(shutil.copytree(root, tmp_path / "root"))
     loser, winner = sorted(row["id"] for row in documents(copy).values() if row["language"] == "en")[:2]
     where = {id_: row["snapshot"] for id_, row in documents(copy).items()}
-    wins = {(loser, where[loser]): (winner, where[winner])}
+    wins = {(loser, where[loser]): [(winner, where[winner])]}
     monkeypatch.setattr("pipeline_tasks.publish.composing._winners", lambda *_: wins)
     published = built(copy, recipe_of())
     select = manifest_of(copy, published, "select")
@@ -580,7 +586,7 @@ def test_cluster_sizes_need_a_deduplication(root: str, tmp_path: Path) -> None:
     recipe.write_text(REFINES.replace("  dedup_exact: {}\n", ""))
     write_crawl(tmp_path / "crawl", scale=0.02)
     refined(str(tmp_path / "root"), str(tmp_path / "crawl" / "2026-11-19"), How(recipe=str(recipe)))
-    with pytest.raises(RecipeError, match=r"tiny.* dedup_exact .*dedup_minhash"):
+    with pytest.raises(RecipeError, match=r"tiny.* dedup_exact, .*dedup_minhash"):
         reply("compose", root=str(tmp_path / "root"), recipe="c", versions=asdict(Versions("tiny", cluster_sizes=True)))
 
 
