@@ -77,8 +77,9 @@ COSTS: Mapping[str, UnitCost] = {
 }
 """By stage. Those of `select` and `takedown` are from a build of the two development snapshots, without conditions.
 
-That of `embed` is that of an encoder of 22 million parameters on a CPU: static embeddings take a hundredth of it. That of
-`dedup_semantic` and `topics` are from a run of 48 documents. That of `filter_toxicity` follows from 36 MB of text a second, as its loops were measured, and not from a run.
+That of `embed` is that of an encoder of 22 million parameters on a CPU: static embeddings take a hundredth of it. Those
+of `dedup_semantic` and `topics` are from a run of 48 documents. That of `filter_toxicity` follows from 36 MB of text a
+second, as its loops were measured, and not from a run.
 """
 
 DEAREST = UnitCost(0.60, 1.0, 1.0, 8)
