@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import current_version
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import NAMED, Version
 from pipeline_tasks.recipe import MOST_NAME
@@ -41,17 +41,7 @@ def named_version(root: str, recipe: str, name: str) -> Version:
 
 def ordered_manifests(root: str, version: Version) -> dict[str, Manifest]:
     """Return the manifests of a version by stage, each after the one that it was made of, whatever the stages are."""
-    manifests = {stage: read_manifest(root, referred) for stage, referred in sorted(version.manifests.items())}
-    stages = {manifest.fingerprint: stage for stage, manifest in manifests.items()}
-    parents = {stage: stages.get(next(iter(manifest.parents), "")) for stage, manifest in manifests.items()}
-    return dict(sorted(manifests.items(), key=lambda item: _depth(item[0], parents)))
-
-
-def _depth(stage: str, parents: dict[str, str | None]) -> int:
-    depth, parent = 0, parents[stage]
-    while parent is not None:
-        depth, parent = depth + 1, parents[parent]
-    return depth
+    return in_order({stage: read_manifest(root, referred) for stage, referred in version.manifests.items()})
 
 
 def document_manifest(manifests: Mapping[str, Manifest]) -> Manifest | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
+from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
@@ -40,7 +41,8 @@ def answer(options: argparse.Namespace) -> int:
 
 def funnel(root: str, of: Version | UnpublishedRun) -> list[dict[str, Any]]:
     """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason."""
-    return [_step(root, stage, of.manifests[stage]) for stage in STAGES if stage in of.manifests]
+    read = {stage: read_manifest(root, of.manifests[stage]) for stage in STAGES if stage in of.manifests}
+    return [_step(stage, manifest, of.manifests[stage]) for stage, manifest in in_order(read).items()]
 
 
 def stopped_line(run: UnpublishedRun) -> str:
@@ -49,8 +51,7 @@ def stopped_line(run: UnpublishedRun) -> str:
     return f"{run.account}{docs}; next step: {run.next_step}"
 
 
-def _step(root: str, stage: str, referred: str) -> dict[str, Any]:
-    manifest = read_manifest(root, referred)
+def _step(stage: str, manifest: Manifest, referred: str) -> dict[str, Any]:
     return {
         "stage": stage,
         "rows_in": manifest.rows_in,

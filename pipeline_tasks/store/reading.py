@@ -67,12 +67,12 @@ def read_history(
 
 
 def parent_of(root: str, manifest: Manifest) -> Manifest | None:
-    """Return the manifest that a stage refined, from the first earlier stage that has its fingerprint; None without."""
+    """Return the manifest that a stage refined, from the nearest stage that has its fingerprint; None without."""
     if not manifest.parents:
         return None
     store = storage.connect(root)
-    earlier = STAGES[: STAGES.index(manifest.stage)] if manifest.stage in STAGES else STAGES
-    for stage in (*reversed(earlier), COMPOSE, LAND):
+    at = STAGES.index(manifest.stage) if manifest.stage in STAGES else len(STAGES)
+    for stage in (*reversed(STAGES[:at]), COMPOSE, LAND, *STAGES[at:]):
         path = manifest_path(stage, manifest.parents[0])
         if store.size(path) is not None:
             return read_manifest(root, path)

@@ -1,10 +1,11 @@
 """Checks the manifests of a version: the links between them, what they cover, and where every row went."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
-from pipeline_tasks.manifest import Manifest, fingerprint_in
+from pipeline_tasks.manifest import Manifest, fingerprint_in, in_order
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, stage_card
 from pipeline_tasks.run.runner import check_conservation
@@ -91,7 +92,7 @@ def check_version(
 ) -> Account:
     """Check the manifests of a version one after the other; those of all versions are what they were made of."""
     account = Account(version.recipe, version.number, version.snapshot)
-    stages = stages_of(version)
+    stages = _as_refined(version, committed)
     for before, stage in zip(["", *stages], stages, strict=False):
         read, parent = committed.get(stage), committed.get(before)
         if read is None:
@@ -108,6 +109,16 @@ def check_version(
     if len(committed) == len(version.manifests) and not account.balanced:
         findings.add(_unbalanced(version, account))
     return account
+
+
+def _as_refined(version: Version, committed: Mapping[str, Committed]) -> list[str]:
+    """Return the stages of a version in the order of its recipe, which manifests say; if one is lost, the usual one."""
+    manifests = in_order({stage: read.manifest for stage, read in committed.items()})
+    chain = [*manifests.values()]
+    is_whole = len(chain) == len(version.manifests) and all(
+        made.parents[:1] == (before.fingerprint,) for before, made in itertools.pairwise(chain)
+    )
+    return [*manifests] if is_whole else stages_of(version)
 
 
 def _unbalanced(version: Version, account: Account) -> Problem:
