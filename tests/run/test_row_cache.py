@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.run import row_cache
 from pipeline_tasks.run.row_cache import NEWEST, CachedRows, KnownRows, cache_of, known_segments
 from pipeline_tasks.text.base.hashed import text_keys
 
@@ -110,8 +111,10 @@ def test_the_same_rows_are_stored_once_and_none_not_at_all(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "gone", "without its segment", "another object"])
 def test_what_cannot_be_read_is_not_known_and_the_log_says_so(
-    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, value in (("disabled", False), ("propagate", True)):  # other tests configure the logger
+        monkeypatch.setattr(row_cache.log, name, value)
     store(tmp_path, batch(["a", "b"], 0.1), at=1)
     store(tmp_path, batch(["b", "c"], 0.2), at=2)
     paths = known_segments(str(tmp_path), PREFIX)
