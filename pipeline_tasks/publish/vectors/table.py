@@ -11,6 +11,7 @@ back the last commit that left one.
 """
 
 import json
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -42,6 +43,8 @@ _FRAGMENTS = 32
 """Files from which on a table is rewritten, as each commit adds one."""
 
 _INDEX = "nearest"
+
+log = logging.getLogger("refinery")
 
 
 class Overtaken(Exception):
@@ -237,12 +240,20 @@ def existing_tables(store: str, *, mended: bool = False) -> list[VectorTable]:
 
 
 def _mended(uri: str, dataset: Any) -> VectorTable:  # noqa: ANN401 -- Lance's
-    """Bring back the last commit of a torn table that left one state; without one the table is empty again."""
+    """Bring back the last commit of a torn table that left one state; without one the table is empty again.
+
+    A commit whose files are gone was removed by another sync, which has mended the table or is about to.
+    """
     for version in sorted((each["version"] for each in dataset.versions()), reverse=True):
-        earlier = lance().dataset(_local(uri), version=version, storage_options=_options(uri))
-        if len(_states(earlier)) == 1:
-            earlier.restore()
-            return VectorTable(uri, earlier)
+        try:
+            earlier = lance().dataset(_local(uri), version=version, storage_options=_options(uri))
+            if len(_states(earlier)) == 1:
+                earlier.restore()
+                return VectorTable(uri, earlier)
+        except (OSError, ValueError) as error:
+            log.info("%s: version %s cannot be brought back (%s)", uri, version, str(error)[:200])
+    if (now := _open(uri)) is not None and len(_states(now)) == 1:
+        return VectorTable(uri, now)
     first = pa.Table.from_batches([_row_of(State(), dataset.schema)])
     made = lance().write_dataset(first, _local(uri), mode="overwrite", storage_options=_options(uri))
     return VectorTable(uri, made)
