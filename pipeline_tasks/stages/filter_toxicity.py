@@ -18,10 +18,10 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
-from pipeline_tasks.scorers.classifier import Classifier, computing
-from pipeline_tasks.scorers.scorer import check, load
+from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.scorer import check
 from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
-from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify
+from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify_all, failures_first, least_seen
 from pipeline_tasks.text.toxicity.shipped import SHA256 as SHIPPED
 from pipeline_tasks.text.toxicity.shipped import shipped_path
 
@@ -249,29 +249,17 @@ def decide(measured: Batches, *, params: Params) -> Batches:
     Rows that a model failed on are quarantined.
     """
     for batch in measured:
-        classified = {label: batch.column(MEASURED + _name(label)) for label in sorted(params.classifiers)}
-        batch = batch.drop_columns([MEASURED + _name(label) for label in classified])  # noqa: PLW2901
-        for label, found in classified.items():
-            batch = replace_column(batch, f"score_{_name(label)}", pc.struct_field(found, "score"))  # noqa: PLW2901
-        shares = [pc.struct_field(found, "seen") for found in classified.values()]
-        seen = pc.min_element_wise(*shares) if shares else pa.nulls(batch.num_rows, pa.float64())
-        judged = reject(replace_column(batch, SEEN, seen), *_judged(batch, params, classified))
+        classified = {name: batch.column(MEASURED + name) for name in map(_name, sorted(params.classifiers))}
+        batch = batch.drop_columns([MEASURED + name for name in classified])  # noqa: PLW2901
+        for name, answers in classified.items():
+            batch = replace_column(batch, f"score_{name}", pc.struct_field(answers, "score"))  # noqa: PLW2901
+        seen = replace_column(batch, SEEN, least_seen(classified.values(), batch.num_rows))
+        judged = reject(seen, *failures_first(*_verdicts(batch, params), classified, FAILED))
         yield _redacted(judged, lexicons_of(params)) if params.action == "redact" else judged
 
 
 def _name(label: str) -> str:
     return f"toxicity_{label}"
-
-
-def _judged(batch: pa.RecordBatch, params: Params, classified: Mapping[str, Any]) -> tuple[pa.Array, pa.Array]:
-    """Return reasons and evidence: of rows that a model failed on that it did, of all others the verdicts."""
-    reasons, evidence = _verdicts(batch, params)
-    for label, found in classified.items():
-        errors = pc.struct_field(found, "error")
-        failed = pc.is_valid(errors)
-        reasons = pc.if_else(failed, pa.scalar(f"{FAILED}:{_name(label)}"), reasons)
-        evidence = pc.if_else(failed, errors, evidence)
-    return reasons, evidence
 
 
 def _verdicts(batch: pa.RecordBatch, params: Params) -> tuple[pa.Array, pa.Array]:
@@ -376,18 +364,9 @@ def _with_redacted_titles(batch: pa.RecordBatch, lexicons: Lexicons) -> pa.Recor
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Ask each model, find the words, then judge each document by all: other bounds and actions find the measures."""
-    measured = shards
-    for label in sorted(params.classifiers):
-        column = MEASURED + _name(label)
-        measured = on.map(
-            partial(classify, name=_name(label)),
-            measured,
-            layer=Layer(reads=("text",), stores=(column,), shared=True),
-            prepare=partial(load, computing(params.classifiers[label])),
-            cache=_name(label),
-        )
+    scored = classify_all(shards, {_name(label): model for label, model in params.classifiers.items()}, on)
     words = Layer(reads=("text", "language"), stores=(*COLUMNS, HITS, SPANS.name), shared=True)
-    measured = on.map(partial(measure, lexicons=lexicons_of(params)), measured, layer=words)
+    measured = on.map(partial(measure, lexicons=lexicons_of(params)), scored, layer=words)
     classified = tuple(MEASURED + _name(label) for label in sorted(params.classifiers))
     scores = tuple(f"score_{_name(label)}" for label in sorted(params.classifiers))
     if params.action == "redact":

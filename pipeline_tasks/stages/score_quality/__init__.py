@@ -20,11 +20,11 @@ from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.answers import NothingKnown
 from pipeline_tasks.scorers.calibration import Calibration, read_calibration
-from pipeline_tasks.scorers.classifier import Classifier, computing
+from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import digest_of_model, require_admitted
 from pipeline_tasks.scorers.scorer import check, load
 from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
-from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify
+from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify, classify_all, failures_first, least_seen
 from pipeline_tasks.stages.score_quality.components import Column, components
 from pipeline_tasks.stages.score_quality.shipped_models import SHA256 as SHIPPED
 from pipeline_tasks.stages.score_quality.shipped_models import require_released, shipped_model
@@ -293,8 +293,8 @@ def decide(measured: Batches, *, decision: Decision) -> Batches:
             scored = replace_column(scored, f"{SCORE}{name}", pc.struct_field(found, "score"))
         for name, values in meant.items():
             scored = replace_column(scored, f"{CALIBRATED}{name}", pa.array(values, pa.float64(), from_pandas=True))
-        scored = replace_column(scored, SEEN, _least_seen(classified.values(), batch.num_rows))
-        yield reject(scored, *_judged(parts, scores, decision, classified))
+        scored = replace_column(scored, SEEN, least_seen(classified.values(), batch.num_rows))
+        yield reject(scored, *failures_first(*_verdicts(parts, scores, decision), classified, FAILED))
 
 
 def _calibrations(classifiers: Mapping[str, Classifier]) -> dict[str, Calibration]:
@@ -311,25 +311,6 @@ def column_of(params: Params, component: str) -> str:
 
 def _numbers(values: Any) -> Column:  # noqa: ANN401 -- an Arrow array
     return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-
-
-def _least_seen(classified: Collection[Any], rows: int) -> Any:  # noqa: ANN401 -- an Arrow array
-    """Return the least share of each text that a model read; null where none did."""
-    shares: list[Any] = [pc.struct_field(found, "seen") for found in classified]
-    return pc.min_element_wise(*shares) if shares else pa.nulls(rows, pa.float64())
-
-
-def _judged(
-    parts: Mapping[str, Column], scores: Column, decision: Decision, classified: Mapping[str, Any]
-) -> tuple[pa.Array, pa.Array]:
-    """Return reasons and evidence: of rows that a model failed on that it did, of all others the verdicts."""
-    reasons, evidence = _verdicts(parts, scores, decision)
-    for name, found in classified.items():
-        errors = pc.struct_field(found, "error")
-        failed = pc.is_valid(errors)
-        reasons = pc.if_else(failed, pa.scalar(f"{FAILED}:{name}"), reasons)
-        evidence = pc.if_else(failed, errors, evidence)
-    return reasons, evidence
 
 
 def _verdicts(parts: Mapping[str, Column], scores: Column, decision: Decision) -> tuple[pa.Array, pa.Array]:
@@ -397,16 +378,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
     Each is a shared layer: other weights and bounds find it, and another model computes no more than its own.
     """
-    measured = shards
-    for name in sorted(params.classifiers):
-        measured = on.map(
-            partial(classify, name=name),
-            measured,
-            layer=Layer(reads=("text",), stores=(MEASURED + name,), shared=True),
-            prepare=partial(load, computing(params.classifiers[name])),
-            cache=name,
-        )
-    measured = on.map(partial(measure, models=models_of(params)), measured, layer=Layer(shared=True))
+    scored = classify_all(shards, params.classifiers, on)
+    measured = on.map(partial(measure, models=models_of(params)), scored, layer=Layer(shared=True))
     classified = tuple(MEASURED + name for name in sorted(params.classifiers))
     by_language = ("language",) if any(each.calibrated for each in params.classifiers.values()) else ()
     own = tuple(writes_for(params).names)
