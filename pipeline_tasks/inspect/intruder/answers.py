@@ -1,16 +1,14 @@
 """Stores which document readers took for the foreign one, one object per answer, and says how often they were right."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any
 
-from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.intruder.drawing import Draw
+from pipeline_tasks.inspect.read.answers import stored
 from pipeline_tasks.inspect.read.shares import Share
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.sealed import digest_of, seal, unseal
+from pipeline_tasks.sealed import digest_of, seal
 from pipeline_tasks.store import storage
 
 INTRUDERS = "intruders"
@@ -79,7 +77,7 @@ def answers(root: str, recipe: str, by: str = "") -> list[IntruderAnswer]:
     Who has answered has seen which document was foreign, so a second answer of theirs counts for nothing.
     """
     first: dict[tuple[str, str, tuple[str, ...]], IntruderAnswer] = {}
-    for answer in sorted(_stored(root, recipe), key=lambda answer: answer.at):
+    for answer in sorted(stored(root, INTRUDERS, recipe, IntruderAnswer), key=lambda answer: answer.at):
         if by in ("", answer.by):
             first.setdefault((answer.reader, answer.by, answer.ids), answer)
     return list(first.values())
@@ -99,19 +97,3 @@ def _shares(given: Sequence[IntruderAnswer], key: str) -> tuple[Share, ...]:
 
 def _share(name: str, given: Sequence[IntruderAnswer]) -> Share:
     return Share(name, len(given), sum(answer.is_right for answer in given))
-
-
-def _stored(root: str, recipe: str) -> Iterator[IntruderAnswer]:
-    for entry in storage.connect(root).list(f"{INTRUDERS}/{recipe}/"):
-        yield _answer(root, entry.path)
-
-
-@lru_cache(maxsize=10_000)
-def _answer(root: str, path: str) -> IntruderAnswer:
-    """Return the answer of a path, which names its content: a page that is shown again reads each once."""
-    fields: dict[str, Any] = unseal(storage.connect(root).read(path), path, "remove it: its reader is asked again")
-    try:
-        return IntruderAnswer(**{**fields, "ids": tuple(fields["ids"])})
-    except (TypeError, KeyError) as error:
-        message = f"{path} is no answer of a reader ({error}); remove it"
-        raise ContractError(message) from error

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sealed import digest_of, seal, unseal
@@ -16,6 +16,7 @@ LONGEST = 500
 """Characters of a reason."""
 
 Verdict = Literal["good", "bad"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +55,24 @@ def save(root: str, answer: Answer) -> str:
 def answers(root: str, recipe: str) -> list[Answer]:
     """Return the last answer of each reader about each document of a recipe, in the order in which they were given."""
     last: dict[tuple[str, str, str], Answer] = {}
-    for answer in sorted(_stored(root, recipe), key=lambda answer: answer.at):
+    for answer in sorted(stored(root, READINGS, recipe, Answer), key=lambda answer: answer.at):
         last.pop(key := (answer.reader, answer.snapshot, answer.id), None)
         last[key] = answer
     return list(last.values())
 
 
-def _stored(root: str, recipe: str) -> Iterator[Answer]:
-    for entry in storage.connect(root).list(f"{READINGS}/{recipe}/"):
-        yield _answer(root, entry.path)
+def stored(root: str, folder: str, recipe: str, kind: type[T]) -> Iterator[T]:
+    """Yield the answers of a recipe in a folder of a root, each an object of its own; ContractError for another one."""
+    for entry in storage.connect(root).list(f"{folder}/{recipe}/"):
+        yield _answer(root, entry.path, kind)  # type: ignore[arg-type]  # mypy takes no type for hashable
 
 
 @lru_cache(maxsize=10_000)
-def _answer(root: str, path: str) -> Answer:
+def _answer(root: str, path: str, kind: type[T]) -> T:
     """Return the answer of a path, which names its content: a page that is shown again reads each once."""
     fields: dict[str, Any] = unseal(storage.connect(root).read(path), path, "remove it: its reader is asked again")
     try:
-        return Answer(**fields)
+        return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
     except TypeError as error:
         message = f"{path} is no answer of a reader ({error}); remove it"
         raise ContractError(message) from error
