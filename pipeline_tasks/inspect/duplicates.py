@@ -119,6 +119,7 @@ def duplicates(root: str, recipe: str, wanted: str) -> Cluster:
     versions = version_log.latest_by_snapshot(root, recipe) or [current_version(root, recipe)]
     name = _resolved(root, recipe, versions, wanted)
     chain, removed, later = _closure(root, recipe, versions, name)
+    gone = {_place(member) for member in removed}
     lost = dict(_lost(root, versions, chain))
     kept = [
         replace(
@@ -127,7 +128,7 @@ def duplicates(root: str, recipe: str, wanted: str) -> Cluster:
             lost=lost.get((member.snapshot, member.file, member.offset), ""),
         )
         for member in _kept(root, versions, chain)
-        if not any(_place(member) == _place(other) for other in removed)
+        if _place(member) not in gone
     ]
     members = sorted([*kept, *removed], key=_order)
     document = next(member for member in members if member.id == name)

@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.near_duplicates.likeness import STAGES as NEAR
+from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.superseded import SUPERSEDED, read_superseded

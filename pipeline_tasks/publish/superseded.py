@@ -10,7 +10,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.near_duplicates.likeness import STAGES
+from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file, read_published_file
 from pipeline_tasks.store.reading import read_history
@@ -34,7 +34,7 @@ SUPERSEDED = pa.schema(
 
 def near_manifests(manifests: Mapping[str, Manifest]) -> list[Manifest]:
     """Return the manifests of a snapshot whose stages supersede documents, in their order."""
-    return [manifests[stage] for stage in STAGES if stage in manifests]
+    return [manifests[stage] for stage in NEAR if stage in manifests]
 
 
 def superseded_by(root: str, manifests: Iterable[Manifest]) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.near_duplicates.likeness import STAGES as NEAR
+from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.recipe import BUILDING, STAGES, Recipe, Step, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.task import repoint

@@ -4,7 +4,7 @@ A cache is no part of identity: with it and without it a stage writes the same b
 its text and not by its `id`, which stays when a stage edits the text. Each task adds one segment by key with all of its
 rows, those that it found included, and beside it a small sealed object that names the segment; its name has the first
 and the last key. Rows are looked up in the newest segments whose keys overlap with those that are asked. Each
-row has the class of hardware that computed it, which a row that is found again keeps.
+row has the class of hardware that computed it, which a row that is looked up keeps.
 """
 
 import logging

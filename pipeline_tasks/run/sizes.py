@@ -25,7 +25,7 @@ from pipeline_tasks.run.unit_costs import (
     cost_of,
     file_cost,
 )
-from pipeline_tasks.stage import Shard, Shards, buckets_for, buckets_of
+from pipeline_tasks.stage import BY_ID, Shard, Shards, buckets_for, buckets_of
 from pipeline_tasks.stages import shuffle
 
 EXTRACT = "extract"
@@ -200,7 +200,7 @@ def _buckets(stage: str, shards: Shards) -> int:
         return buckets_for(shards)
     if stage == "shuffle":
         return buckets_for(shards, shuffle.LEAST_BUCKETS)
-    if stage in ("cut_templates", "dedup_minhash", "dedup_paragraphs", "dedup_semantic"):
+    if stage in BY_ID:
         return buckets_of(shards, shards[0].path if shards else "") or buckets_for(shards)
     return 0
 

@@ -13,7 +13,7 @@ from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
 from pipeline_tasks.inspect.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
-from pipeline_tasks.near_duplicates.likeness import STAGES
+from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.takedowns import taken_down_of
@@ -23,7 +23,7 @@ from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep.index import follow
 
-COMPARED = STAGES[::-1]
+COMPARED = NEAR[::-1]
 """The stages whose documents may be compared before and after: the last one of a recipe that reads other snapshots."""
 
 

@@ -72,10 +72,11 @@ def sync(root: str, recipe: str, store: str = "", indexed: int = INDEXED) -> lis
     work: dict[str, _Work] = {}
     while True:
         dataset = dataset_of(root, recipe)
-        tables = {table.model: table for table in existing_tables(folder, mended=True)}
-        models = models_of(dataset, tables.values())
-        tables |= {made.model: table_of(folder, made) for made in models.values() if made and made.model not in tables}
         try:
+            tables = {table.model: table for table in existing_tables(folder, mended=True)}
+            models = models_of(dataset, tables.values())
+            wanting = [made for made in models.values() if made and made.model not in tables]
+            tables |= {made.model: table_of(folder, made) for made in wanting}
             done = []
             for model, table in sorted(tables.items()):
                 wanted = {name: dataset.versions[name] for name, made in models.items() if made and made.model == model}

@@ -35,7 +35,7 @@ def sign_documents(documents: Batches, *, params: Params) -> Batches:
     for batch in in_place(documents, likeness):
         model = _model(batch, model)
         vectors = batch.column(VECTORS).cast(pa.large_binary()).fill_null(b"")
-        version = likeness.history_version ^ _number(model) >> 8
+        version = likeness.history_version ^ (_number(model) >> 8)
         yield batch_of(
             SIGNATURES,
             id=batch.column("id"),
