@@ -149,6 +149,7 @@ def rows_of(run: days.Days) -> list[Any]:
 def test_every_engine_and_partitioning_removes_the_same(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    """Only this runs the stage on Spark and Ray, over two days in three partitions: two dozen verbs, half a minute."""
     table = with_vectors(clustered(9, 12, 120, 0.08))
     split = [table.slice(0, 50), table.slice(50)]
     calm = days.refined(tmp_path / "calm", split, PARAMS, stage=STAGE)
