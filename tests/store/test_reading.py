@@ -92,7 +92,7 @@ def of(stage: str, *parents: str) -> Manifest:
     return identified(replace(EMPTY, stage=stage, parents=parents, parent_digests=("0" * 64,) * len(parents)))
 
 
-def test_the_parent_of_a_manifest_is_that_of_the_nearest_earlier_stage(tmp_path: Path) -> None:
+def test_the_parent_of_a_manifest_is_that_of_the_nearest_stage_that_has_it(tmp_path: Path) -> None:
     landed = commit_manifest(tmp_path, replace(EMPTY, stage="land"))
     parent = read_manifest(str(tmp_path), landed)
     child = of("ingest", parent.fingerprint, "of history")
@@ -104,7 +104,7 @@ def test_the_parent_of_a_manifest_is_that_of_the_nearest_earlier_stage(tmp_path:
     assert parent_of(str(tmp_path), replace(grandchild, parents=("0" * 24,))) is None
     assert parent_of(str(tmp_path), replace(grandchild, parents=())) is None
     commit_manifest(tmp_path, grandchild)
-    assert parent_of(str(tmp_path), of("ingest", grandchild.fingerprint)) is None, "it refines no later stage"
+    assert parent_of(str(tmp_path), of("ingest", grandchild.fingerprint)) == grandchild, "a recipe of another order"
 
 
 def test_shards_are_sampled_up_to_the_bytes_that_may_be_read() -> None:
