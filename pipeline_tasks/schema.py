@@ -47,6 +47,7 @@ FIELDS: Mapping[str, Sequence[str]] = {
 PAGE = pa.schema(
     [
         *list(LOCATOR),
+        RECORD.field("kind"),
         pa.field("content_type", pa.string()),
         pa.field("payload", pa.large_binary()),
         pa.field("text", pa.large_string()),

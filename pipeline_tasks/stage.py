@@ -159,6 +159,9 @@ class Layer:
     input that the kernel leaves out is no column of the output. `reads` names the columns that the kernel gets besides;
     without any it gets all.
 
+    `kept_only` names columns that rejected rows do not have, so that who reads those needs no landed file: they are
+    null there.
+
     A `shared` layer follows from the kernel, its arguments and its input alone: every run of the stage that asks for
     the same finds it, whatever its other params and its fingerprint. Its kernel rejects nothing.
     """
@@ -166,6 +169,7 @@ class Layer:
     reads: tuple[str, ...] = ()
     stores: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    kept_only: tuple[str, ...] = field(default=(), metadata={OMITTED: ()})
     shared: bool = False
 
 

@@ -1,8 +1,8 @@
 """Reads what earlier snapshots saved for a stage: one entry per snapshot, or per run of snapshots that were compacted.
 
-A compaction is a cache: it has the rows of its parts in their order and nothing else, is used only where exactly its
-parts, in a row, are the history of a run, and is not part of any fingerprint. A stage writes the same bytes with and
-without it.
+A snapshot of many files is a run by itself, where its history is saved per file. A compaction is a cache: it has the
+rows of its parts in their order and nothing else, is used only where exactly its parts, in a row, are the history of a
+run, and is not part of any fingerprint. A stage writes the same bytes with and without it.
 """
 
 import contextlib
@@ -84,6 +84,8 @@ def compactions(root: str, among: Callable[[Entry], bool] = lambda _: True) -> d
 def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, Manifest]]:
     """Cut history, oldest first, into the longest runs that are compacted, and single snapshots between them.
 
+    A single snapshot may be compacted, too.
+
     Each run comes with the manifest that has its history: the compaction's, or the single snapshot's own.
     """
     covered, start = [], 0
@@ -91,9 +93,11 @@ def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, 
     while start < len(manifests):
         for length in range(min(longest, len(manifests) - start), 0, -1):
             run = Run(tuple(manifests[start : start + length]))
-            merged = run.parts[0] if length == 1 else known.get(run.fingerprints)
-            if merged is not None and (length == 1 or merged.fingerprint == run.name):
-                covered.append((run, merged))
+            merged = known.get(run.fingerprints)
+            if merged is not None and merged.fingerprint != run.name:
+                merged = None
+            if merged is not None or length == 1:
+                covered.append((run, merged or run.parts[0]))
                 start += length
                 break
     return covered
@@ -109,7 +113,7 @@ def read_history(root: str, sections: Mapping[str, Section], manifests: Sequence
     for manifest in manifests:
         _check_sections(sections, manifest)
     earlier = [manifest for manifest in manifests if manifest.history_shards]
-    known = compactions(root) if len(earlier) > 1 and all(map(has_keys, earlier)) else {}
+    known = compactions(root) if earlier and all(map(has_keys, earlier)) else {}
     saved = [manifest.history for _, manifest in cover(earlier, known)]
     entries = {name: tuple(history[name] for history in saved if history[name]) for name in sections}
     return History(sections, entries)

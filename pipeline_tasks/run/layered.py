@@ -74,6 +74,11 @@ class LayerInput:
             return pa.RecordBatch.from_pylist([], schema=self._schema)
         return pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
 
+    def absent(self, count: int) -> dict[str, pa.Array]:
+        """Return the columns that rejected rows do not have, null in so many rows."""
+        kinds = dict(self._rows.all_columns)
+        return {name: pa.nulls(count, pa.type_for_alias(kinds[name])) for name in self._layer.kept_only}
+
     def finish(self, prefix: str) -> None:
         """Raise ContractError if the kernel said nothing of some rows."""
         missing = sum(batch.num_rows for batch in self._waiting)

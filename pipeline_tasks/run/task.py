@@ -497,9 +497,10 @@ class _Split:
         """Return what is stored of rows if they are rejected: as of kept rows, with the verdict."""
         if self._below is None or self._below.below.is_landed:
             return batch
-        verdict = [name for name in VERDICT.names if name in batch.schema.names]
-        columns = [*stored.columns, *(batch.column(name) for name in verdict)]
-        return pa.RecordBatch.from_arrays(columns, names=[*stored.schema.names, *verdict])
+        verdict = {name: batch.column(name) for name in VERDICT.names if name in batch.schema.names}
+        absent = self._below.absent(batch.num_rows)
+        columns = {**dict(zip(stored.schema.names, stored.columns, strict=True)), **absent, **verdict}
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _reject(self, stored: pa.RecordBatch, rejected: pa.RecordBatch) -> None:
         damaged = pc.starts_with(rejected.column("reason"), "error:")

@@ -22,6 +22,7 @@ from pipeline_tasks.stage import (
     Section,
     Shards,
     Stage,
+    buckets_for,
     reject,
     replace_column,
 )
@@ -35,6 +36,12 @@ TAKEN_DOWN = "ingest:taken_down"
 
 LAYER = Layer(stores=tuple(name for name in PAGE.names if name not in ("payload", "text")), changes=("payload", "text"))
 """Locators are stored; payloads and texts stay in the landed file, but for texts that are HTML documents."""
+
+KEYED = ("kind", "url", "payload_digest", "metadata")
+"""The columns that a record's keys follow from."""
+
+DROPPED = Layer(reads=KEYED, kept_only=("payload", "text"))
+"""Which pages are left when what earlier snapshots have is dropped."""
 
 DAMAGE = (
     "bad_header",
@@ -100,11 +107,17 @@ class Params:
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
 
-def record_keys(records: Batches) -> Batches:
-    """Yield the keys by which records are looked up in earlier snapshots, one row each."""
-    for batch in records:
+def record_keys(pages: Batches) -> Batches:
+    """Yield the keys by which pages and revisits are looked up in earlier snapshots, one row each."""
+    for batch in pages:
         for keys in (_keys(batch), _original_keys(batch)):
             yield pa.record_batch([keys.drop_null()], schema=SEEN)
+
+
+def distinct_keys(keys: Batches) -> Batches:
+    """Yield the keys of a bucket, each once or, at the border of two batches, twice."""
+    for batch in keys:
+        yield pa.record_batch([pc.unique(batch["key"])], schema=SEEN)
 
 
 def seen_keys(keys: Batches, history: HistoryReader) -> Batches:
@@ -114,16 +127,28 @@ def seen_keys(keys: Batches, history: HistoryReader) -> Batches:
     yield pa.record_batch([table.filter(is_seen).column("key").combine_chunks()], schema=SEEN)
 
 
-def select_pages(records: Batches, seen: Batches | None = None, *, params: Params) -> Batches:
-    """Keep pages and reject every other record with its reason; a page `seen` in an earlier snapshot is `unchanged`."""
+def select_pages(records: Batches, *, params: Params, revisits: bool = False) -> Batches:
+    """Keep pages and reject every other record with its reason.
+
+    With `revisits` those are kept, too: whether they are `unchanged`, `drop_unchanged` knows.
+    """
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
-    seen_before = pa.Table.from_batches(seen).column("key").combine_chunks() if seen is not None else pa.array([], KEY)
     taken = read_list(params.taken_down)
     for batch in records:
         entries = evidence(taken, batch["url"])
-        reasons = pc.if_else(pc.is_valid(entries), TAKEN_DOWN, _reasons(batch, params, seen_before))
+        reasons = pc.if_else(pc.is_valid(entries), TAKEN_DOWN, _reasons(batch, params, revisits=revisits))
         yield _pages(batch, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
+
+
+def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
+    """Reject what an earlier snapshot has: pages whose key is `seen`, and revisits, `unchanged` where that is so."""
+    keys = pa.Table.from_batches(seen).column("key").combine_chunks()
+    for batch in pages:
+        is_revisit = pc.equal(batch["kind"], "revisit")
+        revisit = pc.if_else(is_revisit, pa.scalar("ingest:revisit"), pa.scalar(None, pa.string()))
+        reasons = pc.if_else(_is_seen(batch, keys), pa.scalar("ingest:unchanged"), revisit)
+        yield reject(batch, reasons, _evidence_of_history(batch, reasons))
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Array:
@@ -148,21 +173,19 @@ def _hashed(urls: Sequence[str | None], digests: Sequence[str | None]) -> pa.Arr
     return pa.array(hashed, KEY)
 
 
-def _reasons(batch: pa.RecordBatch, params: Params, seen: pa.Array) -> pa.Array:
-    """Return one reason per row, the first that applies, null for pages."""
+def _reasons(batch: pa.RecordBatch, params: Params, *, revisits: bool) -> pa.Array:
+    """Return one reason per row, the first that applies, null for pages and, with `revisits`, for those."""
     text, payload = batch.column("text"), batch.column("payload")
-    is_revisit, is_seen = pc.equal(batch["kind"], "revisit"), _is_seen(batch, seen)
+    is_revisit = pc.equal(batch["kind"], "revisit")
     length = pc.max_element_wise(_lengths(payload), _lengths(text))
     reasons = (
-        (pc.and_(is_revisit, is_seen), "unchanged"),
-        (is_revisit, "revisit"),
+        (is_revisit, None if revisits else "revisit"),
         (_is_no_page(batch), "not_page"),
         (_has_other_status(batch["status"], params), "status"),
         (pc.and_(pc.is_null(text), pc.equal(_lengths(payload), 0)), "empty"),
         (pc.and_(pc.is_valid(text), pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(text)), 0)), "empty"),
         (pc.and_(pc.is_null(text), _is_no_html(batch, params)), "not_html"),
         (pc.greater(length, params.max_bytes), "too_large"),
-        (is_seen, "unchanged"),
     )
     error = batch["error"]
     if params.keep_digest_mismatch:
@@ -171,7 +194,7 @@ def _reasons(batch: pa.RecordBatch, params: Params, seen: pa.Array) -> pa.Array:
     return pc.case_when(
         pc.make_struct(pc.is_valid(error), *(applies for applies, _ in reasons)),
         pc.binary_join_element_wise("error", error, ":"),
-        *(pa.scalar(f"ingest:{reason}") for _, reason in reasons),
+        *(pa.scalar(f"ingest:{reason}" if reason else None, pa.string()) for _, reason in reasons),
         pa.scalar(None, pa.string()),
     )
 
@@ -204,7 +227,7 @@ def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
 
 
 def _is_seen(batch: pa.RecordBatch, seen: pa.Array) -> pa.Array:
-    """Return whether each record, or what it refers to, was `seen`; without a history nothing is hashed for it."""
+    """Return whether each record, or what it refers to, was `seen`."""
     if not len(seen):
         return pa.array(np.zeros(batch.num_rows, bool))
     return pc.or_(pc.is_in(_keys(batch), value_set=seen), pc.is_in(_original_keys(batch), value_set=seen))
@@ -283,9 +306,19 @@ def _proof(reason: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
         return {**proof, "content_type": (row["content_type"] or "")[:100]}
     if reason == "too_large":
         return {**proof, "bytes": row["bytes"], "max_bytes": params.max_bytes}
-    if reason in {"unchanged", "revisit"}:
+    if reason == "revisit":
         return {**proof, "payload_digest": row["payload_digest"]}
     return {**proof, "detail": row["error_detail"]} if row["error_detail"] else proof
+
+
+def _evidence_of_history(batch: pa.RecordBatch, reasons: pa.Array) -> pa.Array:
+    """Return for every row with a reason its kind and the digest that an earlier snapshot has."""
+    proofs: list[str | None] = [None] * batch.num_rows
+    facts = batch.select(("kind", "payload_digest"))
+    for at in np.flatnonzero(np.asarray(pc.is_valid(reasons))):
+        row = {name: facts[name][at].as_py() for name in facts.schema.names}
+        proofs[at] = json.dumps(row, sort_keys=True, separators=(",", ":"))
+    return pa.array(proofs, pa.string())
 
 
 def page_keys(pages: Batches) -> Batches:
@@ -302,11 +335,18 @@ def resources(params: Params) -> tuple[str, ...]:
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Select the pages of every landed file, and save their keys for later snapshots.
 
-    With a history every file is read twice: first for its keys, so that the history is read once for all of them.
+    Every file is read once. The keys of all files are looked up together: an earlier snapshot has a segment for each of
+    its files, so one lookup for each file would ask for as many segments as the product of the two.
     """
     earlier = sum(on.history("pages"), ())
-    seen = [on.map(seen_keys, on.map(record_keys, shards), broadcast=earlier)] if earlier else []
-    pages = on.map(partial(select_pages, params=params), shards, *seen, layer=LAYER)
+    if earlier:
+        selected = on.map(partial(select_pages, params=params, revisits=True), shards, layer=LAYER)
+        keys = on.map(record_keys, selected, reads=KEYED)
+        keys = on.group(distinct_keys, keys, by="key", buckets=buckets_for(keys))
+        seen = on.map(seen_keys, keys, broadcast=earlier)
+        pages = on.map(drop_unchanged, selected, broadcast=seen, layer=DROPPED)
+    else:
+        pages = on.map(partial(select_pages, params=params), shards, layer=LAYER)
     on.save_history("pages", on.map(page_keys, pages, reads=("url", "payload_digest")))
     return pages
 
@@ -317,7 +357,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=6,
+    version=7,
     splits=True,
     history={"pages": Section(SEEN, key="key")},
     resources=resources,

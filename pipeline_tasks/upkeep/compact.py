@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
@@ -58,7 +59,11 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def due(root: str) -> list[Run]:
-    """Return the runs of neighbors that are to be merged now, over all recipes: `FANOUT` of one size, alike in form."""
+    """Return the runs that are to be merged now, over all recipes: `FANOUT` neighbors of one size, alike in form.
+
+    A snapshot is also a run by itself, where its history is saved per landed file and merging leaves an eighth of the
+    segments: every lookup asks for all of them.
+    """
     known = compactions(root)
     runs = {run.name: run for history in histories(root) for run in _due(history, known)}
     return [runs[name] for name in sorted(runs)]
@@ -79,13 +84,25 @@ def histories(root: str) -> list[list[Manifest]]:
 
 
 def _due(history: Sequence[Manifest], known: Compactions) -> Iterator[Run]:
-    covered = [run for run, _ in cover(history, known)]
-    for _, alike in groupby(covered, key=_form):
+    covered = cover(history, known)
+    yield from (run for run, saved in covered if saved is run.parts[0] and _is_in_pieces(run))
+    for _, alike in groupby((run for run, _ in covered), key=_form):
         runs = list(alike)
         for start in range(0, len(runs) - len(runs) % FANOUT, FANOUT):
             run = Run(tuple(part for run in runs[start : start + FANOUT] for part in run.parts))
             if _fits(run):
                 yield run
+
+
+def _is_in_pieces(run: Run) -> bool:
+    """Return whether a snapshot by itself has `FANOUT` times the segments that its history needs."""
+    saved = run.parts[0].history.values()
+    return _by_file(run.parts[0]) and any(len(shards) >= FANOUT * _segments(shards) for shards in saved)
+
+
+def _segments(shards: Shards) -> int:
+    """Return how many segments the history of landed files is merged into."""
+    return -(-sum(shard.rows for shard in shards) // FILE_ROWS) or 1
 
 
 def _form(run: Run) -> tuple[object, ...]:
@@ -146,7 +163,7 @@ def _keys(section: Section) -> tuple[str, ...]:
 def _by_files(engine: RunningEngine, section: str, keys: Sequence[str], parts: Sequence[Shards]) -> Shards:
     """Merge as many files as fit into one segment."""
     shards = [shard for part in parts for shard in part]
-    count = -(-sum(shard.rows for shard in shards) // FILE_ROWS) or 1
+    count = _segments(shards)
     lists = [tuple(shards[rank::count]) for rank in range(count)]
     for _, alike in groupby(lists, key=len):
         engine.save_history(section, *zip(*alike, strict=True), kernel=partial(merge, keys=keys))
@@ -208,15 +225,16 @@ def in_use(root: str, old: Callable[[Entry], bool]) -> frozenset[str]:
     These are the compactions that it would choose now, and those that it would choose if only `old` ones existed.
     """
     known = [compactions(root), compactions(root, old)]
-    runs = (run for history in histories(root) for choice in known for run, _ in cover(history, choice))
-    return frozenset(stage_prefix(COMPACTED, run.name) for run in runs if len(run.parts) > 1)
+    covers = (entry for history in histories(root) for choice in known for entry in cover(history, choice))
+    return frozenset(stage_prefix(COMPACTED, run.name) for run, merged in covers if merged is not run.parts[0])
 
 
 def lines(merged: Iterable[Manifest]) -> Iterator[str]:
     """Yield compactions as lines for a person."""
     for manifest in merged:
         size = sum(shard.bytes for shard in manifest.history_shards)
-        yield f"{size:>14,} bytes of history of {len(manifest.parents):>4} snapshots of {manifest.stage} merged"
+        snapshots = counted(len(manifest.parents), "snapshot")
+        yield f"{size:>14,} bytes of history of {snapshots} of {manifest.stage} merged"
 
 
 # --- Merging --------------------------------------------------------------------------------------------------

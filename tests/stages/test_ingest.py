@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,10 +18,11 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine, seal
 from pipeline_tasks.schema import PAGE, RECORD
-from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, page_keys, select_pages
+from pipeline_tasks.stage import Batches
+from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, drop_unchanged, page_keys, select_pages
 from pipeline_tasks.store import shard_file, storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.upkeep import compact
+from pipeline_tasks.upkeep import compact, vacuum
 from tests.archives import PAGE as HTML
 from tests.archives import http, read, response, warc, zipped
 from tests.refining import refined, rows
@@ -45,10 +47,22 @@ def table(*records: dict[str, Any]) -> pa.Table:
 def selected(
     records: pa.Table, seen: pa.Table | None = None, size: int = 10_000, **params: Any
 ) -> list[dict[str, Any]]:
-    streams = [iter(records.to_batches(max_chunksize=size) or [pa.RecordBatch.from_pylist([], RECORD)])]
-    if seen is not None:
-        streams.append(iter(seen.to_batches()))
-    return pa.Table.from_batches(select_pages(*streams, params=Params(**params))).to_pylist()  # type: ignore[no-any-return]
+    batches = iter(records.to_batches(max_chunksize=size) or [pa.RecordBatch.from_pylist([], RECORD)])
+    return pa.Table.from_batches(chosen(batches, seen, Params(**params))).to_pylist()  # type: ignore[no-any-return]
+
+
+def chosen(records: Batches, seen: pa.Table | None, params: Params) -> Batches:
+    """Yield the records with their verdicts as the kernels of a day with a history give them, or without one."""
+    for batch in select_pages(records, params=params, revisits=seen is not None):
+        if seen is None:
+            yield batch
+            continue
+        is_kept = batch["reason"].is_null().to_numpy(zero_copy_only=False)
+        kept = batch.filter(pa.array(is_kept)).drop_columns(["reason", "evidence"])
+        dropped = drop_unchanged(iter([kept]), iter(seen.to_batches()))
+        rows = pa.Table.from_batches([batch.filter(pa.array(~is_kept)), *dropped]).combine_chunks()
+        places = np.argsort(np.concatenate([np.flatnonzero(~is_kept), np.flatnonzero(is_kept)]))
+        yield from rows.take(pa.array(places)).to_batches()
 
 
 CASES: list[tuple[dict[str, Any], str | None]] = [
@@ -337,6 +351,44 @@ def test_a_file_reads_only_the_history_of_its_own_pages(tmp_path: Path, monkeypa
     assert spent[root]["pages"] <= 9 + 2 * 3  # for each file the index's root page and the one below it
 
 
+def test_a_day_of_many_files_is_compacted_by_itself_and_looked_up_once(tmp_path: Path) -> None:
+    """A lookup asks for every segment of a day, of which each file has one: merged, they are one for all files."""
+    root, apart = tmp_path / "root", tmp_path / "apart"
+    published(root, "d0", crawl(tmp_path, "d0", *(pages(f"0/{file}", 2) for file in range(compact.FANOUT))))
+    shutil.copytree(root, apart)
+    [merged] = compact.compact(str(root), LocalEngine)
+    assert (len(merged.parents), len(merged.history_shards), merged.rows_in) == (1, 1, 2 * compact.FANOUT)
+    assert compact.compact(str(root), LocalEngine) == []
+    news = crawl(tmp_path, "d1", *(pages(f"0/{file}", 3) for file in range(5)))
+    spent = {path: published(path, "d1", news).history_reads for path in (root, apart)}
+    assert (spent[root]["requests"], spent[apart]["requests"]) == (2, 2 * compact.FANOUT), "and not for each of 5 files"
+    paths = {path: version_log.current(str(path), "ours").manifests["ingest"] for path in (root, apart)}
+    assert (root / paths[root]).read_bytes() == (apart / paths[apart]).read_bytes()
+    assert read_manifest(str(root), paths[root]).rejected == {"ingest:unchanged": 10}
+    unused = vacuum.find_orphans(str(root), 0.0).files
+    assert not [entry for entry, _ in unused if entry.path.startswith("compacted/")]
+
+
+def test_a_day_of_few_files_stays_as_it_is(tmp_path: Path) -> None:
+    published(tmp_path / "root", "d0", crawl(tmp_path, "d0", *(pages(str(file), 2) for file in range(3))))
+    assert compact.compact(str(tmp_path / "root"), LocalEngine) == []
+
+
+def test_rejects_of_a_day_with_a_history_need_no_landed_file(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for name in ("d0", "d1"):
+        gone = b"".join(zipped([response(URL + name, http(b"", status="404 Not Found"))]))
+        published(root, name, crawl(tmp_path, name, pages("same", 3), gone))
+    manifest = read_manifest(str(root), version_log.current(str(root), "ours", "d1").manifests["ingest"])
+    shutil.rmtree(tmp_path / "d1")
+    batches = list(read_shards(str(root), manifest.rejects))
+    rejected = pa.Table.from_batches(batches).to_pylist()
+    assert sorted((row["reason"], row["kind"]) for row in rejected) == [
+        ("ingest:status", "response"), *[("ingest:unchanged", "response")] * 3,
+    ]  # fmt: skip
+    assert all(row["payload"] is None and row["text"] is None and row["url"] for row in rejected)
+
+
 def test_every_error_of_a_reader_is_known() -> None:
     broken = [
         *read(response(URL, http(b"5\r\nabc", headers="Transfer-Encoding: chunked")), "a.warc"),
@@ -369,8 +421,7 @@ def test_a_real_snapshot_keeps_its_pages_and_the_next_one_its_news(shared_data: 
 
 
 def select(records: pa.Table, known: pa.Table | None) -> pa.Table:
-    streams = [iter(table.to_batches()) for table in (records, known) if table is not None]
-    return pa.Table.from_batches(select_pages(*streams, params=Params()))
+    return pa.Table.from_batches(chosen(iter(records.to_batches()), known, Params()))
 
 
 def seen_pages(pages: pa.Table) -> pa.Table:
