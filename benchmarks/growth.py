@@ -1,6 +1,6 @@
 """Counts what a run asks of its stores as a crawl grows: requests, bytes, XCom and the driver's memory.
 
-    python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100] [--shards 1000 10000] [--json]
+    python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100 1000] [--shards 1000 10000 100000] [--json]
 
 Snapshots are simulated: each file is a WARC of a few small pages, and a version of the past is an entry of the log
 that names the manifests of one that was refined. Everything is counted (`counting.py`) and nothing is timed but the
@@ -9,23 +9,22 @@ wall clock of each size, so two machines print the same. The last line is one JS
 - `reads_per_byte`: bytes of landed files read by `land` and `ingest`, for each byte that landed; the snapshot has a
   history, and its list of files has digests. `unpromised` is the same where no list has. `extract_reads` is what
   `extract` reads, for each landed byte of the pages that `ingest` keeps.
-- `requests_per_file`: by step, requests to the root and to the landed files for each file, at the largest size.
+- `requests_per_file`: by number of files and step, requests to the root and to the landed files for each file.
 - `xcom_kb`: what the task `land` hands to the others, in KB, with the longest history.
-- `requests_per_version`: requests of `land` and `publish` that each earlier version adds.
+- `requests_per_version`: requests of `land` that each earlier version adds.
 - `driver_growth`: memory of a stage's driver at the most shards, divided by that at the fewest; `driver_bytes` is what
   each shard adds.
 """
 
 import argparse
 import json
-import resource
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +32,25 @@ from counting import Requests, counted
 from whole_run import Run
 
 from pipeline_tasks.demo import warc
+from pipeline_tasks.engines.local import LocalEngine
+from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, schema_pairs
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.recipe import LOCAL, Recipe, load_recipe
+from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.task import Outcome, Receipt, Task
+from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import HistoryRequest, LandRequest
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
 
 STAGES = ("ingest", "extract", "dedup_exact")
 """Of the recipe `web`: what reads landed files, and one stage that groups and has history."""
+
+MAPS = "filter_url"
+"""A stage of one map, which a driver is measured with."""
 
 PAGES = 3
 """Pages of a file."""
@@ -73,7 +83,7 @@ def write_snapshot(folder: Path, files: int, day: int, *, promised: bool = True)
         listed.append({"path": name, "bytes": len(body), "sha256": sha256(body)})
     if promised:
         (folder / "snapshot.json").write_text(json.dumps({"snapshot": folder.name, "files": listed}))
-    return sum(int(file["bytes"]) for file in listed)
+    return sum(path.stat().st_size for path in folder.glob("*.warc.gz"))
 
 
 def _pages(number: int, day: int) -> Iterator[bytes]:
@@ -93,7 +103,9 @@ class CountedRun(Run):
 
     def __init__(self, root: str, snapshot: str, recipe: Recipe, landing: str) -> None:
         super().__init__(root, snapshot, recipe, LOCAL)
-        self.landing, self.requests, self.landed = landing, {}, {}
+        self.landing = landing
+        self.requests: dict[str, Requests] = {}
+        self.landed: dict[str, int] = {}
 
     def send(self, name: str, request: Any) -> Any:  # noqa: ANN401 -- as `Run.send`
         every, landed = Requests(), Requests(self.landing)
@@ -123,8 +135,13 @@ def measured(place: Path, files: int, *, promised: bool = True) -> Size:
         run.refine(str(landing))
     reads = {step: round(bytes_ / landed, 3) for step, bytes_ in run.landed.items()}
     verbs = {step: dict(requests.verbs) for step, requests in run.requests.items()}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return Size(files, landed, verbs, reads, round(time.perf_counter() - started, 1), round(peak))
+    return Size(files, landed, verbs, reads, round(time.perf_counter() - started, 1), round(peak_mb()))
+
+
+def peak_mb() -> float:
+    """Return the most memory that this process has had since its program began; `getrusage` has that of its parent."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def with_history(place: Path, versions: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -142,45 +159,117 @@ def with_history(place: Path, versions: Sequence[int]) -> Iterator[dict[str, Any
         with counted(asked):
             landed = handle(LandRequest(input=str(newest), **about))
             history = handle(HistoryRequest(**about))
-        handed = {"manifest": landed["manifest"], "landing": landed["landing"], **history}
+        handed = {"manifest": landed["manifest"], "landing": landed["landing"], "earlier": history["earlier"]}
         yield {"versions": count, "land": dict(asked.verbs), "xcom_kb": round(len(json.dumps(handed)) / 1000, 2)}
 
 
 def _repeat(root: str, recipe: str, count: int) -> None:
-    """Append entries to a log, each of a snapshot of its own with the manifests of the first, until there are `count`."""
+    """Append entries of the manifests of the first, each of a snapshot of its own, until a log has `count`."""
     first = version_log.versions(root, recipe)[0]
     for number in range(len(version_log.versions(root, recipe)), count):
         fields = {**asdict(first), "snapshot": f"2026-12-{number:06d}", "files": first.files}
-        del fields["number"], fields["at"]
+        for name in ("number", "at"):
+            del fields[name]
         version_log.append(root, fields)
 
 
-def driver_of(shards: int) -> dict[str, float]:
-    """Return the memory of a process that drives a stage of so many shards, measured in one of its own."""
+class PretendingEngine(LocalEngine):
+    """An engine whose tasks store nothing: their receipts name shards that nobody reads."""
+
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- as every engine
+        return [self._outcome(call.args[0]) for call in tasks]
+
+    def _outcome(self, task: Task) -> Outcome:
+        digest = sha256(task.key.encode())
+        stored = replace(made_up(f"{task.io.prefix}/data", digest), below=10**6)
+        bins = {str(octave): 9 for octave in range(20)}
+        kept = {"chars": {"kind": "whole", "count": 1000, "sum": 10**6, "bins": bins}}
+        columns, below = schema_pairs(DOCUMENT), task.inputs[0][0]
+        return Outcome(Receipt(task.key, stored, None, None, {}, 0, columns, kept, {}, below))
+
+
+def made_up(folder: str, digest: str) -> Shard:
+    """Return a shard that is named and not stored."""
+    return Shard(f"{folder}/{digest[:NAMED]}.parquet", 1000, 10**6, digest)
+
+
+def drive(root: str, shards: int) -> dict[str, float]:
+    """Refine a manifest of so many shards by a stage that maps; return the peak of this process in MB."""
+    stored = tuple(made_up("given/data", sha256(str(number).encode())) for number in range(shards))
+    about: dict[str, Any] = {"params": {"shards": shards}, "schema": schema_pairs(DOCUMENT), "shards": stored}
+    about |= dict.fromkeys(("parents", "covers", "rejects", "quarantine"), ())
+    about |= {"history": {}, "rejected": {}, "quarantined": {}, "metrics": {"kept": {}, "rejects": {}}}
+    about |= {"stage": "given", "version": 1, "fingerprint": "", "rows_in": shards * 1000, "bytes_in": 0}
+    parent = identified(Manifest(**about))
+    path = manifest_path("given", parent.fingerprint)
+    storage.commit(storage.connect(root), path, dump(parent))
+    del parent, stored
+    refine(RefineRequest(root, MAPS, {}, path), PretendingEngine)
+    return {"shards": shards, "peak_mb": peak_mb()}
+
+
+def driver_of(shards: int) -> float:
+    """Return the MB that a process takes at most which drives a stage of so many shards."""
     command = [sys.executable, __file__, "--driver", str(shards)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return float(json.loads(done.stdout.splitlines()[-1])["peak_mb"])
+
+
+def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the counts as a table for a person."""
+    for size in sizes:
+        yield f"{size.files} files behind a day of as many: {size.seconds} s, {size.peak_mb} MB"
+        for step, verbs in size.requests.items():
+            counts = ", ".join(f"{count} {verb}" for verb, count in sorted(verbs.items()))
+            reads = f"{size.landed_reads[step]:5.2f} of the bytes"
+            yield f"  {step:12} {size.per_file()[step]:8.2f} a file  {reads}  {counts}"
+    yield f"without a list that promises digests: land reads {unpromised.landed_reads[LAND]} of the bytes"
+    for row in histories:
+        yield f"{row['versions']:6} versions before: {row['land']} to land, {row['xcom_kb']} KB handed on"
+
+
+def facts_of(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the counts by the names that the module's text has."""
+    first, last = sizes[-1], unpromised
+    by_landing = [round(size.landed_reads[LAND] + size.landed_reads["ingest"], 3) for size in (first, last)]
+    facts: dict[str, Any] = {
+        "reads_per_byte": by_landing[0],
+        "unpromised": by_landing[1],
+        "extract_reads": first.landed_reads["extract"],
+        "requests_per_file": {str(size.files): size.per_file() for size in sizes},
+    }
+    if histories:
+        fewest, most = histories[0], histories[-1]
+        more = sum(most["land"].values()) - sum(fewest["land"].values())
+        facts["xcom_kb"] = most["xcom_kb"]
+        facts["requests_per_version"] = round(more / max(most["versions"] - fewest["versions"], 1), 2)
+    return facts
 
 
 def main() -> None:
-    """Measure, print a table, and last one JSON object."""
+    """Count, print a table, and last one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, nargs="*", default=[100, 1000])
-    parser.add_argument("--versions", type=int, nargs="*", default=[1, 10, 100])
+    parser.add_argument("--files", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--versions", type=int, nargs="*", default=[1, 10, 100, 1000])
+    parser.add_argument("--shards", type=int, nargs="*", default=[1000, 10_000, 100_000])
+    parser.add_argument("--driver", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    facts: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
-        for files in options.files:
-            size = measured(Path(name, str(files)), files)
-            print(f"{files} files: {size.seconds} s, {size.peak_mb} MB")
-            for step, verbs in size.requests.items():
-                print(
-                    f"  {step:12} {size.per_file()[step]:8.2f} requests a file  {verbs}  landed bytes {size.landed_reads[step]}"
-                )
-            shutil.rmtree(Path(name, str(files)))
-        for row in with_history(Path(name, "versions"), options.versions):
-            print(row)
+        if options.driver:
+            print(json.dumps(drive(name, options.driver)))
+            return
+        sizes = [measured(Path(name, f"{files}-files"), files) for files in options.files]
+        unpromised = measured(Path(name, "unpromised"), options.files[0], promised=False)
+        histories = list(with_history(Path(name, "versions"), options.versions))
+    facts = facts_of(sizes, unpromised, histories)
+    print(*lines(sizes, unpromised, histories), sep="\n")
+    peaks = {count: driver_of(count) for count in options.shards}
+    if peaks:
+        print(*(f"{count:8} shards: {peak:.0f} MB in the driver" for count, peak in peaks.items()), sep="\n")
+        fewest, most = min(peaks), max(peaks)
+        facts["driver_growth"] = round(peaks[most] / peaks[fewest], 2)
+        facts["driver_bytes"] = round((peaks[most] - peaks[fewest]) * (1 << 20) / max(most - fewest, 1))
     if options.json:
         print(json.dumps(facts))
 

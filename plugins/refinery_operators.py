@@ -169,7 +169,7 @@ class Land(RequestOperator):
         self.fields, self.steps, self.next_cut = fields, steps, next_cut
 
     def execute(self, context: Context) -> list[Part]:
-        """Push `landed` (its manifest, the folder of the files, history per stage); return the first stage's parts."""
+        """Push `landed` (its manifest, the folder of the files, what is earlier); return the first stage's parts."""
         run = run_of(context)
         about = self.about(context, run)
         fields = fields_of(self.fields, run.text_field)
@@ -182,7 +182,7 @@ class Land(RequestOperator):
             log.warning("land  %s is no crawl file and was left out", name)
         for name, reason in reply["skipped"]:
             log.warning("land  %s was left out: %s", name, reason)
-        landed = {"manifest": reply["manifest"], "landing": reply["landing"], **history}
+        landed = {"manifest": reply["manifest"], "landing": reply["landing"], "earlier": history["earlier"]}
         context["ti"].xcom_push(key="landed", value=landed)
         return self.parts(context, run, reply["manifest"], "", self.next_cut)
 
@@ -218,8 +218,7 @@ class Compose(RequestOperator):
         log_reply(context, COMPOSE, reply, text)
         if reply["stale"]:
             log.warning("compose  %s", stale_line(reply["stale"]))
-        earlier = {"history": {}, "previous": reply["previous"], "trailing": {}}
-        landed = {"manifest": reply["manifest"], "landing": "", **earlier}
+        landed = {"manifest": reply["manifest"], "landing": "", "earlier": reply["earlier"]}
         context["ti"].xcom_push(key="landed", value=landed)
         return self.parts(context, run, reply["manifest"], "", self.next_cut)
 
@@ -248,7 +247,7 @@ class StageOperator(RequestOperator):
             stage=self.stage,
             params={**self.step["params"], **(mixture_of(context["params"]) if self.stage == MIX else {})},
             parent=part["manifest"],
-            history=tuple(self.landed["history"].get(self.stage, ())),
+            earlier=self.landed["earlier"],
             landing=self.landed["landing"],
             span=(part["span"][0], part["span"][1]) if part["span"] else None,
             error_budget=ErrorBudget(**self.step["error_budget"]),
@@ -368,8 +367,7 @@ class Gate(Reviewed, StageOperator):
         self.manifest = path_of(self.refined["manifest"])
         request = JudgeRequest(
             manifest=self.refined["manifest"],
-            previous=self.landed["previous"].get(self.stage, ""),
-            trailing=tuple(self.landed["trailing"].get(self.stage, ())),
+            earlier=self.landed["earlier"],
             bounds=self.step["bounds"],
             override=override or run.override.get(self.stage, ""),
             **self.about(context, run),
@@ -419,7 +417,7 @@ class PublishGate(Reviewed, RequestOperator):
         """Return the verdict on the snapshot, under the run's override unless another is given."""
         request = JudgeSnapshotRequest(
             manifests={stage: parts[0]["manifest"] for stage, parts in self.gates.items()},
-            trailing=tuple(self.landed.get("snapshots", ())),
+            earlier=self.landed["earlier"],
             bounds=self.bounds,
             override=override or run.override.get(PUBLISH, ""),
             **self.about(context, run),

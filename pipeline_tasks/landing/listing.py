@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -71,9 +72,9 @@ PARENT = 2
 NAMED = 10
 """Files that an error names."""
 
-ABREAST = 16
-"""Files without a promised digest that are read at once: one at a time, a store's latency alone takes an hour for a day
-of crawl."""
+ABREAST = 10
+"""Files without a promised digest that are read at once, as many as a client of S3 keeps connections: one at a time, a
+day of crawl takes hours."""
 
 _SHA256 = re.compile(r"(?:[0-9a-f]{64})?\Z")
 
@@ -324,7 +325,7 @@ def land(
     files = _sampled_files(listing.files, wanted)
     read_by = canonical(fields).decode() if fields else ""
     with ThreadPoolExecutor(ABREAST, thread_name_prefix="land") as pool:  # hashing and inflating leave Python to others
-        listed = pool.map(lambda file: _shards(folder, *file, piece), files)
+        listed = pool.map(partial(_shards, folder, piece), files)
         read = tuple(replace(shard, fields=read_by) for shards in listed for shard in shards)
     shards = _sampled_shards(read, wanted)
     is_whole = len(files) == len(listing.files) and shards == read
@@ -399,8 +400,9 @@ def _folder(uri: str, listing: Listing) -> str:
     return folder.rpartition("/")[0] if alone else folder
 
 
-def _shards(folder: str, name: str, size: int, digest: str, piece: int) -> Shards:
+def _shards(folder: str, piece: int, file: tuple[str, int, str]) -> Shards:
     """Return a file as one shard, or a large one as its pieces of about `piece` bytes."""
+    name, size, digest = file
     path, uri = f"{LANDING}{name}", f"{folder}/{name}"
     try:
         if not cuts.is_large(size, piece):

@@ -7,6 +7,7 @@ from pipeline_tasks.gate.snapshots import refined_stages
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.earlier import is_partial, saved_history
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
@@ -47,6 +48,8 @@ def publish(
         "verdicts": {stage: _verdict(root, referred) for stage, referred in verdicts.items()},
         "prefix": prefix,
         "files": tuple(files),
+        "saved": saved_history(by_stage),
+        "partial": is_partial(by_stage),
         **sizes_of(by_stage),
         **superseded_facts(prefix, snapshot, superseded),
     }

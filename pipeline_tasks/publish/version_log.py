@@ -35,7 +35,9 @@ class Version:
     every snapshot's newest version, less those that any of these versions supersedes. This version supersedes
     `superseded` documents of earlier snapshots by `superseding` documents of its own; `superseded_path` is the file
     that lists them ("" if there are none). `tokenizer` is the SHA-256 of its tokenizer ("" without). `at` is the time
-    of publication, ISO 8601 in UTC ("" of an entry that an earlier release wrote).
+    of publication, ISO 8601 in UTC ("" of an entry that an earlier release wrote). `saved` are the stages that saved
+    history, and `partial` says whether a partition of one was quarantined: None of an entry of an earlier release, and
+    of a build.
     """
 
     number: int
@@ -54,6 +56,8 @@ class Version:
     tokenizer: str = ""
     files: tuple[PublishedFile, ...] = ()
     at: str = ""
+    saved: tuple[str, ...] | None = None
+    partial: bool | None = None
 
     @property
     def report(self) -> str:
@@ -189,7 +193,9 @@ def entry_of(root: str, recipe: str, fields: Mapping[str, Any]) -> Version | Ret
     try:
         if "retracts" in fields:
             return Retraction(**{**fields, "retracts": tuple(fields["retracts"])})
-        return Version(**{**fields, "files": tuple(PublishedFile(**file) for file in fields["files"])})
+        files = tuple(PublishedFile(**file) for file in fields["files"])
+        saved = fields.get("saved")
+        return Version(**{**fields, "files": files, "saved": None if saved is None else tuple(saved)})
     except (ValueError, TypeError, KeyError) as error:
         path = f"{root}/{entry_path(recipe, int(fields['number']))}"
         message = (
@@ -280,8 +286,9 @@ def unchanged(
 
 
 def _data(version: Version) -> Version:
-    """Return a version without its report and its time, which two versions of the same data may have of their own."""
-    return replace(version, files=tuple(file for file in version.files if file.path != version.report), at="")
+    """Return a version without what two versions of the same data may have of their own: report, time, and release."""
+    files = tuple(file for file in version.files if file.path != version.report)
+    return replace(version, files=files, at="", saved=None, partial=None)
 
 
 def _has_report(root: str, version: Version) -> bool:

@@ -12,6 +12,7 @@ from pipeline_tasks.constraints import (
     Count,
     Note,
     ObjectPath,
+    OptionalPath,
     OptionalSnapshot,
     OptionalUri,
     OptionalWord,
@@ -39,9 +40,9 @@ class RefineRequest:
 
     `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are references of
     manifests (`path@sha256:digest`, relative to `root`; a path alone is not checked), and `history` lists this
-    stage's manifests of earlier snapshots, oldest first. The rest
-    decides how to run and is not part of identity. `landing` is the folder of the snapshot's landed files; `recipe`,
-    `snapshot` and `run_id` name the run that the request belongs to.
+    stage's manifests of earlier snapshots, oldest first; in its place `earlier` may name the object that has them. The
+    rest decides how to run and is not part of identity. `landing` is the folder of the snapshot's landed files;
+    `recipe`, `snapshot` and `run_id` name the run that the request belongs to.
     """
 
     verb: ClassVar[str] = "refine"
@@ -51,6 +52,7 @@ class RefineRequest:
     params: Mapping[str, Any]
     parent: ObjectPath
     history: tuple[ObjectPath, ...] = ()
+    earlier: OptionalPath = ""
     landing: OptionalUri = ""
     span: Span | None = None
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)

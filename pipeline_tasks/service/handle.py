@@ -31,7 +31,7 @@ publish_model
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -45,7 +45,6 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
-from pipeline_tasks.gate.learning import SNAPSHOTS
 from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.late_files import late_files, late_line
@@ -57,6 +56,7 @@ from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import publish_build
 from pipeline_tasks.publish.composing import compose, with_superseded
+from pipeline_tasks.publish.earlier import Earlier, earlier_than, read_earlier, store_earlier
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.publishing import publish
@@ -183,36 +183,21 @@ def _compose(request: ComposeRequest) -> Reply:
         "snapshots": [version.snapshot for version in versions],
         "stale": [version.snapshot for version in versions if version.number in stale],
         "documents": manifest.rows,
-        "previous": dict(newest[-1].manifests) if newest else {},
+        "earlier": store_earlier(request.root, Earlier(snapshots=tuple(version.manifests for version in newest[-1:]))),
     }
 
 
 def _history(request: HistoryRequest) -> Reply:
     storage.require_root(request.root)  # a root that is not there would look like the first day
     require_log(request.root, request.recipe)  # and so would a log that was removed
-    earlier = version_log.earlier(request.root, request.recipe, request.snapshot)
-    history: dict[str, list[str]] = {}
-    compared: list[version_log.Version] = []
-    for version in earlier:
-        manifests = {stage: read_manifest(request.root, referred) for stage, referred in version.manifests.items()}
-        for stage, manifest in manifests.items():
-            if manifest.history_shards:
-                history.setdefault(stage, []).append(version.manifests[stage])
-        if not any(manifest.poison for manifest in manifests.values()):
-            compared.append(version)  # what a partial version lacks is no norm that a gate could learn
-    compared = compared[-SNAPSHOTS:]
-    previous = dict(compared[-1].manifests) if compared else {}
-    snapshots = [dict(version.manifests) for version in compared]
-    return {"history": history, "previous": previous, "trailing": _trailing(compared), "snapshots": snapshots}
-
-
-def _trailing(compared: Sequence[version_log.Version]) -> dict[str, list[str]]:
-    """Return the manifests of versions that gates learn from, by stage."""
-    trailing: dict[str, list[str]] = {}
-    for version in compared:
-        for stage, referred in version.manifests.items():
-            trailing.setdefault(stage, []).append(referred)
-    return trailing
+    earlier = earlier_than(request.root, request.recipe, request.snapshot)
+    return {
+        "earlier": store_earlier(request.root, earlier),
+        "history": {stage: list(manifests) for stage, manifests in earlier.history.items()},
+        "previous": earlier.previous,
+        "trailing": earlier.trailing,
+        "snapshots": [dict(manifests) for manifests in earlier.snapshots],
+    }
 
 
 def _spans(request: SpansRequest) -> Reply:
@@ -245,7 +230,10 @@ def _refine(request: RefineRequest) -> Reply:
 
 
 def _completed(request: RefineRequest) -> RefineRequest:
-    """Return a request with the params that follow from its parent: lists of what leaves."""
+    """Return a request with its history, and the params that follow from its parent: lists of what leaves."""
+    if request.earlier:
+        history = read_earlier(request.root, request.earlier).history.get(request.stage, ())
+        request = replace(request, history=history, earlier="")
     return with_superseded(with_taken_down(request))
 
 
@@ -306,6 +294,10 @@ def _record(request: RefineRequest, refined: Refined) -> None:
 
 def _judge(request: JudgeRequest) -> Reply:
     stage = request.manifest.partition("/")[0]
+    if request.earlier:
+        known = read_earlier(request.root, request.earlier)
+        own = tuple(known.trailing.get(stage, ()))
+        request = replace(request, previous=known.previous.get(stage, ""), trailing=own, earlier="")
     bounds = trial_bounds(stage, request.bounds) if is_trial(request.recipe) else request.bounds
     verdict = verdicts.judge(
         request.root, request.manifest, request.previous, bounds, request.override, request.trailing
@@ -315,7 +307,8 @@ def _judge(request: JudgeRequest) -> Reply:
 
 def _judge_snapshot(request: JudgeSnapshotRequest) -> Reply:
     bounds = trial_bounds(PUBLISH, request.bounds) if is_trial(request.recipe) else request.bounds
-    verdict = verdicts.judge_snapshot(request.root, request.manifests, bounds, request.override, request.trailing)
+    trailing = read_earlier(request.root, request.earlier).snapshots if request.earlier else request.trailing
+    verdict = verdicts.judge_snapshot(request.root, request.manifests, bounds, request.override, trailing)
     return {**_judged_reply(request, verdict), "facts": dict(verdict.facts)}
 
 

@@ -99,7 +99,7 @@ class ComposeRequest:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    """Name the manifests whose history this snapshot of a recipe reads."""
+    """Name the manifests whose history this snapshot of a recipe reads, and store them in an object for its tasks."""
 
     verb: ClassVar[str] = "history"
 
@@ -187,7 +187,7 @@ class RecordRequest:
 class JudgeRequest:
     """Check a manifest by the stage's gate; `previous` is the previous snapshot's manifest of the same stage.
 
-    `trailing` are those of the last snapshots, in order.
+    `trailing` are those of the last snapshots, in order. In place of both, `earlier` may name the object that has them.
     """
 
     verb: ClassVar[str] = "judge"
@@ -196,6 +196,7 @@ class JudgeRequest:
     manifest: ObjectPath
     previous: OptionalPath = ""
     trailing: tuple[ObjectPath, ...] = ()
+    earlier: OptionalPath = ""
     bounds: Mapping[str, Any] = field(default_factory=dict)
     override: Note = ""
     recipe: OptionalWord = ""
@@ -207,7 +208,8 @@ class JudgeRequest:
 class JudgeSnapshotRequest:
     """Check a snapshot from what landed to what would be published; `manifests` are those of its stages.
 
-    `trailing` are those of the last published snapshots, in order.
+    `trailing` are those of the last published snapshots, in order; in its place `earlier` may name the object that has
+    them.
     """
 
     verb: ClassVar[str] = "judge_snapshot"
@@ -215,6 +217,7 @@ class JudgeSnapshotRequest:
     root: Uri
     manifests: Mapping[str, ObjectPath]
     trailing: tuple[Mapping[str, ObjectPath], ...] = ()
+    earlier: OptionalPath = ""
     bounds: Mapping[str, Any] = field(default_factory=dict)
     override: Note = ""
     recipe: OptionalWord = ""

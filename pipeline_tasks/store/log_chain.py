@@ -2,11 +2,17 @@
 
 Each entry has a witness, its head: a small object with the entry's digest, so that the removal of the last entry is
 noticed as well. It is written after the entry; the next append writes one that a crash left out.
+
+Every `PAGE` entries are copied into one object, a page, so that a year of days is read in a few requests. A page is a
+cache: what its entries say is checked link by link as ever, an entry whose object is gone or has another size is not
+taken from it, and without it the entries are read one by one. `refinery verify` reads the entries themselves.
 """
 
+import contextlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline_tasks.errors import ContractError
@@ -14,7 +20,13 @@ from pipeline_tasks.sealed import seal, sha256, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
-_ENTRY = re.compile(r"(heads/)?(\d{12})(?(1)|\.json)")
+PAGE = 64
+"""Entries of a page; a log of n takes n / PAGE requests, and one for each of the entries behind the last page."""
+
+ABREAST = 10
+"""Objects that are read at once, as many as a client of S3 keeps connections."""
+
+_ENTRY = re.compile(r"(heads/|pages/)?(\d{12})(?(1)|\.json)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,10 @@ class Log:
     def head_path(self, number: int) -> str:
         """Return the path of an entry's witness."""
         return f"{self.folder}/heads/{number:012d}"
+
+    def page_path(self, number: int) -> str:
+        """Return the path of the page that ends with an entry."""
+        return f"{self.folder}/pages/{number:012d}"
 
 
 def dataset_log(recipe: str) -> Log:
@@ -64,28 +80,85 @@ def read_chain(root: str, log: Log) -> list[ChainEntry]:
     """Return all entries of a log, oldest first.
 
     ContractError where an entry is missing, was changed, has a number or facts other than its path, or does not
-    name the entry before it; the message names the entry and the way out.
+    name the entry before it; the message names the entry and the way out. A process that has read a log lists it, and
+    reads it again if an object has come, gone or changed.
     """
     store = storage.connect(root)
-    entries, heads = numbers(store, log)
+    listed = _listed(store, log)
+    known = _KNOWN.get((store.root, log.folder))
+    if known is None or known[0] != listed:
+        known = _KNOWN[store.root, log.folder] = (listed, tuple(_read_chain(store, log, listed)))
+    return list(known[1])
+
+
+def _read_chain(store: Store, log: Log, listed: "_Listed") -> list[ChainEntry]:
+    last = max(listed.entries.keys() | listed.heads, default=0)
     chain: list[ChainEntry] = []
-    for number in range(1, max(entries | heads, default=0) + 1):
-        fields, digest = _read(store, log, number)
-        _require_link(store, log, number, fields, chain)
-        chain.append(ChainEntry(number, digest, _without_link(fields), number in heads))
+    with ThreadPoolExecutor(ABREAST) as pool:  # its threads start with the first object to read
+        paged = dict(
+            entry for page in pool.map(lambda end: [*_of_page(store, log, end)], listed.pages) for entry in page
+        )
+        sound = {number for number, body in paged.items() if len(body) == listed.entries.get(number)}
+        bodies = pool.map(lambda at: paged[at] if at in sound else _body(store, log, at), range(1, last + 1))
+        for number, body in enumerate(bodies, 1):
+            fields = unseal(body, f"{store.root}/{log.entry_path(number)}", log.way_out)
+            _require_link(store, log, number, fields, chain)
+            chain.append(ChainEntry(number, sha256(body), _without_link(fields), number in listed.heads))
     if chain and chain[-1].witnessed:
         _require_head(store, log, chain[-1])
     return chain
 
 
+@dataclass(slots=True)
+class _Listed:
+    """What the folder of a log has: bytes of entries by number, numbers with a head or a page, and times of all."""
+
+    entries: dict[int, int] = field(default_factory=dict)
+    heads: set[int] = field(default_factory=set)
+    pages: list[int] = field(default_factory=list)
+    modified: list[float] = field(default_factory=list)
+
+
+_KNOWN: dict[tuple[str, str], tuple[_Listed, tuple[ChainEntry, ...]]] = {}
+"""The chains that this process has read, by root and folder, with what the folder had."""
+
+
+def _listed(store: Store, log: Log) -> _Listed:
+    listed = _Listed()
+    for entry in store.list(log.folder):
+        match = _ENTRY.fullmatch(entry.path.removeprefix(f"{log.folder}/"))
+        if match is None:
+            continue
+        number = int(match[2])
+        listed.modified.append(entry.modified)
+        if match[1] is None:
+            listed.entries[number] = entry.bytes
+        elif match[1] == "heads/":
+            listed.heads.add(number)
+        else:
+            listed.pages.append(number)
+    return listed
+
+
 def numbers(store: Store, log: Log) -> tuple[set[int], set[int]]:
     """Return the numbers that have an entry, and those that have a head."""
-    entries: set[int] = set()
-    heads: set[int] = set()
-    for entry in store.list(log.folder):
-        if match := _ENTRY.fullmatch(entry.path.removeprefix(f"{log.folder}/")):
-            (heads if match[1] else entries).add(int(match[2]))
-    return entries, heads
+    listed = _listed(store, log)
+    return set(listed.entries), listed.heads
+
+
+def _of_page(store: Store, log: Log, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers and bodies of the entries of a page; none of one that cannot be read."""
+    path = log.page_path(end)
+    with contextlib.suppress(ContractError, FileNotFoundError):
+        bodies = unseal(store.read(path), f"{store.root}/{path}", "remove it").get("entries", [])
+        yield from ((end - len(bodies) + place, str(body).encode()) for place, body in enumerate(bodies, 1))
+
+
+def _write_page(store: Store, log: Log, end: int) -> None:
+    """Store the page that ends with an entry."""
+    with ThreadPoolExecutor(ABREAST) as pool:
+        bodies = list(pool.map(lambda number: _body(store, log, number), range(end - PAGE + 1, end + 1)))
+    storage.keep(store, log.page_path(end), seal({"entries": [body.decode() for body in bodies]}))
 
 
 def way_out(recipe: str) -> str:
@@ -96,15 +169,13 @@ def way_out(recipe: str) -> str:
     )
 
 
-def _read(store: Store, log: Log, number: int) -> tuple[dict[str, Any], str]:
+def _body(store: Store, log: Log, number: int) -> bytes:
     path = log.entry_path(number)
-    where = f"{store.root}/{path}"
     try:
-        body = store.read(path)
+        return store.read(path)
     except FileNotFoundError as error:
-        message = f"{where}: {log.entry.format(number=number)} was removed; {log.way_out}"
+        message = f"{store.root}/{path}: {log.entry.format(number=number)} was removed; {log.way_out}"
         raise ContractError(message) from error
-    return unseal(body, where, log.way_out), sha256(body)
 
 
 def _require_link(store: Store, log: Log, number: int, fields: Mapping[str, Any], chain: list[ChainEntry]) -> None:
@@ -142,7 +213,7 @@ def head_body(digest: str) -> bytes:
 def append(root: str, log: Log, chain: list[ChainEntry], fields: Mapping[str, Any]) -> bool:
     """Append an entry with `fields` to a chain that was just read; False if another process has taken its number.
 
-    The entry is committed first, its head second.
+    The entry is committed first, its head second, and a page that is full last.
     """
     store = storage.connect(root)
     last = chain[-1] if chain else None
@@ -153,6 +224,8 @@ def append(root: str, log: Log, chain: list[ChainEntry], fields: Mapping[str, An
     if not store.create(log.entry_path(number), body):
         return False
     storage.commit(store, log.head_path(number), head_body(sha256(body)))
+    if number % PAGE == 0:
+        _write_page(store, log, number)
     return True
 
 

@@ -28,7 +28,7 @@ from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import canonical, sha256
-from pipeline_tasks.stage import Section, Shards
+from pipeline_tasks.stage import Section, Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import commit_slot, read_manifest
@@ -100,7 +100,7 @@ def _is_in_pieces(run: Run) -> bool:
     return _by_file(run.parts[0]) and any(len(shards) >= FANOUT * _segments(shards) for shards in saved)
 
 
-def _segments(shards: Shards) -> int:
+def _segments(shards: Sequence[Shard]) -> int:
     """Return how many segments the history of landed files is merged into."""
     return -(-sum(shard.rows for shard in shards) // FILE_ROWS) or 1
 

@@ -14,6 +14,7 @@ from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.building import entry_of, files_of, index_of, packed_shards
+from pipeline_tasks.publish.earlier import is_partial, saved_history
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.published import read_published_file
@@ -55,6 +56,8 @@ def check_entry(root: str, version: Version, committed: Mapping[str, Committed],
         expected = {**sizes_of(by_stage), "prefix": prefix_of(version.recipe, by_stage)}
         shards = [shard for near in near_manifests(by_stage) for shard in near.history.get("superseded", ())]
         expected["superseded"] = sum(shard.rows for shard in shards)
+        if version.saved is not None:  # an entry of an earlier release says nothing of it
+            expected |= {"saved": saved_history(by_stage), "partial": is_partial(by_stage)}
         for name, value in expected.items():
             if getattr(version, name) != value:
                 findings.add(Problem(where, f"{name} is wrong", str(value), str(getattr(version, name)), heal))

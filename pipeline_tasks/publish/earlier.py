@@ -1,0 +1,112 @@
+"""What a run takes of earlier snapshots: the history that its stages read, and the manifests that gates learn from.
+
+It is found once, when the snapshot lands, and stored in one object; tasks hand on its address. So what passes through
+Airflow's database has the same size after a day and after a year.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.gate.learning import SNAPSHOTS
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.sealed import reference, require_digest, seal, sha256, split_reference, unseal
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+
+FOLDER = "requests/earlier"
+"""Where the objects are; a vacuum removes them when they are old, as requests of other kinds."""
+
+_WAY_OUT = "clear the task `land` and what follows, or start the run again: it is found anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """References of manifests of the newest versions of earlier snapshots, oldest first.
+
+    `history` are by stage those that saved history. `snapshots` are the manifests by stage of the last ones that gates
+    learn from; what a partial version lacks is no norm, so it is none of them.
+    """
+
+    history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    snapshots: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def previous(self) -> dict[str, str]:
+        """The manifests of the last snapshot, by stage."""
+        return dict(self.snapshots[-1]) if self.snapshots else {}
+
+    @property
+    def trailing(self) -> dict[str, list[str]]:
+        """The manifests that gates learn from, by stage."""
+        trailing: dict[str, list[str]] = {}
+        for manifests in self.snapshots:
+            for stage, referred in manifests.items():
+                trailing.setdefault(stage, []).append(referred)
+        return trailing
+
+
+def earlier_than(root: str, recipe: str, snapshot: str) -> Earlier:
+    """Return what a run of a snapshot takes of those before it.
+
+    Entries of the log say which stages saved history; manifests are read for entries of an earlier release alone.
+    """
+    versions = version_log.earlier(root, recipe, snapshot)
+    history: dict[str, list[str]] = {}
+    for version in versions:
+        for stage in _saved(root, version):
+            history.setdefault(stage, []).append(version.manifests[stage])
+    compared: list[Mapping[str, str]] = []
+    for version in reversed(versions):
+        if len(compared) < SNAPSHOTS and not _is_partial(root, version):
+            compared.append(version.manifests)
+    return Earlier({stage: tuple(manifests) for stage, manifests in history.items()}, tuple(reversed(compared)))
+
+
+def _saved(root: str, version: Version) -> tuple[str, ...]:
+    if version.saved is not None:
+        return version.saved
+    with_history = (stage for stage in version.manifests if stage in STAGES and stage_card(stage).history)
+    return saved_history({stage: read_manifest(root, version.manifests[stage]) for stage in with_history})
+
+
+def _is_partial(root: str, version: Version) -> bool:
+    if version.partial is not None:
+        return version.partial
+    return is_partial({stage: read_manifest(root, referred) for stage, referred in version.manifests.items()})
+
+
+def saved_history(manifests: Mapping[str, Manifest]) -> tuple[str, ...]:
+    """Return the stages that saved history."""
+    return tuple(sorted(stage for stage, manifest in manifests.items() if manifest.history_shards))
+
+
+def is_partial(manifests: Mapping[str, Manifest]) -> bool:
+    """Return whether a partition of some stage was quarantined."""
+    return any(manifest.poison for manifest in manifests.values())
+
+
+def store_earlier(root: str, earlier: Earlier) -> str:
+    """Store what a run takes of earlier snapshots; return its reference."""
+    body = seal(asdict(earlier))
+    path = f"{FOLDER}/{sha256(body)[:32]}.json"
+    storage.commit(storage.connect(root), path, body)
+    return reference(path, sha256(body))
+
+
+def read_earlier(root: str, referred: str) -> Earlier:
+    """Return what was stored; ContractError if it is gone, or is not what was stored."""
+    path, digest = split_reference(referred)
+    where = f"{root}/{path}"
+    try:
+        body = storage.connect(root).read(path)
+    except FileNotFoundError as error:
+        message = f"{where}: what the run takes of earlier snapshots was removed; {_WAY_OUT}"
+        raise ContractError(message) from error
+    require_digest(body, digest, where, _WAY_OUT)
+    fields = unseal(body, where, _WAY_OUT)
+    history = {stage: tuple(manifests) for stage, manifests in fields["history"].items()}
+    return Earlier(history, tuple(fields["snapshots"]))
