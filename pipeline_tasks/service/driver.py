@@ -24,7 +24,7 @@ POLL = 1.0
 IDLE = 120.0
 """Seconds without a request after which a driver closes itself."""
 
-ABREAST = 16
+ABREAST = 128
 """Requests that are handled at once; others wait. The engine spreads what they send over the cluster."""
 
 GIVE_UP = 600.0

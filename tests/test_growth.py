@@ -1,0 +1,59 @@
+"""What a run asks of its stores grows with its files and not with their square; what it hands on does not grow."""
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+FEW, MANY = 4, 12
+"""Files of a day; a step that asks for each file of the day before, of each file, adds 8 times as many for each more."""
+
+MOST = {"land": 0.1, "ingest": 52, "extract": 10, "dedup_exact": 6, "gates": 4, "publish": 5}
+"""Requests that one more file adds to each step, at most."""
+
+
+@pytest.fixture(scope="module")
+def growth() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        yield importlib.import_module("growth")
+
+
+@pytest.fixture(scope="module")
+def sizes(growth: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Any]:
+    return {files: growth.measured(tmp_path_factory.mktemp("growth"), files) for files in (FEW, MANY)}
+
+
+@pytest.mark.parametrize("step", MOST)
+def test_each_more_file_adds_the_same_few_requests(sizes: dict[int, Any], step: str) -> None:
+    few, many = (sum(sizes[files].requests[step].values()) for files in (FEW, MANY))
+    assert (many - few) / (MANY - FEW) <= MOST[step]
+
+
+def test_landed_bytes_are_read_once_where_a_list_promises_digests(sizes: dict[int, Any]) -> None:
+    reads = sizes[MANY].landed_reads
+    assert reads["ingest"] == 1.0, "behind a history, too"
+    assert reads["extract"] <= 1.0
+    first_records = 2 * sizes[FEW].landed_reads["land"] * sizes[FEW].landed / sizes[MANY].landed
+    assert reads["land"] <= first_records, "the first records of a few files are looked at, and no file is hashed"
+
+
+def test_without_such_a_list_each_is_read_once_more(growth: Any, tmp_path: Path) -> None:
+    reads = growth.measured(tmp_path, FEW, promised=False).landed_reads
+    assert 1.0 <= reads["land"] <= 2.0, "and the first records of a few are looked at"
+    assert reads["ingest"] == 1.0
+
+
+def test_what_landing_hands_on_has_one_size_behind_any_number_of_versions(growth: Any, tmp_path: Path) -> None:
+    few, many = growth.with_history(tmp_path, (2, 130))
+    assert many["xcom_kb"] == few["xcom_kb"] < 1
+    added = sum(many["land"].values()) - sum(few["land"].values())
+    assert added <= 130 / 64 + 2, "pages of the log, and what is behind the last one"
+
+
+def test_a_driver_takes_a_few_kilobytes_for_each_shard(growth: Any) -> None:
+    few, many = growth.driver_of(500), growth.driver_of(4500)
+    assert (many - few) * (1 << 20) / 4000 <= 6000
