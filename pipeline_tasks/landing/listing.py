@@ -72,10 +72,6 @@ PARENT = 2
 NAMED = 10
 """Files that an error names."""
 
-ABREAST = 10
-"""Files without a promised digest that are read at once, as many as a client of S3 keeps connections: one at a time, a
-day of crawl takes hours."""
-
 _SHA256 = re.compile(r"(?:[0-9a-f]{64})?\Z")
 
 
@@ -324,7 +320,7 @@ def land(
     wanted = sample * sum(size for _, size, _ in listing.files) if sample < 1 else math.inf  # empty files are read
     files = _sampled_files(listing.files, wanted)
     read_by = canonical(fields).decode() if fields else ""
-    with ThreadPoolExecutor(ABREAST, thread_name_prefix="land") as pool:  # hashing and inflating leave Python to others
+    with ThreadPoolExecutor(storage.ABREAST, thread_name_prefix="land") as pool:  # hashing leaves Python to others
         listed = pool.map(partial(_shards, folder, piece), files)
         read = tuple(replace(shard, fields=read_by) for shards in listed for shard in shards)
     shards = _sampled_shards(read, wanted)

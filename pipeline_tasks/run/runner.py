@@ -171,8 +171,9 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
             "a manifest that it names was changed; restore that one, or remove this one and run again"
         )
         raise ContractError(message)
-    for shard in manifest.stored:
-        if store.size(shard.path) != shard.bytes:
+    sizes = storage.each(store, store.size, (shard.path for shard in manifest.stored))
+    for shard, size in zip(manifest.stored, sizes, strict=True):
+        if size != shard.bytes:
             message = (
                 f"{store.root}/{path} names {store.root}/{shard.path}, which is missing or cut short; "
                 f"remove {path} (not its data) and run again: only missing shards are written again"
@@ -282,8 +283,9 @@ def _damaged_row(root: str, shards: Shards) -> str:
 def _check_shared(planned: Plan, manifest: Manifest) -> None:
     """Raise JobLost if a vacuum removed a shared shard since this run found it: the run must not name it."""
     store = storage.connect(planned.request.root)
-    for shard in manifest.stored:
-        if is_shared(shard.path) and store.size(shard.path) != shard.bytes:
+    shared = [shard for shard in manifest.stored if is_shared(shard.path)]
+    for shard, size in zip(shared, storage.each(store, store.size, (shard.path for shard in shared)), strict=True):
+        if size != shard.bytes:
             message = f"{store.root}/{shard.path}: a vacuum removed this shared shard while it was used; run it again"
             raise JobLost(message)
 

@@ -144,7 +144,7 @@ class Tracker:
         """Run the tasks that no earlier attempt finished; return the shards of all, in order."""
         raise_if_canceled()  # between two verbs an engine runs nothing that it could cancel
         store = storage.connect(self.io.root)
-        stored = [stored_receipt(store, task.io.prefix, task.key) for task in tasks]
+        stored = storage.each(store, lambda task: stored_receipt(store, task.io.prefix, task.key), tasks)
         done = {rank: receipt for rank, receipt in enumerate(stored) if receipt}
         missing = [rank for rank in range(len(tasks)) if rank not in done]
         self._log_step([tasks[rank] for rank in missing])

@@ -11,7 +11,6 @@ taken from it, and without it the entries are read one by one. `refinery verify`
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +21,6 @@ from pipeline_tasks.store.protocol import Store
 
 PAGE = 64
 """Entries of a page; a log of n takes n / PAGE requests, and one for each of the entries behind the last page."""
-
-ABREAST = 10
-"""Objects that are read at once, as many as a client of S3 keeps connections."""
 
 _ENTRY = re.compile(r"(heads/|pages/)?(\d{12})(?(1)|\.json)")
 
@@ -94,16 +90,15 @@ def read_chain(root: str, log: Log) -> list[ChainEntry]:
 def _read_chain(store: Store, log: Log, listed: "_Listed") -> list[ChainEntry]:
     last = max(listed.entries.keys() | listed.heads, default=0)
     chain: list[ChainEntry] = []
-    with ThreadPoolExecutor(ABREAST) as pool:  # its threads start with the first object to read
-        paged = dict(
-            entry for page in pool.map(lambda end: [*_of_page(store, log, end)], listed.pages) for entry in page
-        )
-        sound = {number for number, body in paged.items() if len(body) == listed.entries.get(number)}
-        bodies = pool.map(lambda at: paged[at] if at in sound else _body(store, log, at), range(1, last + 1))
-        for number, body in enumerate(bodies, 1):
-            fields = unseal(body, f"{store.root}/{log.entry_path(number)}", log.way_out)
-            _require_link(store, log, number, fields, chain)
-            chain.append(ChainEntry(number, sha256(body), _without_link(fields), number in listed.heads))
+    pages = storage.each(store, lambda end: [*_of_page(store, log, end)], listed.pages)
+    paged = dict(entry for page in pages for entry in page)
+    sound = {number for number, body in paged.items() if len(body) == listed.entries.get(number)}
+    numbers = range(1, last + 1)
+    for body in storage.each(store, lambda at: paged[at] if at in sound else _body(store, log, at), numbers):
+        number = len(chain) + 1
+        fields = unseal(body, f"{store.root}/{log.entry_path(number)}", log.way_out)
+        _require_link(store, log, number, fields, chain)
+        chain.append(ChainEntry(number, sha256(body), _without_link(fields), number in listed.heads))
     if chain and chain[-1].witnessed:
         _require_head(store, log, chain[-1])
     return chain
@@ -156,8 +151,7 @@ def _of_page(store: Store, log: Log, end: int) -> Iterator[tuple[int, bytes]]:
 
 def _write_page(store: Store, log: Log, end: int) -> None:
     """Store the page that ends with an entry."""
-    with ThreadPoolExecutor(ABREAST) as pool:
-        bodies = list(pool.map(lambda number: _body(store, log, number), range(end - PAGE + 1, end + 1)))
+    bodies = list(storage.each(store, lambda number: _body(store, log, number), range(end - PAGE + 1, end + 1)))
     storage.keep(store, log.page_path(end), seal({"entries": [body.decode() for body in bodies]}))
 
 

@@ -5,9 +5,11 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
 from pipeline_tasks.store.known_digests import keep_digest, known_digest
@@ -19,6 +21,13 @@ from pipeline_tasks.store.temporary import user_folder
 
 _OTHER_KIND = re.compile(r"(?!s3://[^/]|file:///)[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)")
 """The start of a URI that names no store, or of one that is mistyped: `s3:/bucket`, `S3://bucket`, `s3://` alone."""
+
+
+ABREAST = 10
+"""Requests that wait for a bucket at once: as many as a client of it keeps connections."""
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def connect(uri: str) -> Store:
@@ -65,6 +74,18 @@ def keep(store: Store, path: str, body: bytes) -> bytes:
         commit(store, path, body)
         return body
     return stored
+
+
+def each(store: Store, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
+    """Yield what a call that asks the store returns for each item, in order; several wait for a bucket at once.
+
+    The first error in the order of items is raised, and what has not begun is left out.
+    """
+    if not store.root.startswith("s3://"):
+        yield from map(call, items)
+        return
+    with ThreadPoolExecutor(ABREAST, thread_name_prefix="store") as pool:
+        yield from pool.map(call, items)
 
 
 def put_file(root: str, path: str, local: Path) -> None:
