@@ -123,14 +123,14 @@ def short_recipe() -> Recipe:
     return replace(recipe, steps=steps)
 
 
-def measured(place: Path, files: int, *, promised: bool = True) -> Size:
-    """Refine a snapshot of so many files behind an earlier one; return what it asked for."""
+def measured(place: Path, files: int, *, before: int = 0, promised: bool = True) -> Size:
+    """Refine a snapshot of so many files behind an earlier one, of as many or `before`; return what it asked for."""
     recipe, root = short_recipe(), str(place / "root")
-    started = time.perf_counter()
-    for day in (1, 2):
+    for day, count in ((1, before or files), (2, files)):
+        started = time.perf_counter()
         snapshot = f"2026-11-{day:02d}"
         landing = place / "crawl" / snapshot
-        landed = write_snapshot(landing, files, day, promised=promised)
+        landed = write_snapshot(landing, count, day, promised=promised)
         run = CountedRun(root, snapshot, recipe, str(landing))
         run.refine(str(landing))
     reads = {step: round(bytes_ / landed, 3) for step, bytes_ in run.landed.items()}
@@ -218,7 +218,7 @@ def driver_of(shards: int) -> float:
 def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the counts as a table for a person."""
     for size in sizes:
-        yield f"{size.files} files behind a day of as many: {size.seconds} s, {size.peak_mb} MB"
+        yield f"{size.files} files behind an earlier day: {size.seconds} s, {size.peak_mb} MB"
         for step, verbs in size.requests.items():
             counts = ", ".join(f"{count} {verb}" for verb, count in sorted(verbs.items()))
             reads = f"{size.landed_reads[step]:5.2f} of the bytes"
@@ -250,6 +250,7 @@ def main() -> None:
     """Count, print a table, and last one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--before", type=int, default=0, help="files of the day before (as many)")
     parser.add_argument("--versions", type=int, nargs="*", default=[1, 10, 100, 1000])
     parser.add_argument("--shards", type=int, nargs="*", default=[1000, 10_000, 100_000])
     parser.add_argument("--driver", type=int, help=argparse.SUPPRESS)
@@ -259,7 +260,7 @@ def main() -> None:
         if options.driver:
             print(json.dumps(drive(name, options.driver)))
             return
-        sizes = [measured(Path(name, f"{files}-files"), files) for files in options.files]
+        sizes = [measured(Path(name, f"{files}-files"), files, before=options.before) for files in options.files]
         unpromised = measured(Path(name, "unpromised"), options.files[0], promised=False)
         histories = list(with_history(Path(name, "versions"), options.versions))
     facts = facts_of(sizes, unpromised, histories)
