@@ -36,7 +36,7 @@ def test_each_more_file_adds_the_same_few_requests(sizes: dict[int, Any], step: 
 def test_landed_bytes_are_read_once_where_a_list_promises_digests(sizes: dict[int, Any]) -> None:
     reads = sizes[MANY].landed_reads
     assert reads["ingest"] == 1.0, "behind a history, too"
-    assert reads["extract"] <= 1.0
+    assert reads["extract"] <= 0.6, "two of three pages are new, and half of the records are requests"
     first_records = 2 * sizes[FEW].landed_reads["land"] * sizes[FEW].landed / sizes[MANY].landed
     assert reads["land"] <= first_records, "the first records of a few files are looked at, and no file is hashed"
 

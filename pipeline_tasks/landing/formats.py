@@ -81,7 +81,7 @@ def read_records(
     stored.base = start
     is_checked = not CONTENT.issuperset(columns)
     rows = _rows(stored, name, json_lines.names_of(fields), is_checked=is_checked)
-    for batch in _batches(rows, name, snapshot, batch_bytes):
+    for batch in batches_of(rows, name, snapshot, batch_bytes):
         yield batch.select(list(columns))
 
 
@@ -181,7 +181,8 @@ def _unknown(reader: Reader, name: str, *, is_checked: bool) -> Iterator[Row]:
     yield from rows
 
 
-def _batches(rows: Iterable[Row], name: str, snapshot: str, limit: int) -> Iterator[pa.RecordBatch]:
+def batches_of(rows: Iterable[Row], name: str, snapshot: str, limit: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a file as batches of RECORD of about `limit` bytes of payload and text; at least one."""
     batch: list[Row] = []
     size = 0
     empty = True

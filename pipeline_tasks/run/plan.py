@@ -52,7 +52,6 @@ class RefineRequest:
     params: Mapping[str, Any]
     parent: ObjectPath
     history: tuple[ObjectPath, ...] = ()
-    earlier: OptionalPath = ""
     landing: OptionalUri = ""
     span: Span | None = None
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
@@ -63,6 +62,7 @@ class RefineRequest:
     recipe: OptionalWord = ""
     snapshot: OptionalSnapshot = ""
     run_id: Note = ""
+    earlier: OptionalPath = ""
 
     def __post_init__(self) -> None:
         """Raise RecipeError for a span that runs backwards; the only span of a parent without shards is [0, 0]."""

@@ -2,14 +2,13 @@
 
 import functools
 import itertools
-import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, BinaryIO, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +20,7 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.cancellation import raise_if_canceled
+from pipeline_tasks.run.landed_files import LandedFiles
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.run.row_cache import CachedRows, KnownRows
 from pipeline_tasks.run.state_cost import Hardware
@@ -28,14 +28,14 @@ from pipeline_tasks.run.states import State, hardware_of, state_of
 from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
-from pipeline_tasks.stage import LANDING, WHOLE, Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards
+from pipeline_tasks.stage import Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards
 from pipeline_tasks.store import s3_waits, storage
 from pipeline_tasks.store.files import localize
-from pipeline_tasks.store.protocol import Store, mismatch
+from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.store.shard_file import HashingStream, PieceStream, ShardWriter
+from pipeline_tasks.store.shard_file import ShardWriter
 from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
 from pipeline_tasks.text.page import sandbox
 
@@ -341,7 +341,7 @@ class _Counted:
 
 def _open_below(stage_io: StageIO, shard: Shard, layer: Layer) -> LayerInput:
     """Return the first input of a kernel that writes a layer, with the columns that it reads."""
-    columns, landed = columns_read(layer, stage_io.profiled), functools.partial(_read_landed, stage_io)
+    columns, landed = columns_read(layer, stage_io.profiled), landed_files(stage_io).read
     rows = ShardRows(stage_io.root, shard, batch_rows=stage_io.batch_rows, columns=columns, landed=landed)
     return LayerInput(rows, shard, layer)
 
@@ -368,42 +368,13 @@ def read_input(stage_io: StageIO, shard: Shard) -> Batches:
     """Yield the rows of a landed file, a piece of a bucket, or a committed shard."""
     if shard.path.endswith(".arrow") and not shard.is_landed:
         return _read_piece(stage_io, shard)
-    landed = functools.partial(_read_landed, stage_io)
+    landed = landed_files(stage_io).read
     return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows, landed=landed)
 
 
-def _read_landed(stage_io: StageIO, shard: Shard, columns: Sequence[str]) -> Batches:
-    """Yield columns of the records of a landed file, or of a piece, and check at its end that it is what was listed."""
-    from pipeline_tasks.landing import formats
-
-    name = shard.path.removeprefix(LANDING)
-    uri = f"{stage_io.landing}/{name}"
-    try:
-        with storage.open_landed(uri) as raw:
-            stream = HashingStream(raw if shard.start == WHOLE else PieceStream(raw, shard.start, shard.bytes))
-            start = max(shard.start, 0)
-            content, snapshot = cast("BinaryIO", stream), stage_io.snapshot
-            fields = json.loads(shard.fields or "{}")
-            for batch in formats.read_records(
-                name, content, snapshot=snapshot, start=start, columns=columns, fields=fields
-            ):
-                yield from _sliced(batch, stage_io.batch_rows)
-            digest = stream.drain()
-    except FileNotFoundError as error:
-        if storage.connect(stage_io.landing).size(name) is not None:
-            raise  # something else is not there, such as TMPDIR
-        message = (
-            f"{uri} vanished after snapshot {stage_io.snapshot} was listed; bring the same file back and run again, or "
-            "run again without it: the snapshot is listed anew"
-        )
-        raise ContractError(message) from error
-    if shard.digest and digest != shard.digest:
-        raise mismatch(uri, shard.digest, digest)
-
-
-def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, max(batch.num_rows, 1), rows):
-        yield batch.slice(start, rows)
+def landed_files(stage_io: StageIO) -> LandedFiles:
+    """Return the landed files that the tasks of a stage read."""
+    return LandedFiles(stage_io.landing, stage_io.snapshot, stage_io.batch_rows)
 
 
 def _read_piece(stage_io: StageIO, shard: Shard) -> Batches:

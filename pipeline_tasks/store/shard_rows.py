@@ -7,7 +7,7 @@ digest covers everything that its rows are read from.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -40,8 +40,22 @@ METADATA = "refinery.layer"
 Columns = tuple[tuple[str, str], ...]
 """Names and types of columns, in order."""
 
-Landed = Callable[[Shard, Sequence[str]], Batches]
-"""Reads columns of the records of a landed file, which are some of `schema.RECORD`."""
+Rows = npt.NDArray[np.int64]
+"""Numbers of rows of a shard, which ascend."""
+
+PLACED = ("offset", "length", "record_id", "payload_digest")
+"""Columns of a layer over a landed file that say where a record is, and what it has to be."""
+
+
+class Places(NamedTuple):
+    """Records of a landed file: their numbers in it, and `PLACED` of each."""
+
+    rows: Rows
+    records: pa.Table
+
+
+Landed = Callable[[Shard, Sequence[str], Places | None], Batches]
+"""Reads columns of the records of a landed file, which are some of `schema.RECORD`: of all, or of those at places."""
 
 pc: Any = pyarrow.compute
 
@@ -99,7 +113,7 @@ class ShardRows:
     """The rows of a shard, or `columns` of them: those that it has of the names that are given.
 
     `all_columns` has every column of the rows, read or not, from the first batch on. `landed` reads the records of a
-    landed file; without it, what a layer leaves there cannot be read.
+    landed file; without it, what a layer leaves there cannot be read. With `rows` these rows are read alone.
     """
 
     def __init__(
@@ -110,24 +124,29 @@ class ShardRows:
         batch_rows: int = GROUP_ROWS,
         columns: Sequence[str] | None = None,
         landed: Landed | None = None,
+        rows: Rows | None = None,
+        places: Places | None = None,
     ) -> None:
         self.all_columns: Columns = ()
         self._root, self._shard, self._batch_rows = root, shard, batch_rows
         self._picked = None if columns is None else frozenset(columns)
-        self._landed = landed
+        self._landed, self._rows, self._places = landed, rows, places
 
     def __iter__(self) -> Batches:
         """Yield the rows in batches of at most `batch_rows`; at least one, empty if there are none."""
         if self._shard.is_landed:
             yield from self._of_landed()
         elif self._shard.index_digest:
-            for batch in Segment(self._root, self._shard, self._batch_rows):
-                self.all_columns = schema_pairs(batch.schema)
-                yield batch.select(self._picks(batch.schema.names))
+            yield from picked(self._of_segment(), self._rows)
         else:
             with checked(self._root, self._shard) as source:
                 on_disk = not isinstance(source, pa.BufferReader)  # bytes in memory are those whose digest was checked
                 yield from self._of_file(pq.ParquetFile(source, page_checksum_verification=on_disk, pre_buffer=False))
+
+    def _of_segment(self) -> Batches:
+        for batch in Segment(self._root, self._shard, self._batch_rows):
+            self.all_columns = schema_pairs(batch.schema)
+            yield batch.select(self._picks(batch.schema.names))
 
     def _picks(self, names: Sequence[str]) -> list[str]:
         return [name for name in names if self._picked is None or name in self._picked]
@@ -140,31 +159,74 @@ class ShardRows:
             )
             raise ContractError(message)
         self.all_columns = schema_pairs(RECORD)
-        yield from self._landed(self._shard, self._picks(RECORD.names))
+        columns = self._picks(RECORD.names)
+        if self._places is not None:
+            yield from self._landed(self._shard, columns, self._places)
+        else:
+            yield from picked(self._landed(self._shard, columns, None), self._rows)
 
     def _of_file(self, file: pq.ParquetFile) -> Batches:
         schema = file.schema_arrow  # pyarrow converts it at each use, which takes as long as reading a small column
         facts = facts_of(schema)
-        if facts is None:
-            self.all_columns = schema_pairs(schema)
-            yield from _file_rows(file, schema, self._picks(schema.names), self._batch_rows)
-            return
-        self.all_columns = facts.columns
-        names = self._picks([name for name, _ in facts.columns])
+        self.all_columns = schema_pairs(schema) if facts is None else facts.columns
+        names = self._picks([name for name, _ in self.all_columns])
         lower = [name for name in names if name not in schema.names]
-        if not lower:
-            yield from _file_rows(file, schema, names, self._batch_rows)
+        if facts is None or not lower:
+            yield from picked(_file_rows(file, schema, names, self._batch_rows), self._rows)
             return
-        below = read_shard(self._root, facts.below, batch_rows=self._batch_rows, columns=lower, landed=self._landed)
-        rows = _LayerRows(file, schema, names)
+        below = self._below(file, facts, lower)
         try:
-            yield from rows.over(below)
-        except _RowsMissing as error:
+            yield from _LayerRows(file, schema, names, self._rows).over(below)
+        except RowsMissing as error:
             message = (
                 f"{self._root}/{self._shard.path} has row {error} of {facts.below.path}, which has fewer; "
                 "remove the layer's folder and run again"
             )
             raise ContractError(message) from error
+
+    def _below(self, file: pq.ParquetFile, facts: Facts, columns: Sequence[str]) -> "ShardRows":
+        """Return the rows below a layer that the rows of the layer rest on, with some columns."""
+        numbers = _column_of_file(file, ROW, self._rows)
+        places = None
+        if facts.below.is_landed and set(PLACED) <= set(file.schema_arrow.names):
+            records = file.read(list(PLACED), use_threads=False)
+            places = Places(numbers, records if self._rows is None else records.take(pa.array(self._rows)))
+        how: Mapping[str, Any] = {"batch_rows": self._batch_rows, "columns": columns, "landed": self._landed}
+        return ShardRows(self._root, facts.below, rows=numbers, places=places, **how)
+
+
+def _column_of_file(file: pq.ParquetFile, name: str, rows: Rows | None) -> Rows:
+    """Return the whole numbers of a column, of all rows or of some."""
+    values: Rows = file.read([name], use_threads=False)[name].to_numpy()
+    return values if rows is None else values[rows]
+
+
+class RowsMissing(ValueError):
+    """A row was asked for that a shard does not have."""
+
+
+def picked(batches: Batches, rows: Rows | None) -> Batches:
+    """Yield the rows with these numbers, or all; at least one batch, empty if there are none.
+
+    The batches are read to their end, where some are checked. RowsMissing names the first row that they do not have.
+    """
+    if rows is None:
+        yield from batches
+        return
+    start, at, empty = 0, 0, None
+    for batch in batches:
+        stop = at + int(np.searchsorted(rows[at:], start + batch.num_rows))
+        if stop - at == batch.num_rows and stop > at:
+            yield batch
+        elif stop > at:
+            own = rows[at:stop] - start
+            yield pa.record_batch([take_rows(column, own) for column in batch.columns], schema=batch.schema)
+        empty = batch.slice(0, 0) if not at and stop == at else None
+        start, at = start + batch.num_rows, stop
+    if at < len(rows):
+        raise RowsMissing(int(rows[at]))
+    if not at and empty is not None:
+        yield empty
 
 
 def _file_rows(file: pq.ParquetFile, columns: pa.Schema, names: Sequence[str], batch_rows: int) -> Batches:
@@ -178,14 +240,10 @@ def _file_rows(file: pq.ParquetFile, columns: pa.Schema, names: Sequence[str], b
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-class _RowsMissing(ValueError):
-    """A layer has a row that the shard below does not have."""
-
-
 class _LayerRows:
-    """The rows of a layer, put together from its own columns and the batches of the shard below."""
+    """The rows of a layer, or some of them, put together from its own columns and those of the rows below."""
 
-    def __init__(self, file: pq.ParquetFile, columns: pa.Schema, names: Sequence[str]) -> None:
+    def __init__(self, file: pq.ParquetFile, columns: pa.Schema, names: Sequence[str], rows: Rows | None) -> None:
         self._names = names
         own = columns.names
         self._plain = [name for name in names if name in own]
@@ -193,47 +251,28 @@ class _LayerRows:
         read = [ROW, *self._plain, *(CHANGED + name for name in self._changed)]
         schema = pa.schema([columns.field(name) for name in read])
         self._empty = pa.RecordBatch.from_pylist([], schema=schema)
-        self._batches = _file_rows(file, columns, read, GROUP_ROWS)
+        self._batches = picked(_file_rows(file, columns, read, GROUP_ROWS), rows)
         self._waiting: pa.RecordBatch | None = None
 
-    def over(self, below: Batches) -> Batches:
+    def over(self, below: Iterable[pa.RecordBatch]) -> Batches:
         """Yield the layer's rows, in batches with the borders of those below."""
-        start, is_empty, batch = 0, True, None
         for batch in below:
-            own = self._until(start + batch.num_rows)
-            if own.num_rows:
-                is_empty = False
-                yield self._joined(own, batch, start)
-            start += batch.num_rows
-        rest = self._until(None)
-        if rest.num_rows:
-            raise _RowsMissing(rest.column(ROW)[0])
-        if is_empty and batch is not None:
-            yield self._joined(rest, batch.slice(0, 0), start)
+            yield self._joined(self._next(batch.num_rows), batch)
 
-    def _until(self, stop: int | None) -> pa.RecordBatch:
-        """Return the layer's next rows whose row below is before `stop`."""
+    def _next(self, count: int) -> pa.RecordBatch:
+        """Return the layer's next rows, so many."""
         taken: list[pa.RecordBatch] = []
-        while (batch := self._next()) is not None:
-            count = batch.num_rows if stop is None else int(np.searchsorted(_numbers(batch), stop))
+        while count:
+            batch = self._waiting if self._waiting is not None else next(self._batches)
             taken.append(batch.slice(0, count))
-            if count < batch.num_rows:
-                self._waiting = batch.slice(count)
-                break
+            self._waiting = batch.slice(count) if batch.num_rows > count else None
+            count -= taken[-1].num_rows
         whole = pa.Table.from_batches(taken, schema=self._empty.schema)
         combined: list[pa.RecordBatch] = whole.combine_chunks().to_batches()
         return combined[0] if combined else self._empty
 
-    def _next(self) -> pa.RecordBatch | None:
-        """Return the rest of the last batch of the layer's own columns, or the next batch; None at the end."""
-        waiting, self._waiting = self._waiting, None
-        return waiting if waiting is not None else next(self._batches, None)
-
-    def _joined(self, own: pa.RecordBatch, below: pa.RecordBatch, start: int) -> pa.RecordBatch:
+    def _joined(self, own: pa.RecordBatch, below: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with the layer's own columns, and those of the rows below with what the layer changes."""
-        if own.num_rows < below.num_rows:
-            rows = _numbers(own) - start
-            below = pa.record_batch([take_rows(column, rows) for column in below.columns], schema=below.schema)
         columns = [
             own.column(name)
             if name in self._plain
@@ -241,11 +280,6 @@ class _LayerRows:
             for name in self._names
         ]
         return pa.RecordBatch.from_arrays(columns, names=list(self._names))
-
-
-def _numbers(own: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    numbers: npt.NDArray[np.int64] = own.column(ROW).to_numpy()
-    return numbers
 
 
 def changed(values: pa.Array, changes: pa.StructArray | None) -> pa.Array:

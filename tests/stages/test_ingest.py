@@ -269,7 +269,7 @@ def test_a_landed_file_that_is_not_as_it_was_ingested_is_refused_by_extract(tmp_
     monday = crawl(tmp_path, "monday", ARCHIVES["a.warc.gz"])
     path, _ = refined(tmp_path / "root", "ingest", land(str(tmp_path / "root"), monday)[0], landing=monday)
     file = tmp_path / "monday" / "0.warc.gz"
-    file.write_bytes(ARCHIVES["a.warc.gz"] + b"\0") if what == "changed" else file.unlink()
+    file.write_bytes(zipped([response(URL + "other")])[0]) if what == "changed" else file.unlink()
     with pytest.raises(ContractError, match=re.escape(str(file))) as refusal:
         refined(tmp_path / "root", "extract", path, landing=monday)
     assert refusal.type is (DigestMismatch if what == "changed" else ContractError)

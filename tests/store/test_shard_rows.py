@@ -22,6 +22,7 @@ from pipeline_tasks.store.shard_rows import (
     ROW,
     VALUE,
     Facts,
+    Places,
     ShardRows,
     facts_of,
     lowest,
@@ -136,7 +137,7 @@ def test_the_records_of_a_landed_file_are_read_by_who_can(tmp_path: Path) -> Non
         list(read_shard(str(tmp_path), shard))
     seen: list[tuple[Shard, list[str]]] = []
 
-    def landed(shard: Shard, columns: Sequence[str]) -> Any:
+    def landed(shard: Shard, columns: Sequence[str], _places: Places | None) -> Any:
         seen.append((shard, list(columns)))
         yield pa.RecordBatch.from_pylist([], schema=pa.schema([RECORD.field(name) for name in columns]))
 

@@ -1,0 +1,79 @@
+"""Reads the records of landed files for tasks: of a whole file, which is checked at its end, or those at places."""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import BinaryIO, NamedTuple, cast
+
+import pyarrow as pa
+
+from pipeline_tasks.errors import ContractError, DigestMismatch
+from pipeline_tasks.stage import LANDING, WHOLE, Batches, Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.shard_file import HashingStream, PieceStream
+from pipeline_tasks.store.shard_rows import Places, picked
+
+
+class LandedFiles(NamedTuple):
+    """The files of a landed snapshot, and the rows that a batch of their records has at most."""
+
+    landing: str
+    snapshot: str
+    batch_rows: int
+
+    def read(self, shard: Shard, columns: Sequence[str], places: Places | None = None) -> Batches:
+        """Yield columns of the records of a file or of a piece: of all, or of those at `places`."""
+        from pipeline_tasks.landing.placed_records import is_worth_it
+
+        done = 0
+        if places is not None and is_worth_it(places.records, shard.bytes):
+            for batch in self._placed(shard, columns, places):
+                if batch is None:
+                    break
+                done += batch.num_rows
+                yield batch
+            else:
+                return
+        yield from picked(self._whole(shard, columns), None if places is None else places.rows[done:])
+
+    def _placed(self, shard: Shard, columns: Sequence[str], places: Places) -> Iterator[pa.RecordBatch | None]:
+        """Yield columns of the records at `places`; None where the file has to be read from its beginning."""
+        from pipeline_tasks.landing.placed_records import read_placed
+
+        name = shard.path.removeprefix(LANDING)
+        read = partial(storage.connect(self.landing).read_ranges, name)
+        try:
+            for batch in read_placed(name, read, places.records, snapshot=self.snapshot, columns=columns):
+                yield from [None] if batch is None else _sliced(batch, self.batch_rows)
+        except (FileNotFoundError, DigestMismatch):  # gone, or cut short: who reads it whole says so
+            yield None
+
+    def _whole(self, shard: Shard, columns: Sequence[str]) -> Batches:
+        """Yield columns of all records, and check at the end that the file is what was listed."""
+        from pipeline_tasks.landing.formats import read_records
+
+        name = shard.path.removeprefix(LANDING)
+        uri = f"{self.landing}/{name}"
+        about = {"snapshot": self.snapshot, "start": max(shard.start, 0), "fields": json.loads(shard.fields or "{}")}
+        try:
+            with storage.open_landed(uri) as raw:
+                stream = HashingStream(raw if shard.start == WHOLE else PieceStream(raw, shard.start, shard.bytes))
+                for batch in read_records(name, cast("BinaryIO", stream), columns=columns, **about):
+                    yield from _sliced(batch, self.batch_rows)
+                digest = stream.drain()
+        except FileNotFoundError as error:
+            if storage.connect(self.landing).size(name) is not None:
+                raise  # something else is not there, such as TMPDIR
+            message = (
+                f"{uri} vanished after snapshot {self.snapshot} was listed; bring the same file back and run again, or "
+                "run again without it: the snapshot is listed anew"
+            )
+            raise ContractError(message) from error
+        if shard.digest and digest != shard.digest:
+            raise mismatch(uri, shard.digest, digest)
+
+
+def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, max(batch.num_rows, 1), rows):
+        yield batch.slice(start, rows)
