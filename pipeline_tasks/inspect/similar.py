@@ -86,10 +86,10 @@ class Found:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what is asked for, the root, the recipe, conditions, and where the store is."""
     asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--id", default="", metavar="ID", help="a published document: 32 hex digits")
-    asked.add_argument("--url", default="", metavar="URL", help="a published page, however its URL is written")
-    asked.add_argument("--text", default="", metavar="TEXT", help="a text, which the recipe's model embeds")
-    asked.add_argument("--file", default="", metavar="FILE", help="a file with a text")
+    asked.add_argument("--id", metavar="ID", help="a published document: 32 hex digits")
+    asked.add_argument("--url", metavar="URL", help="a published page, however its URL is written")
+    asked.add_argument("--text", metavar="TEXT", help="a text, which the recipe's model embeds")
+    asked.add_argument("--file", metavar="FILE", help="a file with a text")
     add_recipe(parser)
     parser.add_argument(
         "--where",
@@ -123,8 +123,8 @@ def default_store() -> str:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the nearest documents, and what was compared."""
-    text = _text_of(Path(options.file)) if options.file else options.text
-    query = Query(options.id, options.url, text, options.where, int(options.limit), options.exact)
+    text = _text_of(Path(options.file)) if options.file else options.text or ""
+    query = Query(options.id or "", options.url or "", text, options.where, int(options.limit), options.exact)
     found = similar(options.root, options.recipe or recipe_of(options), query, options.store)
     print_result(options, asdict(found), found_lines(found))
     return 0
@@ -148,6 +148,9 @@ def similar(root: str, recipe: str, query: Query, store: str = "") -> Found:
 
 def _similar(root: str, recipe: str, query: Query, store: str) -> Found:
     """As `similar`; OSError if a sync removes the files of a table that is read."""
+    if not (query.id or query.url or query.text.strip()):
+        message = "nothing to compare with: --id, --url, --text or --file is empty; name a document or a text"
+        raise RecipeError(message)
     where = conditions(query.where)
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     version_log.require_kind(root, name, builds=False)

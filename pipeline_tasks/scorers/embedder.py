@@ -94,6 +94,12 @@ def name_of(model: EmbeddingModel, *, is_static: bool) -> str:
     return digest if is_static else f"{digest}-{model.length}x{model.windows}-{pool_of(model)}-{model.numerics}"
 
 
+def name_of_vectors(model: EmbeddingModel) -> str:
+    """Return the name that vectors of a model have, which is not loaded for it."""
+    folder = Path(model.model)
+    return name_of(model, is_static=not (folder / "model.onnx").exists() and _is_static(folder))
+
+
 def pool_of(model: EmbeddingModel) -> str:
     """Return how the tokens of a window become one vector; RecipeError if the folder names a way that is unknown."""
     path = Path(model.model) / "1_Pooling" / "config.json"
@@ -113,14 +119,20 @@ def pool_of(model: EmbeddingModel) -> str:
 
 
 def _is_static(folder: Path) -> bool:
-    """Return whether a folder has static embeddings: its tensors say so, which are not loaded for it."""
+    """Return whether a folder has static embeddings: its tensors say so, which are not loaded for it.
+
+    RecipeError for a `model.safetensors` that is none.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(folder / "model.safetensors", "numpy") as tensors:
             names = set(tensors.keys())
-    except (OSError, SafetensorError):
+    except OSError:
         return False
+    except SafetensorError as error:
+        message = f"{folder / 'model.safetensors'} cannot be read as tensors ({error}); restore the model's folder"
+        raise RecipeError(message) from error
     return bool(names & {"embeddings", "embedding.weight"})
 
 

@@ -124,6 +124,14 @@ def test_a_folder_that_embeds_nothing_is_refused(tmp_path: Path) -> None:
         check_embedder(Params(str(tmp_path / "empty")))  # type: ignore[arg-type]
 
 
+def test_tensors_that_cannot_be_read_are_named_and_not_taken_for_a_network(tmp_path: Path) -> None:
+    folder = Path(static_folder(tmp_path / "model"))
+    (folder / "model.safetensors").write_bytes(b"no tensors at all")
+    for check in (check_embedder, load_embedder):
+        with pytest.raises(RecipeError, match=r"model\.safetensors cannot be read"):
+            check(Params(str(folder)))  # type: ignore[arg-type]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["spark", "ray"])
 def test_every_engine_and_batch_gives_the_same_vectors(

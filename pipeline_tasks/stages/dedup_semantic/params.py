@@ -65,6 +65,10 @@ class Params:
         return rows_for(self.threshold, self.bands, self.recall)
 
 
+DECIDING = ("threshold", "bands", "rows", "seed", "policy", "sources", "quality")
+"""What `history_version` follows from."""
+
+
 def history_version(params: Params) -> int:
     """Return the number that marks comparable history, but for model and languages: a hash of what decides on edges."""
     edges = (params.threshold, params.bands, params.rows, params.seed)
