@@ -243,37 +243,61 @@ def _ranks(batch: pa.RecordBatch, languages: Sequence[str]) -> list[int]:
 # --- Deciding -------------------------------------------------------------------------------------------------------
 
 
-def decide(measured: Batches, *, params: Params) -> Batches:
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What of the params decides on what was measured; it names no model, so that none is fetched to decide.
+
+    `labels` are those that a model scores, in alphabetical order. `lexicons` are those that titles are redacted by,
+    None where nothing is redacted.
+    """
+
+    action: str
+    bounds: Mapping[str, float]
+    fewest: int
+    most: Mapping[str, float]
+    labels: tuple[str, ...]
+    lexicons: Lexicons | None
+
+
+def decision_of(params: Params) -> Decision:
+    """Return what of the params decides."""
+    lexicons = lexicons_of(params) if params.action == "redact" else None
+    return Decision(
+        params.action, params.bounds, params.fewest, params.most, tuple(sorted(params.classifiers)), lexicons
+    )
+
+
+def decide(measured: Batches, *, decision: Decision) -> Batches:
     """Reject rows above a bound with all of these as evidence, and with `redact` replace the words that count.
 
     Rows that a model failed on are quarantined.
     """
     for batch in measured:
-        classified = {name: batch.column(MEASURED + name) for name in map(_name, sorted(params.classifiers))}
+        classified = {name: batch.column(MEASURED + name) for name in map(_name, decision.labels)}
         batch = batch.drop_columns([MEASURED + name for name in classified])  # noqa: PLW2901
         for name, answers in classified.items():
             batch = replace_column(batch, f"score_{name}", pc.struct_field(answers, "score"))  # noqa: PLW2901
         seen = replace_column(batch, SEEN, least_seen(classified.values(), batch.num_rows))
-        judged = reject(seen, *failures_first(*_verdicts(batch, params), classified, FAILED))
-        yield _redacted(judged, lexicons_of(params)) if params.action == "redact" else judged
+        judged = reject(seen, *failures_first(*_verdicts(batch, decision), classified, FAILED))
+        yield _redacted(judged, decision.lexicons) if decision.lexicons else judged
 
 
 def _name(label: str) -> str:
     return f"toxicity_{label}"
 
 
-def _verdicts(batch: pa.RecordBatch, params: Params) -> tuple[pa.Array, pa.Array]:
+def _verdicts(batch: pa.RecordBatch, decision: Decision) -> tuple[pa.Array, pa.Array]:
     """Return the reason why each row is rejected and all bounds that it fails; null for kept rows."""
     failures: list[list[dict[str, float | str]]] = [[] for _ in range(batch.num_rows)]
-    if params.action != "annotate":
+    if decision.action != "annotate":
         hits = _numbers(batch.column(HITS))
         for label in ORDER:
             words, score = _numbers(batch.column(_name(label))), f"score_{_name(label)}"
-            bound = params.bounds.get(label, np.inf)
-            _collect(failures, (words > bound) & (hits >= params.fewest), words, bound, reason_of(label))
-            if label in params.most:
-                scores = _numbers(batch.column(score))
-                _collect(failures, scores > params.most[label], scores, params.most[label], score_reason_of(label))
+            bound = decision.bounds.get(label, np.inf)
+            _collect(failures, (words > bound) & (hits >= decision.fewest), words, bound, reason_of(label))
+            if label in decision.most:
+                scores, most = _numbers(batch.column(score)), decision.most[label]
+                _collect(failures, scores > most, scores, most, score_reason_of(label))
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
     return reasons, pa.array([_evidence(failed) for failed in failures], pa.string())
 
@@ -373,7 +397,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         layer = Layer(stores=(*scores, SEEN, SPANS.name), changes=("text", "title", "chars"))
     else:
         layer = Layer(reads=(*COLUMNS, HITS, *classified), stores=(*scores, SEEN))
-    return on.map(partial(decide, params=params), measured, layer=layer)
+    return on.map(partial(decide, decision=decision_of(params)), measured, layer=layer)
 
 
 def writes_for(params: Params) -> pa.Schema:

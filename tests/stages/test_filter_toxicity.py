@@ -12,6 +12,7 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.publish.comparisons import comparisons
+from pipeline_tasks.run import task
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages import filter_toxicity
@@ -26,9 +27,12 @@ from pipeline_tasks.stages.filter_toxicity import (
     STAGE,
     Params,
     decide,
+    decision_of,
     lexicons_of,
     measure,
 )
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.files import localize
 from pipeline_tasks.text.toxicity import lexicons
 from tests.documents import documents
 from tests.fasttext_file import write_model
@@ -46,7 +50,7 @@ def given(texts: Sequence[str | None], languages: Sequence[str | None] | str = "
 
 def judged(table: pa.Table, params: Params = Params(), batch_rows: int = 1000) -> list[dict[str, Any]]:  # noqa: B008 -- frozen
     measured = measure(iter(table.to_batches(max_chunksize=batch_rows)), lexicons=lexicons_of(params))
-    return [row for batch in decide(measured, params=params) for row in batch.to_pylist()]
+    return [row for batch in decide(measured, decision=decision_of(params)) for row in batch.to_pylist()]
 
 
 def judged_examples(examples: Sequence[Example]) -> list[dict[str, Any]]:
@@ -274,6 +278,29 @@ def test_a_model_decides_by_its_own_bound(tmp_path: Path) -> None:
     assert kept[0]["score_toxicity_toxic"] < 0.6 < rejected[0]["score_toxicity_toxic"]
     assert json.loads(rejected[0]["evidence"])[0]["rule"] == "filter_toxicity:score_toxic"
     assert kept[0]["toxicity_seen"] == 1.0
+
+
+@pytest.mark.parametrize("action", ["drop", "redact"])
+def test_a_run_that_scores_nothing_reads_no_model(
+    action: str, any_root: str, bytes_read: Counter[str], cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run hashes the model and reads it once; another bound, action or the same again read no byte."""
+    model = Path(write_model(tmp_path / "toxic.bin", {"heron": "clean", "vermin": "bad"}))
+    storage.put_file(any_root, "models/toxic.bin", model)
+    uri, root = f"{any_root}/models/toxic.bin", tmp_path / "root"
+    parent = commit_parent(root, [given(["heron " * 20]), given(["vermin " * 20])])
+    prepared: list[str] = []
+    monkeypatch.setattr(task, "localize", lambda uri, digest: prepared.append(uri) or localize(uri, digest))
+    params = {"classifiers": {"toxic": {"model": uri, "label": "__label__bad"}}, "action": action}
+    _, first = refined(root, "filter_toxicity", parent, {**params, "most": {"toxic": 0.6}})
+    assert prepared == [uri]
+    before = bytes_read.copy()
+    assert before[uri] >= model.stat().st_size
+    _, again = refined(root, "filter_toxicity", parent, {**params, "most": {"toxic": 0.6}})
+    _, other = refined(root, "filter_toxicity", parent, {**params, "most": {"toxic": 1.0}})
+    assert again == first
+    assert (first.rejected, other.rejected) == ({"filter_toxicity:score_toxic": 1}, {})
+    assert (prepared, bytes_read) == ([uri], before)
 
 
 def test_the_figure_has_six_labels_and_adult_content_before_and_after(tmp_path: Path) -> None:
