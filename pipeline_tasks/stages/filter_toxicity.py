@@ -24,6 +24,7 @@ from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards,
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify_all, failures_first, least_seen
 from pipeline_tasks.text.toxicity.shipped import SHA256 as SHIPPED
 from pipeline_tasks.text.toxicity.shipped import shipped_path
+from pipeline_tasks.text.words.languages import UNSPACED
 
 if TYPE_CHECKING:  # importing it compiles loops
     from pipeline_tasks.text.toxicity.lexicons import Table
@@ -76,8 +77,9 @@ class Params:
     `bounds` are by label, in weight of the words that count per 1,000 words (a text of less than 100 words has 100); a
     label that is not named has none. A document with less than `fewest` words that count passes. Words come from a
     lexicon of the document's language: one of `lexicons`, else with `shipped_lexicons` that of the package (en, de, es,
-    fr, it, pt, ru). Documents in other languages pass, and their columns are null. Words are found in other letter
-    styles and scripts, with digits, signs or nothing visible between or for letters, and spelled apart. A word that is
+    fr, it, ja, pt, ru, zh). Documents in other languages pass, and their columns are null. Words are found in other
+    letter styles and scripts, with digits, signs or nothing visible between or for letters, and spelled apart. In a
+    language that is written without blanks the longest words are found, and two letters count as a word. A word that is
     mentioned (`text.toxicity.mentions`) does not count; its span is stored with `used: false`.
 
     `classifiers` maps a label to a model (`scorers.Classifier`) whose `label` is the bad one; its score is the column
@@ -190,7 +192,8 @@ def _table(lexicons: Lexicons) -> "tuple[tuple[str, ...], Table]":
     languages = tuple(sorted(paths))
     states = (regular(paths[code]) for code in languages)
     stamps = tuple((state.st_size, state.st_mtime_ns, state.st_ino) for state in states)
-    return languages, table_of(tuple(str(paths[code]) for code in languages), stamps)
+    unspaced = tuple(code in UNSPACED for code in languages)
+    return languages, table_of(tuple(str(paths[code]) for code in languages), stamps, unspaced)
 
 
 # --- Measuring ------------------------------------------------------------------------------------------------------
@@ -424,7 +427,7 @@ STAGE = Stage(
         ]
     ),
     writes_for=writes_for,
-    version=1,
+    version=2,
     splits=True,
     profiled=(*COLUMNS, HITS, "language"),
     reasons=(*map(reason_of, LABELS), *map(score_reason_of, LABELS)),
