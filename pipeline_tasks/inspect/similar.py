@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.counted import counted
@@ -26,8 +27,10 @@ from pipeline_tasks.publish.vectors.nearest import (
     origin_of,
     synced,
 )
+from pipeline_tasks.publish.vectors.postgres import shown
+from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables, is_installed
 from pipeline_tasks.publish.vectors.syncing import models_of, store_of
-from pipeline_tasks.publish.vectors.table import VectorTable, existing_tables, is_installed
+from pipeline_tasks.publish.vectors.table import was_removed
 from pipeline_tasks.publish.vectors.where import Condition, conditions
 from pipeline_tasks.recipe import EMBED, Recipe, load_recipe, untried
 from pipeline_tasks.stage import FilePath
@@ -112,7 +115,8 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--store",
         default=default_store(),
         metavar="URI",
-        help=f"folder or s3://bucket/prefix of the store of vectors (default: {STORE}, else ROOT/vectors)",
+        help="the store of vectors: a folder, s3://bucket/prefix, postgresql://USER:PASSWORD@HOST/DATABASE, or "
+        f"connection://ID of an Airflow connection to PostgreSQL (default: {STORE}, else ROOT/vectors)",
     )
 
 
@@ -139,9 +143,11 @@ def similar(root: str, recipe: str, query: Query, store: str = "") -> Found:
     for left in reversed(range(TRIES)):
         try:
             return _similar(root, recipe, query, store)
-        except OSError as error:
+        except (OSError, pa.ArrowInvalid) as error:
+            if isinstance(error, pa.ArrowInvalid) and not was_removed(error):
+                raise
             if not left:
-                message = f"{store_of(root, recipe, store)} cannot be read ({str(error)[:300]}); ask again"
+                message = f"{shown(store_of(root, recipe, store))} cannot be read ({str(error)[:300]}); ask again"
                 raise StorageBusy(message) from error
     raise AssertionError
 
@@ -155,7 +161,7 @@ def _similar(root: str, recipe: str, query: Query, store: str) -> Found:
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     version_log.require_kind(root, name, builds=False)
     dataset = dataset_of(root, name)
-    tables = existing_tables(store_of(root, name, store)) if is_installed() else []
+    tables = existing_tables(store_of(root, name, store)) if is_installed(store) else []
     models = models_of(dataset, tables)
     if not any(models.values()):
         message = (
@@ -237,8 +243,6 @@ def _origin(
 
 def _embedded(recipe: str, text: str, models: Mapping[str, Made | None]) -> tuple[npt.NDArray[np.float64], str]:
     """Return the vector of a text by the model of a recipe, and the model's name, which published vectors have, too."""
-    import pyarrow as pa
-
     from pipeline_tasks.scorers.embedder import load_embedder
     from pipeline_tasks.text.near.vectors import packed, unpacked
 
