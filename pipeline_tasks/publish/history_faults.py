@@ -65,15 +65,15 @@ def _settings_before(root: str, stage: str, manifests: Mapping[str, str]) -> Set
     except RecipeError:  # params of another release
         return {}
     if stage == dedup_semantic.STAGE.name and manifest.rows_in:
-        settings |= _model_before(manifest)
+        settings |= _languages_before(manifest)
         if EMBED in manifests:
             made = _names(read_manifest(root, manifests[EMBED]), EMBEDDING_MODEL)
             settings |= {MODEL: made[0]} if len(made) == 1 else {}
     return settings
 
 
-def _model_before(manifest: Manifest) -> Settings:
-    """Return the languages that were compared."""
+def _languages_before(manifest: Manifest) -> Settings:
+    """Return the languages that were compared, none for all."""
     if LANGUAGE not in dict(manifest.schema):
         return {"languages": ()}
     named = manifest.params.get("languages") or [
