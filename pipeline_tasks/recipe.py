@@ -450,13 +450,18 @@ def _require_columns(steps: Iterable[Step], where: str) -> None:
         params = bind(card, step.params, f"{where}: {step.stage}")
         missing = [column for column in (card.reads_for(params) if card.reads_for else ()) if column not in written]
         if missing:
-            writers = [name for name in STAGES if missing[0] in stage_card(name).writes.names]
+            writers = [name for name in STAGES if missing[0] in added_by(stage_card(name))]
             way_out = f"put {' or '.join(writers)} before {step.stage}" if writers else "no stage writes it"
             message = (
                 f"{where}: {step.stage} reads the column {missing[0]!r}, which no stage before it writes; {way_out}"
             )
             raise RecipeError(message)
         written |= set(card.written(params).names)
+
+
+def added_by(card: Stage[Any]) -> set[str]:
+    """Return the columns that a stage always writes and does not need."""
+    return set(card.writes.names) - set(card.reads.names)
 
 
 def require_params(stage: str, params: Mapping[str, object], where: str) -> None:

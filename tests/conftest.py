@@ -2,14 +2,18 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Self
 from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from pipeline_tasks import recipe
+from pipeline_tasks.run import states
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3_client import s3_client
 from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots
@@ -138,3 +142,35 @@ def ray(workers_find_tests: None) -> Iterator[str]:
         from pipeline_tasks.engines.ray import stop
 
         stop()
+
+
+@pytest.fixture
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many bytes of each file were read to hash it, or to copy it here; nothing is known of any file before."""
+    seen = Counter[str]()
+    opened = storage.open_landed
+
+    class Noted:
+        def __init__(self, uri: str) -> None:
+            self._uri, self._stream = uri, opened(uri)
+
+        def read(self, size: int = -1) -> bytes:
+            part = self._stream.read(size)
+            seen[self._uri] += len(part)
+            return part
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self._stream.close()
+
+    monkeypatch.setattr(storage, "open_landed", Noted)
+    storage._digest.cache_clear()
+    return seen
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No state waits in this process."""
+    monkeypatch.setattr(states, "_waiting", [])

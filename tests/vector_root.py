@@ -26,10 +26,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class VectorRoot:
-    """A root, and the folder of the model of its recipe."""
+    """A root, the folder of the model of its recipe, and the store of its vectors."""
 
     root: str
     model: str
+    store: str = ""
 
     def publish(self, snapshot: str, texts: Sequence[str], superseded: Sequence[Row] = (), model: str = "") -> None:
         """Embed texts as a snapshot and publish them; `superseded` are rows of `SUPERSEDED` that it takes out."""
@@ -74,9 +75,9 @@ def texts(seed: int, count: int) -> list[str]:
     return [f"{' '.join(WORDS[at] for at in draws.integers(0, 10, 12 + row % 9))} {seed} {row}" for row in range(count)]
 
 
-def vector_root(folder: Path, days: Sequence[str] = DAYS[:2], count: int = 20) -> VectorRoot:
-    """Make a root with so many documents a day."""
-    made = VectorRoot(str(folder / "root"), static_folder(folder / "model"))
+def vector_root(folder: Path, days: Sequence[str] = DAYS[:2], count: int = 20, store: str = "") -> VectorRoot:
+    """Make a root with so many documents a day; `store` is that of its vectors, "" for that below the root."""
+    made = VectorRoot(str(folder / "root"), static_folder(folder / "model"), store)
     for seed, day in enumerate(days):
         made.publish(day, texts(seed, count))
     return made

@@ -20,7 +20,7 @@ from pipeline_tasks.errors import NoSpace, RefineryError, Transient
 from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
-from pipeline_tasks.recipe import LAND, SPARK, Recipe, engine_of
+from pipeline_tasks.recipe import LAND, SPARK, Recipe, engine_of, is_trial, trial_of
 from pipeline_tasks.run.recipe_faults import (
     Finding,
     check_secrets,
@@ -92,6 +92,8 @@ def findings(planned: PlannedRun, known: Sequence[Finding] = ()) -> list[Finding
     found = [*known, *of_input, *recipes(planned), *engines(planned), *store(planned), *space(planned, listing)]
     if not is_refused(found):
         found += files(planned)
+    if not is_refused(found):
+        found += history(planned, listing)
     return list({finding.message: finding for finding in found}.values())
 
 
@@ -175,6 +177,20 @@ def files(planned: PlannedRun) -> Iterator[Finding]:
     """Find models, lists, evaluation sets and tokenizers that are not what their stages read."""
     for recipe in planned.recipes:
         yield from (_of_recipe(recipe, fault) for fault in file_faults(planned.on_this_machine(recipe)))
+
+
+def history(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
+    """Find settings and models that the published snapshots before this one were not refined by."""
+    from pipeline_tasks.publish.history_faults import history_faults  # it loads what stages compute with
+
+    snapshot = planned.snapshot or (listing.snapshot if listing else "")
+    for recipe in planned.recipes:
+        if recipe.versions is None and snapshot:
+            name = recipe.name if planned.sample == 1 or is_trial(recipe.name) else trial_of(recipe.name)
+            here = planned.on_this_machine(recipe)
+            faults, broken = tried(RECIPE, lambda: list(history_faults(planned.root, here, name, snapshot)))  # noqa: B023
+            yield from (_of_recipe(recipe, fault) for fault in faults or ())
+            yield from broken
 
 
 def _of_recipe(recipe: Recipe, fault: Finding) -> Finding:

@@ -108,6 +108,16 @@ def smallest(estimates: Iterable[Estimate | None]) -> Estimate | None:
     return Estimate(value, low, surest.high, surest.rows)
 
 
+def surest_largest(estimates: Iterable[Estimate | None]) -> Estimate | None:
+    """Return of several facts the one that is surely the largest: that with the highest `low`; None of none.
+
+    One of one row has the largest share and says nothing; forty of fifty say much.
+    """
+    return max(
+        (estimate for estimate in estimates if estimate), key=lambda known: (known.low, known.rows), default=None
+    )
+
+
 def count(value: int, precision: Precision = COMPARED) -> Estimate:
     """Return a count as a sample of what could have come, to compare it with another one."""
     if value >= precision.large:

@@ -1,22 +1,41 @@
 """Computes facts of deduplication: what sources and sites lost, cluster sizes, and removals without proof."""
 
-from pipeline_tasks.gate.estimates import Facts, exact, largest_share, quantile_of
+from pipeline_tasks.gate.estimates import (
+    ALONE,
+    Estimate,
+    Facts,
+    exact,
+    largest_share,
+    quantile_of,
+    share,
+    surest_largest,
+)
 from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.removals import bins_of, losses
+from pipeline_tasks.profiles.removals import arrivals, bins_of, losses
 from pipeline_tasks.store.reading import parent_of
 
 
 def count_losses(subject: Subject) -> Facts:
-    """Return the largest loss of a source, a site, a language; each counts from 1,000 documents up."""
+    """Return the largest loss of a source and a site, which count from 1,000 documents up, and that of a language."""
     if "origins" not in subject.card.profiled:
         return {}
     facts: Facts = {}
-    kinds = ("source", "site", *(("language",) if "languages" in subject.card.profiled else ()))
-    for kind in kinds:
+    for kind in ("source", "site"):
         for own, name in ((False, f"{kind}_loss_max"), (True, f"{kind}_own_loss_max")):
             facts[name] = exact(max(losses(subject.manifest.metrics, kind, own=own).values(), default=None))
+    if "languages" in subject.card.profiled:
+        for own, name in ((False, "language_loss_max"), (True, "language_own_loss_max")):
+            facts[name] = _language_loss(subject.manifest, own=own)
     return facts
+
+
+def _language_loss(manifest: Manifest, *, own: bool) -> Estimate | None:
+    """Return the loss of the language that surely lost the largest share, however few documents it has."""
+    lost, rows_in = bins_of(manifest.metrics, "rejects", "languages"), arrivals(manifest.metrics, "languages")
+    precision = ALONE.narrowed(max(len(rows_in), 1))
+    prefix = "own " if own else ""
+    return surest_largest(share(lost.get(prefix + name, 0), count, precision) for name, count in rows_in.items())
 
 
 LOSSES = Family(
@@ -26,7 +45,9 @@ LOSSES = Family(
             "largest share of the documents of a source or site that deduplication removed"
         ),
         "source_own_loss_max, site_own_loss_max": "the same, removed in favor of documents of the same snapshot",
-        "language_loss_max, language_own_loss_max": "the same of languages, for `dedup_semantic`",
+        "language_loss_max, language_own_loss_max": (
+            "the same of languages of any size, for `dedup_semantic`: of the one that surely lost the largest share"
+        ),
     },
 )
 

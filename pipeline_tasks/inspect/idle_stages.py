@@ -1,16 +1,22 @@
 """Finds stages of a recipe whose params let everything pass, or need what is not in the recipe."""
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.recipe import Recipe, stage_card
+from pipeline_tasks.run.plan import resources_of
 from pipeline_tasks.run.recipe_faults import Finding
+from pipeline_tasks.scorers.model_card import languages_of
 from pipeline_tasks.stage import Idle
-from pipeline_tasks.stages import filter_language, filter_toxicity, score_quality
+from pipeline_tasks.stages import dedup_semantic, embed, filter_language, filter_toxicity, score_quality
 from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
+from pipeline_tasks.store.files import localize
 
 
 def idle_stages(recipe: Recipe) -> Iterator[Finding]:
@@ -23,6 +29,7 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
         for message in (*map(str, idle), *notes(params)):
             yield Finding(fault=False, where=step.stage, message=message)
     yield from _languages_without_model(recipe)
+    yield from _model_of_unknown_languages(recipe)
 
 
 def _languages_without_model(recipe: Recipe) -> Iterator[Finding]:
@@ -39,6 +46,29 @@ def _languages_without_model(recipe: Recipe) -> Iterator[Finding]:
         if unknown := filter_toxicity.languages_without_lexicon(steps[filter_toxicity.STAGE.name], kept):
             message = str(Idle(f"no lexicon of {', '.join(unknown)}", filter_toxicity.REMEDY))
             yield Finding(fault=False, where=filter_toxicity.STAGE.name, message=message)
+
+
+def _model_of_unknown_languages(recipe: Recipe) -> Iterator[Finding]:
+    """Find `dedup_semantic` that compares documents in languages of which nobody knows whether the model knows them."""
+    steps = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps}
+    name = dedup_semantic.STAGE.name
+    if name not in steps or embed.STAGE.name not in steps or steps[name].languages:
+        return
+    if filter_language.STAGE.name not in steps:
+        message = (
+            "compares documents in all languages, whether or not the model knows them: nothing says what language they "
+            "are in; put filter_language before"
+        )
+        yield Finding(fault=False, where=name, message=message)
+        return
+    with contextlib.suppress(RefineryError, OSError):  # a model that cannot be had is a fault, reported already
+        params, digests = resources_of(embed.STAGE, steps[embed.STAGE.name])
+        if not languages_of(Path(localize(params.model, digests[params.model]))):
+            message = (
+                "the languages that the model of embed knows are unknown: its folder has no README.md with "
+                "`language`; name them in `languages`, for documents in others are removed wrongly"
+            )
+            yield Finding(fault=False, where=name, message=message)
 
 
 def _nothing(_: Any) -> Iterator[str]:  # noqa: ANN401 -- any stage's Params

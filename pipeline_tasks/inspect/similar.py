@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.counted import counted
@@ -26,8 +27,10 @@ from pipeline_tasks.publish.vectors.nearest import (
     origin_of,
     synced,
 )
+from pipeline_tasks.publish.vectors.postgres import shown
+from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables, is_installed
 from pipeline_tasks.publish.vectors.syncing import models_of, store_of
-from pipeline_tasks.publish.vectors.table import VectorTable, existing_tables, is_installed
+from pipeline_tasks.publish.vectors.table import was_removed
 from pipeline_tasks.publish.vectors.where import Condition, conditions
 from pipeline_tasks.recipe import EMBED, Recipe, load_recipe, untried
 from pipeline_tasks.stage import FilePath
@@ -86,10 +89,10 @@ class Found:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what is asked for, the root, the recipe, conditions, and where the store is."""
     asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--id", default="", metavar="ID", help="a published document: 32 hex digits")
-    asked.add_argument("--url", default="", metavar="URL", help="a published page, however its URL is written")
-    asked.add_argument("--text", default="", metavar="TEXT", help="a text, which the recipe's model embeds")
-    asked.add_argument("--file", default="", metavar="FILE", help="a file with a text")
+    asked.add_argument("--id", metavar="ID", help="a published document: 32 hex digits")
+    asked.add_argument("--url", metavar="URL", help="a published page, however its URL is written")
+    asked.add_argument("--text", metavar="TEXT", help="a text, which the recipe's model embeds")
+    asked.add_argument("--file", metavar="FILE", help="a file with a text")
     add_recipe(parser)
     parser.add_argument(
         "--where",
@@ -112,7 +115,8 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--store",
         default=default_store(),
         metavar="URI",
-        help=f"folder or s3://bucket/prefix of the store of vectors (default: {STORE}, else ROOT/vectors)",
+        help="the store of vectors: a folder, s3://bucket/prefix, postgresql://USER:PASSWORD@HOST/DATABASE, or "
+        f"connection://ID of an Airflow connection to PostgreSQL (default: {STORE}, else ROOT/vectors)",
     )
 
 
@@ -123,8 +127,8 @@ def default_store() -> str:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the nearest documents, and what was compared."""
-    text = _text_of(Path(options.file)) if options.file else options.text
-    query = Query(options.id, options.url, text, options.where, int(options.limit), options.exact)
+    text = _text_of(Path(options.file)) if options.file else options.text or ""
+    query = Query(options.id or "", options.url or "", text, options.where, int(options.limit), options.exact)
     found = similar(options.root, options.recipe or recipe_of(options), query, options.store)
     print_result(options, asdict(found), found_lines(found))
     return 0
@@ -139,20 +143,25 @@ def similar(root: str, recipe: str, query: Query, store: str = "") -> Found:
     for left in reversed(range(TRIES)):
         try:
             return _similar(root, recipe, query, store)
-        except OSError as error:
+        except (OSError, pa.ArrowInvalid) as error:
+            if isinstance(error, pa.ArrowInvalid) and not was_removed(error):
+                raise
             if not left:
-                message = f"{store_of(root, recipe, store)} cannot be read ({str(error)[:300]}); ask again"
+                message = f"{shown(store_of(root, recipe, store))} cannot be read ({str(error)[:300]}); ask again"
                 raise StorageBusy(message) from error
     raise AssertionError
 
 
 def _similar(root: str, recipe: str, query: Query, store: str) -> Found:
     """As `similar`; OSError if a sync removes the files of a table that is read."""
+    if not (query.id or query.url or query.text.strip()):
+        message = "nothing to compare with: --id, --url, --text or --file is empty; name a document or a text"
+        raise RecipeError(message)
     where = conditions(query.where)
     name = recipe if recipe in version_log.recipes(root) else load_recipe(recipe).name
     version_log.require_kind(root, name, builds=False)
     dataset = dataset_of(root, name)
-    tables = existing_tables(store_of(root, name, store)) if is_installed() else []
+    tables = existing_tables(store_of(root, name, store)) if is_installed(store) else []
     models = models_of(dataset, tables)
     if not any(models.values()):
         message = (
@@ -234,8 +243,6 @@ def _origin(
 
 def _embedded(recipe: str, text: str, models: Mapping[str, Made | None]) -> tuple[npt.NDArray[np.float64], str]:
     """Return the vector of a text by the model of a recipe, and the model's name, which published vectors have, too."""
-    import pyarrow as pa
-
     from pipeline_tasks.scorers.embedder import load_embedder
     from pipeline_tasks.text.near.vectors import packed, unpacked
 

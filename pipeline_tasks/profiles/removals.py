@@ -29,6 +29,9 @@ SIMILARITY = r'"(?:jaccard|containment|cosine)":(?P<value>[0-9.eE+-]+)'
 NO_BAND = '"bands":0,'
 """What evidence says of two documents that have no band in common, which are never a pair."""
 
+OF_LANGUAGE = "language "
+"""What comes before a code in the counts by language."""
+
 pc: Any = pyarrow.compute
 
 
@@ -49,7 +52,7 @@ def languages(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of ro
     """Return `language NAME` for every row, and again with prefix `own ` for losses to its own snapshot."""
     if "language" not in batch.schema.names:
         return pa.array([], pa.string())
-    named = _prefixed("language ", _whole(batch, "language").cast(pa.string()))
+    named = _prefixed(OF_LANGUAGE, _whole(batch, "language").cast(pa.string()))
     if "evidence" not in batch.schema.names:
         return named.drop_null()
     own = _prefixed("own ", pc.if_else(_own(batch), named, pa.scalar(None, pa.string())))
@@ -99,7 +102,7 @@ def columns_profiled(names: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that a profile of `names` reads."""
     named = tuple(names)
     own = (*(name for name in named if name not in DERIVED and name not in SUMS), *columns_summed(named))
-    own = tuple(dict.fromkeys(own))
+    own = tuple(dict.fromkeys((*own, *(("language",) if "languages" in named else ()))))
     return (*own, *NEEDS) if any(name in DERIVED for name in named) else own
 
 
@@ -170,11 +173,10 @@ def bins_of(metrics: Mapping[str, Any], key: str, name: str) -> Mapping[str, int
 
 
 def losses(metrics: Mapping[str, Any], kind: str, *, own: bool) -> dict[str, float]:
-    """Return the share that every `source`, `site` or `language` of `LEAST` rows lost; only to its own day if `own`."""
-    column = "languages" if kind == "language" else "origins"
-    lost = bins_of(metrics, "rejects", column)
+    """Return the share that every `source` or `site` of `LEAST` rows lost; only to its own day if `own`."""
+    lost = bins_of(metrics, "rejects", "origins")
     return {
         name.removeprefix(f"{kind} "): lost.get(f"own {name}" if own else name, 0) / count
-        for name, count in arrivals(metrics, column).items()
+        for name, count in arrivals(metrics).items()
         if name.startswith(f"{kind} ") and count >= LEAST
     }

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
@@ -14,7 +14,7 @@ from pipeline_tasks.run.task import repoint
 from pipeline_tasks.schema import RECORD
 from pipeline_tasks.store.files import localize
 
-INGEST = "ingest"
+INGEST, EMBED, TOPICS = "ingest", "embed", "topics"
 
 PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
@@ -64,8 +64,25 @@ def missing_files(recipe: Recipe) -> Iterator[Finding]:
 
 def file_faults(recipe: Recipe) -> Iterator[Finding]:
     """Yield a fault per stage with files that are not what they should be: they are read as by its kernels."""
-    for step in recipe.steps:
-        yield from _fault_of(step, partial(check_files, step))
+    found = [fault for step in recipe.steps for fault in _fault_of(step, partial(check_files, step))]
+    yield from found or _foreign_topics(recipe)
+
+
+def _foreign_topics(recipe: Recipe) -> Iterator[Finding]:
+    """Find topics of vectors that another model than that of `embed` made: the two cannot be compared."""
+    steps = {step.stage: step for step in recipe.steps}
+    if TOPICS not in steps or EMBED not in steps:
+        return
+    from pipeline_tasks.scorers.embedder import name_of_vectors
+    from pipeline_tasks.scorers.topics import read_topics
+
+    of, made = read_topics(local_params(steps[TOPICS]).topics).model, name_of_vectors(local_params(steps[EMBED]))
+    if of != made:
+        message = (
+            f"its topics are of vectors of {of}, and those of embed are of {made}, which cannot be compared; train "
+            "topics with the model of `embed` (`refinery train-topics`), or name that model there"
+        )
+        yield Finding(fault=True, where=TOPICS, message=message)
 
 
 def _fault_of(step: Step, check: Callable[[], object]) -> Iterator[Finding]:
@@ -90,10 +107,17 @@ def _unused_gpus(step: Step) -> Iterator[Finding]:
 def check_files(step: Step) -> None:
     """Read the files that a stage's params name, as its kernels do; RecipeError for one that they cannot use."""
     card = stage_card(step.stage)
-    params, digests = resources_of(card, bind(card, step.params))
     if card.check_files:
-        local = {uri: localize(uri, digest) for uri, digest in digests.items()}
-        card.check_files(repoint(params, local))
+        card.check_files(local_params(step))
+    else:
+        resources_of(card, bind(card, step.params))
+
+
+def local_params(step: Step) -> Any:  # noqa: ANN401 -- the card's Params
+    """Return a stage's params with the paths of its files on this machine; RecipeError for one that is not there."""
+    card = stage_card(step.stage)
+    params, digests = resources_of(card, bind(card, step.params))
+    return repoint(params, {uri: localize(uri, digest) for uri, digest in digests.items()})
 
 
 def policy_faults(recipe: Recipe) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Numerics
 from pipeline_tasks.scorers.encoder import Model, Tokens, Window, read_windows
+from pipeline_tasks.scorers.model_card import languages_of
 from pipeline_tasks.scorers.report import digest_of_model
 from pipeline_tasks.scorers.scorer import Column
 from pipeline_tasks.stage import FilePath
@@ -53,6 +54,8 @@ class Embedder(Protocol):
     hardware: str
     name: str
     """Digest of the model, and what else its vectors follow from: vectors of one name can be compared."""
+    languages: tuple[str, ...]
+    """The languages that the model's card names; empty where they are unknown."""
 
     def embed(self, texts: list[str]) -> Embedded:
         """Return the vector of each text, which follows from that text alone."""
@@ -91,6 +94,12 @@ def name_of(model: EmbeddingModel, *, is_static: bool) -> str:
     return digest if is_static else f"{digest}-{model.length}x{model.windows}-{pool_of(model)}-{model.numerics}"
 
 
+def name_of_vectors(model: EmbeddingModel) -> str:
+    """Return the name that vectors of a model have, which is not loaded for it."""
+    folder = Path(model.model)
+    return name_of(model, is_static=not (folder / "model.onnx").exists() and _is_static(folder))
+
+
 def pool_of(model: EmbeddingModel) -> str:
     """Return how the tokens of a window become one vector; RecipeError if the folder names a way that is unknown."""
     path = Path(model.model) / "1_Pooling" / "config.json"
@@ -110,14 +119,20 @@ def pool_of(model: EmbeddingModel) -> str:
 
 
 def _is_static(folder: Path) -> bool:
-    """Return whether a folder has static embeddings: its tensors say so, which are not loaded for it."""
+    """Return whether a folder has static embeddings: its tensors say so, which are not loaded for it.
+
+    RecipeError for a `model.safetensors` that is none.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(folder / "model.safetensors", "numpy") as tensors:
             names = set(tensors.keys())
-    except (OSError, SafetensorError):
+    except OSError:
         return False
+    except SafetensorError as error:
+        message = f"{folder / 'model.safetensors'} cannot be read as tensors ({error}); restore the model's folder"
+        raise RecipeError(message) from error
     return bool(names & {"embeddings", "embedding.weight"})
 
 
@@ -129,7 +144,9 @@ class StaticEmbedder:
     def __init__(self, model: EmbeddingModel) -> None:
         from pipeline_tasks.scorers.static import StaticEmbeddings
 
-        self._embeddings, self.name = StaticEmbeddings(Path(model.model)), name_of(model, is_static=True)
+        folder = Path(model.model)
+        self._embeddings, self.name = StaticEmbeddings(folder), name_of(model, is_static=True)
+        self.languages = languages_of(folder)
 
     def embed(self, texts: list[str]) -> Embedded:
         """Return the vector of each text."""
@@ -142,7 +159,8 @@ class WindowEmbedder:
 
     def __init__(self, model: EmbeddingModel, network: Model) -> None:
         self._model, self._network = model, network
-        self._tokens = Tokens.of(Path(model.model) / "tokenizer.json")
+        folder = Path(model.model)
+        self._tokens, self.languages = Tokens.of(folder / "tokenizer.json"), languages_of(folder)
         self.hardware, self.name = network.hardware, name_of(model, is_static=False)
 
     def embed(self, texts: list[str]) -> Embedded:

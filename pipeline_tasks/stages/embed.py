@@ -19,6 +19,9 @@ pc: Any = pyarrow.compute
 EMBEDDING, EMBEDDING_MODEL, SEEN = "embedding", "embedding_model", "embedding_seen"
 """Columns: the vector in float16, the name of the model that made it, and the share of the text that it read."""
 
+LANGUAGES = "embedding_languages"
+"""Column: the languages that the model's card names, sorted and with commas between; null where it names none."""
+
 FAILED = "error:embed"
 
 KIND = pa.struct(
@@ -33,7 +36,9 @@ class Params(EmbeddingModel):
 
     `embedding` has float16 numbers, little-endian, of a vector of length 1, and is empty for a text without a token.
     `embedding_model` names the model by its digest: vectors of two models cannot be compared. `embedding_seen` is the
-    share of the text that the model read. No text is changed. A document that the model fails on is quarantined.
+    share of the text that the model read. `embedding_languages` are the languages that the model's card says it knows
+    (`language` in its README.md), null where it says none. No text is changed. A document that the model fails on is
+    quarantined.
     """
 
 
@@ -43,7 +48,11 @@ def resources(params: Params) -> tuple[FilePath, ...]:
 
 
 def embed(embedder: Embedder, docs: Batches, known: KnownRows) -> Batches:
-    """Append the vector of each text, the model's name and the share read; quarantine what the model fails on."""
+    """Append the vector of each text, the model's name and languages, and the share read.
+
+    What the model fails on is quarantined.
+    """
+    languages = pa.scalar(",".join(embedder.languages) or None, pa.string())
 
     def embedded(texts: pa.Array) -> list[Answer]:
         found = embedder.embed([text or "" for text in texts.to_pylist()])
@@ -59,6 +68,7 @@ def embed(embedder: Embedder, docs: Batches, known: KnownRows) -> Batches:
         answers = answered(texts, rows, stored, KIND, embedded)
         for name in STORED:
             batch = replace_column(batch, name, pc.struct_field(answers, name))  # noqa: PLW2901 -- the same rows
+        batch = replace_column(batch, LANGUAGES, pa.repeat(languages, batch.num_rows))  # noqa: PLW2901
         errors = pc.struct_field(answers, "error")
         yield reject(batch, pc.if_else(pc.is_valid(errors), pa.scalar(FAILED), pa.scalar(None, pa.string())), errors)
 
@@ -78,7 +88,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return on.map(
         embed,
         shards,
-        layer=Layer(reads=("text",), stores=STORED),
+        layer=Layer(reads=("text",), stores=(*STORED, LANGUAGES)),
         prepare=partial(load_embedder, params),
         cache="embedding",
     )
@@ -98,11 +108,12 @@ STAGE = Stage(
             pa.field(EMBEDDING, pa.large_binary()),
             pa.field(EMBEDDING_MODEL, pa.string()),
             pa.field(SEEN, pa.float64()),
+            pa.field(LANGUAGES, pa.string()),
         ]
     ),
-    version=1,
+    version=2,
     splits=True,
     engine="ray",
-    profiled=(EMBEDDING_MODEL, SEEN),
+    profiled=(EMBEDDING_MODEL, SEEN, LANGUAGES),
     title="embeddings",
 )

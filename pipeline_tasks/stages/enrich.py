@@ -1,12 +1,32 @@
 """Annotates documents with what they are: type, reading level, licence notice, structure, and an estimate of tokens."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
-from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage, replace_column
+from pipeline_tasks.constraints import OMITTED
+from pipeline_tasks.scorers.answers import Answer, answered
+from pipeline_tasks.scorers.entities import Entity, EntityFinder, counted_labels
+from pipeline_tasks.stage import (
+    NO_FILE,
+    Batches,
+    Engine,
+    FilePath,
+    Idle,
+    KnownRows,
+    Layer,
+    Shards,
+    Stage,
+    reject,
+    replace_column,
+)
+
+pc: Any = pyarrow.compute
 
 TYPE, LEVEL, NOTICE = "document_type", "reading_level", "license_notice"
 
@@ -27,9 +47,44 @@ COLUMNS = pa.schema(
 )
 
 
+ENTITIES, MAIN, TOTAL, COUNTS = "entities", "entity_label", "entity_count", "entity_counts"
+ENTITY = pa.struct(
+    [
+        pa.field("label", pa.string()),  # as the pipeline names it, such as `PERSON`
+        pa.field("start", pa.int64()),  # first code point of `text`
+        pa.field("end", pa.int64()),  # past the last one
+    ]
+)
+"""A name in a text; never the name, which is in `text` at its place."""
+
+ENTITY_COLUMNS = pa.schema(
+    [
+        pa.field(ENTITIES, pa.list_(ENTITY)),  # in order; null where the pipeline is for another language
+        pa.field(MAIN, pa.string()),  # the label of most entities, the first of several; `none` without any
+        pa.field(TOTAL, pa.int64()),
+        pa.field(COUNTS, pa.string()),  # `PERSON:4 GPE:1`, the most frequent first
+    ]
+)
+
+NO_ENTITY = "none"
+UNREAD = "unread"
+"""What `entity_label` says of a text in another language than the pipeline's."""
+
+FAILED = "error:enrich"
+
+KIND = pa.struct([*ENTITY_COLUMNS, pa.field("error", pa.string())])
+
+
 @dataclass(frozen=True, slots=True)
 class Params:
-    """There are none: rules are data files of the package, and their version is the stage's."""
+    """Rules are data files of the package, and their version is the stage's.
+
+    `entities` is the folder of a spaCy pipeline (`meta.json`, `config.cfg`; `hf://owner/name@commit` for one of the
+    hub), which finds names in texts of its language, and in those of all languages if it is of several (`xx`). It needs
+    the extra `entities`. A document that it fails on is quarantined.
+    """
+
+    entities: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
 
 def enrich(docs: Batches) -> Batches:
@@ -65,6 +120,46 @@ def enrich(docs: Batches) -> Batches:
         yield batch
 
 
+def find_entities(finder: EntityFinder, docs: Batches, known: KnownRows) -> Batches:
+    """Append ENTITY_COLUMNS of texts that the pipeline is for; quarantine what it fails on."""
+
+    def found(texts: pa.Array) -> list[Answer]:
+        return [_answer(finder.find(text) if text else []) for text in texts.to_pylist()]
+
+    for batch in docs:
+        codes = batch["language"].to_pylist() if "language" in batch.schema.names else [finder.language] * len(batch)
+        is_read = pa.array([finder.reads(code) for code in codes], pa.bool_())
+        texts = pc.if_else(is_read, batch["text"], pa.scalar(None, batch["text"].type))
+        rows, stored = _known(known, texts)
+        answers = answered(texts, rows, stored, KIND, found)
+        errors = pc.struct_field(answers, "error")
+        for column in ENTITY_COLUMNS:
+            values = pc.if_else(is_read, pc.struct_field(answers, column.name), pa.scalar(None, column.type))
+            values = pc.if_else(is_read, values, UNREAD) if column.name == MAIN else values
+            batch = replace_column(batch, column.name, values)  # noqa: PLW2901 -- the batch, with one column more
+        yield reject(batch, pc.if_else(pc.is_valid(errors), pa.scalar(FAILED), pa.scalar(None, pa.string())), errors)
+
+
+def _answer(entities: list[Entity]) -> Answer:
+    counts = counted_labels(entities)
+    return {
+        ENTITIES: [each._asdict() for each in entities],
+        MAIN: counts[0][0] if counts else NO_ENTITY,
+        TOTAL: len(entities),
+        COUNTS: " ".join(f"{label}:{count}" for label, count in counts),
+    }
+
+
+def _known(known: KnownRows, texts: pa.Array) -> tuple[pa.Table, pa.Array | None]:
+    """Return which texts a cache knows, and their answers; what was not read or failed is asked again."""
+    rows = known.rows(texts)
+    if TOTAL not in rows.column_names:
+        return rows, None
+    columns = [rows.column(name).combine_chunks() for name in ENTITY_COLUMNS.names]
+    stored = pa.StructArray.from_arrays([*columns, pa.nulls(rows.num_rows, pa.string())], fields=list(KIND))
+    return rows.set_column(0, "known", pc.is_valid(rows.column(TOTAL))), stored
+
+
 def _languages(batch: pa.RecordBatch) -> list[str]:
     """Return the code of each document's language without script and region, "" where there is none."""
     if "language" not in batch.schema.names:
@@ -72,22 +167,63 @@ def _languages(batch: pa.RecordBatch) -> list[str]:
     return [(code or "").partition("-")[0].partition("_")[0] for code in batch["language"].to_pylist()]
 
 
-def run(shards: Shards, params: Params, on: Engine) -> Shards:  # noqa: ARG001 -- the signature of all stages
-    """Annotate every shard by itself."""
+def run(shards: Shards, params: Params, on: Engine) -> Shards:
+    """Find entities if a pipeline is named, then annotate every shard by itself."""
+    if params.entities:
+        shards = on.map(
+            find_entities,
+            shards,
+            layer=Layer(reads=("text", "language"), stores=tuple(ENTITY_COLUMNS.names)),
+            prepare=partial(EntityFinder, params.entities),
+            cache=ENTITIES,
+        )
     layer = Layer(reads=("text", "chars", "url", "language"), stores=tuple(COLUMNS.names))
     return on.map(partial(enrich), shards, layer=layer)
 
 
+def resources(params: Params) -> tuple[FilePath, ...]:
+    """Return the folder of the pipeline."""
+    return (params.entities,) if params.entities else ()
+
+
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless the pipeline can be read, and spaCy is installed."""
+    if params.entities:
+        EntityFinder(params.entities)
+
+
+def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return that no text was in the language of the pipeline, or that it found nothing in any."""
+    labels = profiles.get(MAIN, {}).get("bins", {}) if params.entities else {}
+    if not labels or set(labels) - {NO_ENTITY, UNREAD}:
+        return ()
+    lacks = "no text is in the language of `entities`" if NO_ENTITY not in labels else "`entities` finds no name"
+    return (Idle(lacks, "name a pipeline of the language of the documents, or leave it out"),)
+
+
+def writes_for(params: Params) -> pa.Schema:
+    """Return the columns of entities, if a pipeline is named."""
+    return ENTITY_COLUMNS if params.entities else pa.schema([])
+
+
 _READS = pa.schema([pa.field("text", pa.large_string()), pa.field("url", pa.string())])
 
-_PROFILED = (TYPE, LEVEL, NOTICE, "reading_ease", *STRUCTURE, "structure_ratio", "token_estimate", "chars", "language")
+_PROFILED = (
+    *(TYPE, LEVEL, NOTICE, "reading_ease", *STRUCTURE),
+    *("structure_ratio", "token_estimate", "chars", "language", MAIN, TOTAL),
+)
 
 STAGE = Stage(
     name="enrich",
     run=run,
     params=Params,
+    resources=resources,
+    check_files=check_files,
+    idle=idle,
+    has_state=lambda params: bool(params.entities),
     reads=_READS,
     writes=pa.schema([*_READS, *COLUMNS]),
+    writes_for=writes_for,
     version=1,
     splits=True,
     profiled=_PROFILED,

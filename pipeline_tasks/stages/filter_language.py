@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
@@ -441,7 +441,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     columns = tuple(column.name for column in IDENTIFIED)
     cuts = ("text", "chars") if params.foreign == "cut" else ()
     layer = Layer(reads=(*_predicted(params.unit), *cuts), stores=columns, changes=cuts)
-    return on.map(partial(decide, params=params), predicted, layer=layer)
+    deciding = replace(params, model=PACKAGED)  # it reads no model, so none is fetched to decide
+    return on.map(partial(decide, params=deciding), predicted, layer=layer)
 
 
 STAGE = Stage(

@@ -24,6 +24,7 @@ from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards,
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify_all, failures_first, least_seen
 from pipeline_tasks.text.toxicity.shipped import SHA256 as SHIPPED
 from pipeline_tasks.text.toxicity.shipped import shipped_path
+from pipeline_tasks.text.words.languages import UNSPACED
 
 if TYPE_CHECKING:  # importing it compiles loops
     from pipeline_tasks.text.toxicity.lexicons import Table
@@ -76,8 +77,9 @@ class Params:
     `bounds` are by label, in weight of the words that count per 1,000 words (a text of less than 100 words has 100); a
     label that is not named has none. A document with less than `fewest` words that count passes. Words come from a
     lexicon of the document's language: one of `lexicons`, else with `shipped_lexicons` that of the package (en, de, es,
-    fr, it, pt, ru). Documents in other languages pass, and their columns are null. Words are found in other letter
-    styles and scripts, with digits, signs or nothing visible between or for letters, and spelled apart. A word that is
+    fr, it, ja, pt, ru, zh). Documents in other languages pass, and their columns are null. Words are found in other
+    letter styles and scripts, with digits, signs or nothing visible between or for letters, and spelled apart. In a
+    language that is written without blanks the longest words are found, and two letters count as a word. A word that is
     mentioned (`text.toxicity.mentions`) does not count; its span is stored with `used: false`.
 
     `classifiers` maps a label to a model (`scorers.Classifier`) whose `label` is the bad one; its score is the column
@@ -190,7 +192,8 @@ def _table(lexicons: Lexicons) -> "tuple[tuple[str, ...], Table]":
     languages = tuple(sorted(paths))
     states = (regular(paths[code]) for code in languages)
     stamps = tuple((state.st_size, state.st_mtime_ns, state.st_ino) for state in states)
-    return languages, table_of(tuple(str(paths[code]) for code in languages), stamps)
+    unspaced = tuple(code in UNSPACED for code in languages)
+    return languages, table_of(tuple(str(paths[code]) for code in languages), stamps, unspaced)
 
 
 # --- Measuring ------------------------------------------------------------------------------------------------------
@@ -243,37 +246,61 @@ def _ranks(batch: pa.RecordBatch, languages: Sequence[str]) -> list[int]:
 # --- Deciding -------------------------------------------------------------------------------------------------------
 
 
-def decide(measured: Batches, *, params: Params) -> Batches:
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What of the params decides on what was measured; it names no model, so that none is fetched to decide.
+
+    `labels` are those that a model scores, in alphabetical order. `lexicons` are those that titles are redacted by,
+    None where nothing is redacted.
+    """
+
+    action: str
+    bounds: Mapping[str, float]
+    fewest: int
+    most: Mapping[str, float]
+    labels: tuple[str, ...]
+    lexicons: Lexicons | None
+
+
+def decision_of(params: Params) -> Decision:
+    """Return what of the params decides."""
+    lexicons = lexicons_of(params) if params.action == "redact" else None
+    return Decision(
+        params.action, params.bounds, params.fewest, params.most, tuple(sorted(params.classifiers)), lexicons
+    )
+
+
+def decide(measured: Batches, *, decision: Decision) -> Batches:
     """Reject rows above a bound with all of these as evidence, and with `redact` replace the words that count.
 
     Rows that a model failed on are quarantined.
     """
     for batch in measured:
-        classified = {name: batch.column(MEASURED + name) for name in map(_name, sorted(params.classifiers))}
+        classified = {name: batch.column(MEASURED + name) for name in map(_name, decision.labels)}
         batch = batch.drop_columns([MEASURED + name for name in classified])  # noqa: PLW2901
         for name, answers in classified.items():
             batch = replace_column(batch, f"score_{name}", pc.struct_field(answers, "score"))  # noqa: PLW2901
         seen = replace_column(batch, SEEN, least_seen(classified.values(), batch.num_rows))
-        judged = reject(seen, *failures_first(*_verdicts(batch, params), classified, FAILED))
-        yield _redacted(judged, lexicons_of(params)) if params.action == "redact" else judged
+        judged = reject(seen, *failures_first(*_verdicts(batch, decision), classified, FAILED))
+        yield _redacted(judged, decision.lexicons) if decision.lexicons else judged
 
 
 def _name(label: str) -> str:
     return f"toxicity_{label}"
 
 
-def _verdicts(batch: pa.RecordBatch, params: Params) -> tuple[pa.Array, pa.Array]:
+def _verdicts(batch: pa.RecordBatch, decision: Decision) -> tuple[pa.Array, pa.Array]:
     """Return the reason why each row is rejected and all bounds that it fails; null for kept rows."""
     failures: list[list[dict[str, float | str]]] = [[] for _ in range(batch.num_rows)]
-    if params.action != "annotate":
+    if decision.action != "annotate":
         hits = _numbers(batch.column(HITS))
         for label in ORDER:
             words, score = _numbers(batch.column(_name(label))), f"score_{_name(label)}"
-            bound = params.bounds.get(label, np.inf)
-            _collect(failures, (words > bound) & (hits >= params.fewest), words, bound, reason_of(label))
-            if label in params.most:
-                scores = _numbers(batch.column(score))
-                _collect(failures, scores > params.most[label], scores, params.most[label], score_reason_of(label))
+            bound = decision.bounds.get(label, np.inf)
+            _collect(failures, (words > bound) & (hits >= decision.fewest), words, bound, reason_of(label))
+            if label in decision.most:
+                scores, most = _numbers(batch.column(score)), decision.most[label]
+                _collect(failures, scores > most, scores, most, score_reason_of(label))
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
     return reasons, pa.array([_evidence(failed) for failed in failures], pa.string())
 
@@ -373,7 +400,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         layer = Layer(stores=(*scores, SEEN, SPANS.name), changes=("text", "title", "chars"))
     else:
         layer = Layer(reads=(*COLUMNS, HITS, *classified), stores=(*scores, SEEN))
-    return on.map(partial(decide, params=params), measured, layer=layer)
+    return on.map(partial(decide, decision=decision_of(params)), measured, layer=layer)
 
 
 def writes_for(params: Params) -> pa.Schema:
@@ -400,7 +427,7 @@ STAGE = Stage(
         ]
     ),
     writes_for=writes_for,
-    version=1,
+    version=2,
     splits=True,
     profiled=(*COLUMNS, HITS, "language"),
     reasons=(*map(reason_of, LABELS), *map(score_reason_of, LABELS)),

@@ -11,10 +11,9 @@ from pipeline_tasks.inspect.similar import add_store, default_store
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.vectors import FOLDER
+from pipeline_tasks.publish.vectors.stores import has_table, is_installed
 from pipeline_tasks.publish.vectors.syncing import Synced, store_of, sync
-from pipeline_tasks.publish.vectors.table import is_installed
 from pipeline_tasks.recipe import EMBED
-from pipeline_tasks.store import storage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,16 +53,15 @@ def embedding_recipes(root: str) -> Iterator[str]:
 
 def stored_recipes(root: str, store: str = "") -> list[str]:
     """Return the recipes that have a table in a store."""
-    tables = {name: any(storage.connect(store_of(root, name, store)).list("")) for name in embedding_recipes(root)}
-    return [name for name, has in tables.items() if has]
+    return [name for name in embedding_recipes(root) if has_table(store_of(root, name, store))]
 
 
 def follow(root: str) -> Iterator[str]:
     """Sync the store of a root, as documents may have left; yield a line for each table, none without a store."""
     store = default_store()
     recipes = stored_recipes(root, store)
-    if recipes and not is_installed():
-        where = store or f"{root}/{FOLDER}"
+    if recipes and not is_installed(store):
+        where = store or f"{root}/{FOLDER}"  # of Lance: the client of a database is always there
         yield f"  {where} still has the vectors: pylance is not installed here; run `refinery index` where it is"
     elif recipes:
         yield from (f"  {synced_line(each)}" for each in index(root, recipes, store))

@@ -1,25 +1,28 @@
-"""A sync of vectors that kills itself between the real calls of Lance, and one that does not."""
+"""A sync of vectors that kills itself between the real calls of its store, and one that does not."""
 
 import os
 import signal
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from pipeline_tasks.publish.vectors import syncing
+from pipeline_tasks.publish.vectors.postgres import PostgresTable, is_postgres
 from pipeline_tasks.publish.vectors.table import State, VectorTable
 from tests.vector_root import RECIPE
 
 
-def synced(root: str) -> None:
+def synced(root: str, store: str) -> None:
     """Sync."""
-    syncing.sync(root, RECIPE)
+    syncing.sync(root, RECIPE, store)
 
 
-def killed(root: str, place: str, at: str) -> None:
+def killed(root: str, store: str, place: str, at: str) -> None:
     """Sync, and die at the point `at` of this kind: before, within or after a commit, or before files are rewritten."""
     left = int(at)
-    commit, tidy = VectorTable.commit, VectorTable.tidy
+    kind: Any = PostgresTable if is_postgres(store) else VectorTable
+    commit, tidy = kind.commit, kind.tidy
 
     def reached(point: str) -> None:
         nonlocal left
@@ -27,9 +30,7 @@ def killed(root: str, place: str, at: str) -> None:
         if left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def killed_commit(
-        self: VectorTable, state: State, rows: Iterable[pa.RecordBatch] = (), gone: str = ""
-    ) -> VectorTable:
+    def killed_commit(self: Any, state: State, rows: Iterable[pa.RecordBatch] = (), gone: str = "") -> Any:
         def read() -> Iterator[pa.RecordBatch]:
             reached("within")
             for batch in rows:
@@ -41,10 +42,10 @@ def killed(root: str, place: str, at: str) -> None:
         reached("after")
         return made
 
-    def killed_tidy(self: VectorTable) -> VectorTable:
+    def killed_tidy(self: Any) -> Any:
         reached("tidy")
         return tidy(self)
 
-    VectorTable.commit, VectorTable.tidy = killed_commit, killed_tidy  # type: ignore[method-assign]
+    kind.commit, kind.tidy = killed_commit, killed_tidy
     syncing.AT_ONCE = 4
-    syncing.sync(root, RECIPE)
+    syncing.sync(root, RECIPE, store)

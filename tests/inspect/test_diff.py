@@ -16,9 +16,9 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect import document_sets
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.diff import compare
+from pipeline_tasks.inspect.diff import compare, diff_lines
 from pipeline_tasks.inspect.document_sets import Amount, Comparison, Side, compare_documents
-from pipeline_tasks.inspect.stage_differences import Difference, shifts, stage_differences
+from pipeline_tasks.inspect.stage_differences import Difference, Shift, shifts, stage_differences
 from pipeline_tasks.manifest import Manifest, dump
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import reference, sha256
@@ -143,6 +143,13 @@ def test_a_column_that_shifts_comes_first_with_its_medians() -> None:
     ]
     few = {"x": profiled("score", {"16": 9})}, {"x": profiled("score", {"16": 6, "64": 3})}
     assert [shift.size for shift in shifts(*few)] == ["too few rows to tell"]
+
+
+def test_a_long_name_of_a_column_does_not_run_into_that_of_its_stage(small_root: SmallRoot) -> None:
+    version = version_log.versions(small_root.root, RECIPE)[0]
+    shift = Shift("unsettled_semantic_bands", "dedup_semantic", 0.5, 0.4, 0.6, 0, 8)
+    lines = diff_lines(replace(compare(small_root.root, version, version), shifts=(shift,)))
+    assert ["unsettled_semantic_bands", "dedup_semantic", "0.500"] in [line.split()[:3] for line in lines]
 
 
 EMPTY = Manifest("x", 1, "", {}, (), (), (), (), {}, (), (), 0, 0, {}, {})

@@ -20,6 +20,7 @@ from pipeline_tasks.recipe import load_recipe, recipe_names
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
 from tests.inspect.test_whatif import LISTLESS, published
+from tests.scorers.networks import static_folder
 
 UP_TO_QUALITY: dict[str, Any] = {"ingest": {}, "extract": {}, "filter_url": {}, "filter_language": {}}
 
@@ -75,6 +76,25 @@ def test_a_stage_that_does_less_than_it_says_is_noted(
     notes = [finding for finding in every_finding(str(path)) if message in finding.message]
     assert [(note.fault, note.where) for note in notes] == [(False, stage)]
     assert lint(str(path), allow=[stage]) == []
+
+
+def test_languages_that_a_model_is_not_known_to_know_are_noted(tmp_path: Path) -> None:
+    """A card that names them, or the recipe, ends the note; without a language no document can be told."""
+    model, path = Path(static_folder(tmp_path / "model")), tmp_path / "mine.yaml"
+
+    def notes(*before: str, **semantic: Any) -> list[str]:
+        stages = {name: {} for name in ("ingest", "extract", *before)}
+        stages |= {"embed": {"model": str(model)}, "dedup_semantic": semantic}
+        path.write_text(yaml.safe_dump({"stages": stages}, sort_keys=False))
+        found = lint(str(path))
+        assert not faults(found)
+        return [finding.message for finding in found if finding.where == "dedup_semantic"]
+
+    assert "are unknown" in notes("filter_language")[0]
+    assert notes("filter_language", languages=["en"]) == []
+    assert "put filter_language before" in notes()[0]
+    (model / "README.md").write_text("---\nlanguage: en\n---\n")
+    assert notes("filter_language") == []
 
 
 def test_a_recipe_begins_with_ingest(tmp_path: Path) -> None:

@@ -132,6 +132,9 @@ def test_vectors_of_another_model_are_not_compared_and_named(
     [
         ("--id", "0" * 32),
         ("--id", "nothing"),
+        ("--text", ""),
+        ("--text", " \n"),
+        ("--file", ""),
         ("--url", "https://nowhere.example/"),
         ("--file", "/nowhere"),
         ("--id", "0" * 32, "--where", "words=5"),
@@ -139,6 +142,14 @@ def test_vectors_of_another_model_are_not_compared_and_named(
 )
 def test_what_cannot_be_asked_for_is_refused(published: VectorRoot, words: tuple[str, ...]) -> None:
     assert main(["similar", *words, published.root]) == RecipeError.exit_code
+
+
+@pytest.mark.parametrize("option", ["--id", "--url", "--text", "--file"])
+def test_nothing_to_compare_with_is_said(
+    option: str, published: VectorRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["similar", option, "", published.root]) == RecipeError.exit_code
+    assert "nothing to compare with" in capsys.readouterr().err
 
 
 def test_a_text_without_a_known_token_is_refused(published: VectorRoot, tmp_path: Path) -> None:

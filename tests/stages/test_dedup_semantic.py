@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.recipe import parse_recipe
+from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.recipe_faults import policy_faults
 from pipeline_tasks.stages.dedup_semantic.params import Params
 from pipeline_tasks.text.near.vectors import band_keys, cosine, packed, unpacked
@@ -27,14 +29,29 @@ STAGE = "dedup_semantic"
 PARAMS: dict[str, Any] = {"buckets": 2, "threshold": 0.9, "bands": 24}
 
 
-def with_vectors(vectors: np.ndarray, model: str = "m") -> pa.Table:
-    """One document per vector; those of NaN have none."""
+def with_vectors(vectors: np.ndarray, model: str = "m", card: str | None = None) -> pa.Table:
+    """One document per vector; those of NaN have none. They are in four languages, whose texts are as near."""
     count = len(vectors)
     return documents(
         [f"text {number}" for number in range(count)],
+        language=pa.array([("en", "de", "sr-Cyrl", None)[number * 7 % 11 % 4] for number in range(count)], pa.string()),
         embedding=packed(vectors),
         embedding_model=pa.array([model] * count, pa.string()),
+        embedding_languages=pa.array([card] * count, pa.string()),
     )
+
+
+def compared(table: pa.Table, params: Mapping[str, Any]) -> pa.Table:
+    """The documents with a vector in a language that the params name, else the model's card."""
+    card = table.column("embedding_languages")[0].as_py()
+    named = params.get("languages") or (card.split(",") if card else [])
+    codes = {{"srp": "sr"}.get(code, code) for code in named}
+    kept = [
+        bool(row["embedding"])
+        and (not codes or row["language"] in codes or (row["language"] or "").partition("-")[0] in codes)
+        for row in table.select(["embedding", "language"]).to_pylist()
+    ]
+    return table.filter(pa.array(kept))
 
 
 def clustered(seed: int, centers: int, count: int, spread: float, dimensions: int = 24) -> np.ndarray:
@@ -50,7 +67,7 @@ def clustered(seed: int, centers: int, count: int, spread: float, dimensions: in
 
 def pairs(table: pa.Table, params: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Every pair of documents that shares a band and is similar enough, by comparing all with all."""
-    known = table.filter(pa.array([bool(body) for body in table.column("embedding").to_pylist()]))
+    known = compared(table, params)
     how = Params(**{name: value for name, value in params.items() if name in ("threshold", "bands", "recall", "seed")})
     stored = known.column("embedding").combine_chunks()
     keys = band_keys(unpacked(stored), how.bands, how.rows, how.seed)
@@ -68,12 +85,20 @@ def pairs(table: pa.Table, params: Mapping[str, Any]) -> set[tuple[str, str]]:
     cut=st.randoms(use_true_random=False),
     how=st.sampled_from([{}, {"edges_in_memory": 0}, {"pairs": 2, "rounds": 60}, {"buckets": 3}, {"threshold": 0.97}]),
     policy=st.sampled_from([("lowest_id",), ("longest",), ("oldest", "longest")]),
+    languages=st.sampled_from([(), ("de",), ("srp", "en"), ("sr-Cyrl",)]),
+    card=st.sampled_from([None, "en", "de,sr"]),
 )
 def test_days_in_any_cut_keep_what_one_batch_keeps(
-    seed: int, count: int, cut: random.Random, how: dict[str, Any], policy: tuple[str, ...]
+    seed: int,
+    count: int,
+    cut: random.Random,
+    how: dict[str, Any],
+    policy: tuple[str, ...],
+    languages: tuple[str, ...],
+    card: str | None,
 ) -> None:
-    table = with_vectors(clustered(seed, 4, 24, 0.1))
-    params = PARAMS | {"policy": list(policy)} | how
+    table = with_vectors(clustered(seed, 4, 24, 0.1), card=card)
+    params = PARAMS | {"policy": list(policy), "languages": list(languages)} | how
     parts = [cut.randrange(count) for _ in range(table.num_rows)]
     order = cut.sample(range(table.num_rows), table.num_rows)
     with TemporaryDirectory() as folder:
@@ -133,6 +158,64 @@ def test_two_stages_that_supersede_have_one_order_of_documents() -> None:
     assert faults(policy=["longest"]) == []
 
 
+def test_documents_in_other_languages_are_neither_removed_nor_kept_for_others(tmp_path: Path) -> None:
+    """All have one vector: one of those in Serbian is left, and each of the others."""
+    table = with_vectors(np.ones((44, 8)))
+    run = days.refined(tmp_path, [table.slice(0, 20), table.slice(20)], {**PARAMS, "languages": ["srp"]}, stage=STAGE)
+    of = dict(zip(table.column("id").to_pylist(), table.column("language").to_pylist(), strict=True))
+    serbian = {id_ for id_, language in of.items() if language == "sr-Cyrl"}
+    gone = [row for manifest in run.manifests for row in days.removed(tmp_path, manifest)]
+    assert len(run.dataset) == len(of) - len(serbian) + 1
+    assert {row[end] if end in row else row["proof"][end] for row in gone for end in ("id", "winner")} <= serbian
+    kept = refining.rows(tmp_path, run.manifests[0])
+    numbers = zip(kept["language"].to_pylist(), kept["embedding_numbers"].to_pylist(), strict=True)
+    assert {(language == "sr-Cyrl", number) for language, number in numbers} == {(True, 8), (False, 0)}
+
+
+def test_other_languages_than_those_of_history_are_refused(tmp_path: Path) -> None:
+    table = with_vectors(np.ones((24, 8)), card="en")
+    run = days.Days(tmp_path, PARAMS, stage=STAGE)
+    run.add("d1", table.slice(0, 12))
+    run.params = {**PARAMS, "languages": ["de", "en"]}
+    with pytest.raises(ContractError, match="other params"):
+        run.add("d2", table.slice(12))
+    run.params = {**PARAMS, "languages": ["eng"]}
+    assert run.add("d3", table.slice(12)).rejected
+
+
+def test_languages_need_the_column(tmp_path: Path) -> None:
+    table = with_vectors(np.ones((4, 8))).drop_columns(["language"])
+    with pytest.raises(RecipeError, match="filter_language"):
+        days.refined(tmp_path, [table], {**PARAMS, "languages": ["en"]}, stage=STAGE)
+    assert len(days.refined(tmp_path, [table], PARAMS, stage=STAGE).dataset) == 1
+    stages = {"ingest": {}, "extract": {}, "embed": {"model": "m"}, STAGE: {"languages": ["en"]}}
+    with pytest.raises(RecipeError, match="put filter_language before dedup_semantic"):
+        parse_recipe({"name": "none", "title": "None", "stages": stages}, "none.yaml")
+
+
+def test_a_language_without_a_document_is_idle(tmp_path: Path) -> None:
+    table = with_vectors(clustered(3, 4, 12, 0.1), card="fi")
+    manifest = days.refined(tmp_path / "card", [table], PARAMS, stage=STAGE).manifests[0]
+    assert [part.lacks for part in idle_parts(manifest)] == [
+        "no document in fi; most are in en (4 documents), de (3 documents), sr-Cyrl (3 documents)"
+    ]
+    named = days.refined(tmp_path / "named", [table], {**PARAMS, "languages": ["sr", "fi"]}, stage=STAGE).manifests[0]
+    assert not idle_parts(named)
+
+
+def test_the_gate_sees_a_small_language_that_is_wiped_out(tmp_path: Path) -> None:
+    """Forty documents of one direction in a language that the model does not know, among a thousand others."""
+    apart = np.random.default_rng(2).normal(size=(1_000, 96))
+    table = with_vectors(np.concatenate([apart, np.ones((40, 96))]))
+    languages = pa.array(["en"] * 500 + ["de"] * 500 + ["el"] * 40, pa.string())
+    table = table.set_column(table.schema.get_field_index("language"), "language", languages)
+    run = days.refined(tmp_path, [table], PARAMS, stage=STAGE)
+    verdict = judge(str(tmp_path), run.near[0])
+    assert ("language_own_loss_max", "critical") in {(each.column, each.severity) for each in verdict.failures}
+    few = days.refined(tmp_path / "few", [table.slice(0, 1_002)], PARAMS, stage=STAGE)
+    assert {each.column for each in judge(str(few.root), few.near[0]).failures} == set()
+
+
 def rows_of(run: days.Days) -> list[Any]:
     return [
         [
@@ -150,11 +233,12 @@ def test_every_engine_and_partitioning_removes_the_same(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Only this runs the stage on Spark and Ray, over two days in three partitions: two dozen verbs, half a minute."""
-    table = with_vectors(clustered(9, 12, 120, 0.08))
-    split = [table.slice(0, 50), table.slice(50)]
-    calm = days.refined(tmp_path / "calm", split, PARAMS, stage=STAGE)
+    table = with_vectors(clustered(9, 12, 160, 0.08))
+    split = [table.slice(0, 70), table.slice(70)]
+    params = {**PARAMS, "languages": ["en", "sr", "de"]}
+    calm = days.refined(tmp_path / "calm", split, params, stage=STAGE)
     there = (name, request.getfixturevalue(name))
-    run = days.refined(tmp_path / name, split, PARAMS, on=there, partitions=3, stage=STAGE)
+    run = days.refined(tmp_path / name, split, params, on=there, partitions=3, stage=STAGE)
     assert any(days.superseded(run.root, manifest) for manifest in run.manifests)
     assert rows_of(run) == rows_of(calm)
     assert json.dumps(days.removed(run.root, run.manifests[1]), default=str, sort_keys=True)

@@ -95,6 +95,18 @@ def test_nothing_is_embedded_twice(read: Counter[str], tmp_path: Path) -> None:
     assert read == Counter([*TEXTS[:30], *TEXTS[10:30], *TEXTS[:5]])
 
 
+def test_the_languages_of_the_models_card_go_with_the_vectors(tmp_path: Path) -> None:
+    """Those of a model whose card changed, too: its answers are not those of another card in the cache."""
+    root, folder = tmp_path / "root", Path(static_folder(tmp_path / "model"))
+    parent = commit_parent(root, [documents(TEXTS[:3])])
+    found = []
+    for card in ("", "---\nlanguage: [de, en]\n---\n"):
+        (folder / "README.md").write_text(card)
+        kept = rows(root, embedded(root, parent, {"model": str(folder)}))
+        found.append(set(kept["embedding_languages"].to_pylist()))
+    assert found == [{None}, {"de,en"}]
+
+
 def test_a_text_that_a_model_fails_on_is_quarantined_alone_and_asked_again(tmp_path: Path) -> None:
     model, root = embedding_folder(tmp_path / "model", breaks_on="house"), tmp_path / "root"
     broken = [text for text in TEXTS if "house" in text or "wind" in text]
@@ -110,6 +122,14 @@ def test_a_folder_that_embeds_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RecipeError, match="tokenizer"):
         check_embedder(Params(str(tmp_path / "empty")))  # type: ignore[arg-type]
+
+
+def test_tensors_that_cannot_be_read_are_named_and_not_taken_for_a_network(tmp_path: Path) -> None:
+    folder = Path(static_folder(tmp_path / "model"))
+    (folder / "model.safetensors").write_bytes(b"no tensors at all")
+    for check in (check_embedder, load_embedder):
+        with pytest.raises(RecipeError, match=r"model\.safetensors cannot be read"):
+            check(Params(str(folder)))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.run import task
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_language import STAGE, Params, check_files, identify, packaged_model, resources
+from pipeline_tasks.store.files import localize
 from tests.documents import documents
 from tests.examples import few_examples
 from tests.fasttext_file import write_model
@@ -147,6 +149,23 @@ def test_a_language_that_the_model_does_not_have_is_refused_before_a_run(param: 
     params = Params(keep=("en", code)) if param == "keep" else Params(thresholds={code: 0.5})
     with pytest.raises(RecipeError, match=f"filter_language: {param}: .*'{code}'"):
         check_files(params)
+
+
+def test_another_bound_reads_no_model(
+    model: str, bytes_read: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[str] = []
+    monkeypatch.setattr(task, "localize", lambda uri, digest: prepared.append(uri) or localize(uri, digest))
+    root = tmp_path / "root"
+    parent = commit_parent(root, [documents(["mot " * 9, "word " * 9])])
+    kept = [
+        refined(root, "filter_language", parent, {"model": model, "keep": [], "threshold": bound})[1].rows
+        for bound in (0.0, 1.0)
+    ]
+    assert (prepared, kept[0], kept[1] < kept[0]) == ([model], 2, True)
+    read = bytes_read.copy()
+    refined(root, "filter_language", parent, {"model": model, "keep": [], "threshold": 0.5})
+    assert bytes_read == read
 
 
 def test_a_language_may_be_named_by_any_of_its_codes(model: str) -> None:

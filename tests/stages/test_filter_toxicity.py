@@ -1,6 +1,8 @@
 """Documents that offend are rejected by rates of words that count, and texts about such words stay."""
 
+import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.publish.comparisons import comparisons
+from pipeline_tasks.run import task
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages import filter_toxicity
@@ -25,15 +28,19 @@ from pipeline_tasks.stages.filter_toxicity import (
     SHIPPED,
     STAGE,
     Params,
+    check_files,
     decide,
+    decision_of,
     lexicons_of,
     measure,
 )
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.files import localize
 from pipeline_tasks.text.toxicity import lexicons
 from tests.documents import documents
 from tests.fasttext_file import write_model
 from tests.refining import commit_parent, refined, rows
-from tests.text.toxicity.examples import Example, harmless, held_out, toxic
+from tests.text.toxicity.examples import Example, harmless, held_out, toxic, unspaced
 
 PROSE = "The heron stands in the shallows and waits for hours before it moves, and the otters come at dusk. " * 8
 RUDE = "You idiot, you moron, what a load of bullshit, you scumbag."
@@ -46,7 +53,7 @@ def given(texts: Sequence[str | None], languages: Sequence[str | None] | str = "
 
 def judged(table: pa.Table, params: Params = Params(), batch_rows: int = 1000) -> list[dict[str, Any]]:  # noqa: B008 -- frozen
     measured = measure(iter(table.to_batches(max_chunksize=batch_rows)), lexicons=lexicons_of(params))
-    return [row for batch in decide(measured, params=params) for row in batch.to_pylist()]
+    return [row for batch in decide(measured, decision=decision_of(params)) for row in batch.to_pylist()]
 
 
 def judged_examples(examples: Sequence[Example]) -> list[dict[str, Any]]:
@@ -128,9 +135,9 @@ def test_each_language_is_rejected() -> None:
 
 def test_the_package_has_the_lexicons_that_were_released() -> None:
     """Other lexicons are another version of the stage."""
-    assert STAGE.version == 1
+    assert STAGE.version == 2
     assert sorted(SHIPPED) == sorted(path.stem for path in Path(lexicons.__file__).parent.glob("lexicons/??.txt"))
-    assert Params().languages == ("de", "en", "es", "fr", "it", "pt", "ru")
+    assert Params().languages == ("de", "en", "es", "fr", "it", "ja", "pt", "ru", "zh")
 
 
 def test_a_rate_decides_and_not_a_word() -> None:
@@ -276,6 +283,29 @@ def test_a_model_decides_by_its_own_bound(tmp_path: Path) -> None:
     assert kept[0]["toxicity_seen"] == 1.0
 
 
+@pytest.mark.parametrize("action", ["drop", "redact"])
+def test_a_run_that_scores_nothing_reads_no_model(
+    action: str, any_root: str, bytes_read: Counter[str], cold: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run hashes the model and reads it once; another bound, action or the same again read no byte."""
+    model = Path(write_model(tmp_path / "toxic.bin", {"heron": "clean", "vermin": "bad"}))
+    storage.put_file(any_root, "models/toxic.bin", model)
+    uri, root = f"{any_root}/models/toxic.bin", tmp_path / "root"
+    parent = commit_parent(root, [given(["heron " * 20]), given(["vermin " * 20])])
+    prepared: list[str] = []
+    monkeypatch.setattr(task, "localize", lambda uri, digest: prepared.append(uri) or localize(uri, digest))
+    params = {"classifiers": {"toxic": {"model": uri, "label": "__label__bad"}}, "action": action}
+    _, first = refined(root, "filter_toxicity", parent, {**params, "most": {"toxic": 0.6}})
+    assert prepared == [uri]
+    before = bytes_read.copy()
+    assert before[uri] >= model.stat().st_size
+    _, again = refined(root, "filter_toxicity", parent, {**params, "most": {"toxic": 0.6}})
+    _, other = refined(root, "filter_toxicity", parent, {**params, "most": {"toxic": 1.0}})
+    assert again == first
+    assert (first.rejected, other.rejected) == ({"filter_toxicity:score_toxic": 1}, {})
+    assert (prepared, bytes_read) == ([uri], before)
+
+
 def test_the_figure_has_six_labels_and_adult_content_before_and_after(tmp_path: Path) -> None:
     texts = [example.text for example in toxic() if example.language == "en"]
     parent = commit_parent(tmp_path, [given([*texts, *[PROSE] * len(texts)])])
@@ -290,10 +320,84 @@ def test_the_figure_has_six_labels_and_adult_content_before_and_after(tmp_path: 
     assert "filter_toxicity" in figure.note
 
 
+def test_languages_without_blanks_are_judged_by_the_longest_words(tmp_path: Path) -> None:
+    examples = unspaced()
+    parent = commit_parent(tmp_path, [given([each.text for each in examples], [each.language for each in examples])])
+    _, manifest = refined(tmp_path, "filter_toxicity", parent)
+    rejected = {row["text"]: row for row in rows(tmp_path, manifest, "rejects").to_pylist()}
+    assert set(rejected) == {each.text for each in examples if each.labels}
+    for each in examples:
+        for label in each.labels:
+            assert rejected[each.text][f"toxicity_{label}"] > 0
+    assert manifest.rows == sum(not each.labels for each in examples) == 20
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "found"),
+    [
+        ("ja", "この馬鹿野郎が", ["馬鹿野郎"]),  # and not the shorter word that begins it
+        ("ja", "𠮷野家で死ね、死ねば", ["死ね"]),
+        ("ja", "死\u200bね", ["死\u200bね"]),
+        ("ja", "アルバカーキのファック", ["ファック"]),
+        ("ja", "ファックス", []),  # a word of katakana ends where its script does
+        ("zh", "接口交互、口交", []),  # unsure, and alone
+        ("zh", "你這個賤人abc", ["賤人"]),
+        ("zh", "", []),
+    ],
+)
+def test_words_without_blanks(language: str, text: str, found: list[str]) -> None:
+    table = given([text], [language])
+    [batch] = measure(iter(table.to_batches()), lexicons=lexicons_of(Params()))
+    [spans] = batch.column("toxic_spans").to_pylist()
+    assert [text[span["start"] : span["end"]] for span in spans if span["used"]] == found
+
+
+def test_words_of_languages_without_blanks_are_counted_as_everywhere() -> None:
+    texts = ["死ね" + "ア" * 1_998, "死ね"]
+    [batch] = measure(iter(given(texts, ["ja", "ja"]).to_batches()), lexicons=lexicons_of(Params()))
+    assert batch.column("toxicity_threat").to_pylist() == [3.0, 30.0]  # of 1,000 words, and of the fewest
+
+
+@pytest.mark.parametrize("entry", ["死 ね", "死ね*", "死ね??", "死" * 33, "死-ね"])
+def test_an_entry_that_no_text_without_blanks_has_is_refused(entry: str, tmp_path: Path) -> None:
+    path = tmp_path / "ja.txt"
+    path.write_text(f"threat 3: {entry}\n", "utf-8")
+    with pytest.raises(RecipeError, match="line 1"):
+        check_files(Params(lexicons={"ja": FilePath(str(path))}))
+
+
+def test_real_pages_in_chinese_and_japanese_keep_their_words(shared_data: Path) -> None:
+    """Of 265 texts of a crawl and of language samples, two spam pages and a comment have words that count."""
+    pages = unspaced_pages(shared_data)
+    assert len(pages) > 200
+    table = given([text for _, text in pages], [language for language, _ in pages])
+    hits = [
+        row for batch in measure(iter(table.to_batches()), lexicons=lexicons_of(Params())) for row in batch.to_pylist()
+    ]
+    counted = [row["text"][span["start"] : span["end"]] for row in hits for span in row["toxic_spans"] if span["used"]]
+    assert sorted(counted) == ["セフレ", "セフレ", "熟女", "脑残"]
+
+
+def unspaced_pages(folder: Path) -> list[tuple[str, str]]:
+    """Return texts of two crawls and of samples of languages, with `ja` or `zh` by the share of kana and Han."""
+    lines = gzip.decompress((folder / "lid" / "lid-sentences.jsonl.gz").read_bytes()).splitlines()
+    texts = [json.loads(line)["text"] for line in lines]
+    for path in sorted((folder / "wet").glob("dev-*.wet.gz")):
+        records = gzip.decompress(path.read_bytes()).decode("utf-8", "replace").split("WARC/1.0\r\n")
+        texts += [record.partition("\r\n\r\n")[2].strip() for record in records if "WARC-Target-URI" in record]
+    named = []
+    for text in dict.fromkeys(texts):
+        size = max(len("".join(text.split())), 1)
+        kana, han = (len(re.findall(letters, text)) / size for letters in ("[\u3041-\u30ff]", "[\u4e00-\u9fff]"))
+        if kana > 0.1 or (han > 0.2 and kana < 0.02):
+            named.append(("ja" if kana > 0.1 else "zh", text))
+    return named
+
+
 def test_languages_without_a_lexicon_are_idle() -> None:
-    bins = profile(pa.table({"language": ["ja", "en", "ja"]}), ["language"])
+    bins = profile(pa.table({"language": ["ko", "en", "ko"]}), ["language"])
     [part] = filter_toxicity.idle(Params(), bins)
-    assert "ja (2 documents)" in part.lacks
+    assert "ko (2 documents)" in part.lacks
     assert filter_toxicity.idle(Params(), profile(pa.table({"language": ["en"]}), ["language"])) == ()
 
 

@@ -3,7 +3,7 @@
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.recipe import bind, parse_recipe
-from pipeline_tasks.run import row_cache, states, task
+from pipeline_tasks.run import row_cache, task
 from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.runner import refine
@@ -231,38 +231,6 @@ def test_a_gpu_that_nothing_uses_is_a_fault_of_the_recipe(stage: str, faults: in
 
 
 # --- Who reads a model -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How many bytes of each file were read to hash it, or to copy it here; nothing is known of any file before."""
-    seen = Counter[str]()
-    opened = storage.open_landed
-
-    class Noted:
-        def __init__(self, uri: str) -> None:
-            self._uri, self._stream = uri, opened(uri)
-
-        def read(self, size: int = -1) -> bytes:
-            part = self._stream.read(size)
-            seen[self._uri] += len(part)
-            return part
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self._stream.close()
-
-    monkeypatch.setattr(storage, "open_landed", Noted)
-    storage._digest.cache_clear()
-    return seen
-
-
-@pytest.fixture
-def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No state waits in this process."""
-    monkeypatch.setattr(states, "_waiting", [])
 
 
 def stored_model(root: str, folder: Path) -> tuple[str, int]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.publish.vectors.documents import FACTS, Dataset, Made, source_of, vectors_of
-from pipeline_tasks.publish.vectors.table import VectorTable
+from pipeline_tasks.publish.vectors.stores import VectorTable
 from pipeline_tasks.publish.vectors.where import Condition
 from pipeline_tasks.stages.embed import EMBEDDING
 from pipeline_tasks.text.near.vectors import unpacked

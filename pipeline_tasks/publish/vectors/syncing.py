@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.errors import ContractError, RefineryError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import rows_of, takedowns
 from pipeline_tasks.publish.vectors import FOLDER
@@ -20,15 +20,8 @@ from pipeline_tasks.publish.vectors.documents import (
     source_of,
     vectors_of,
 )
-from pipeline_tasks.publish.vectors.table import (
-    INDEXED,
-    Overtaken,
-    State,
-    VectorTable,
-    existing_tables,
-    lance,
-    table_of,
-)
+from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables, require_client, table_of
+from pipeline_tasks.publish.vectors.table import INDEXED, Overtaken, State, was_removed
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.text.urls.takedown import evidence, of_rows
 
@@ -36,6 +29,10 @@ pc: Any = pyarrow.compute
 
 AT_ONCE = 20_000
 """Documents of a snapshot that one commit removes at most."""
+
+
+TRIES = 16
+"""How often a sync begins anew because another one removed files that it was reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class Synced:
 
 
 def store_of(root: str, recipe: str, store: str = "") -> str:
-    """Return the folder or prefix of a recipe's tables: in `store`, or below the root."""
+    """Return the place of a recipe's tables: in `store` (a folder, prefix or database), or below the root."""
     return f"{(store or f'{root}/{FOLDER}').rstrip('/')}/{recipe}"
 
 
@@ -66,10 +63,11 @@ def sync(root: str, recipe: str, store: str = "", indexed: int = INDEXED) -> lis
     killed: each commit of a table is whole, and what is left to do follows from it. A table gets an index from
     `indexed` rows on.
     """
-    lance()
+    require_client(store)
     version_log.require_kind(root, recipe, builds=False)
     folder = store_of(root, recipe, store)
     work: dict[str, _Work] = {}
+    removed = 0
     while True:
         dataset = dataset_of(root, recipe)
         try:
@@ -82,6 +80,11 @@ def sync(root: str, recipe: str, store: str = "", indexed: int = INDEXED) -> lis
                 wanted = {name: dataset.versions[name] for name, made in models.items() if made and made.model == model}
                 done.append(_followed(dataset, table, wanted, work.setdefault(model, _Work()), indexed))
         except Overtaken:
+            continue
+        except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is one
+            removed += 1
+            if isinstance(error, RefineryError) or not was_removed(error) or removed > TRIES:
+                raise
             continue
         now = dataset_of(root, recipe)
         if (now.entry, now.takedown) == (dataset.entry, dataset.takedown):

@@ -294,6 +294,14 @@ def _open(uri: str) -> Any:  # noqa: ANN401 -- Lance's
         raise
 
 
+def was_removed(error: Exception) -> bool:
+    """Return whether an error of Lance says that a file is gone: another sync has tidied the table since it was opened.
+
+    Lance raises it as OSError or as ArrowInvalid, which is a ValueError.
+    """
+    return "not found" in str(error).lower()
+
+
 def lance() -> Any:  # noqa: ANN401 -- an optional package
     """Return the package; RecipeError if it is not installed."""
     try:
@@ -323,7 +331,17 @@ def _state_of(dataset: Any) -> State:  # noqa: ANN401 -- Lance's
     states = _states(dataset)
     if len(states) != 1:
         raise Torn
-    fields = json.loads(states[0])
+    return state_written(states[0])
+
+
+def state_text(state: State) -> str:
+    """Return a state as a table has it."""
+    return json.dumps(asdict(state), sort_keys=True)
+
+
+def state_written(text: str) -> State:
+    """Return the state that a table has."""
+    fields = json.loads(text)
     index = Index(**fields["index"]) if fields["index"] else None
     return State(**{**fields, "index": index})
 
@@ -334,7 +352,7 @@ def _states(dataset: Any) -> list[str]:  # noqa: ANN401 -- Lance's
 
 
 def _row_of(state: State, schema: pa.Schema) -> pa.RecordBatch:
-    row = {"snapshot": "", "id": "", STATE: json.dumps(asdict(state), sort_keys=True)}
+    row = {"snapshot": "", "id": "", STATE: state_text(state)}
     columns = [pa.array([row.get(field.name)], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -38,7 +38,7 @@ class Condition:
         if isinstance(self.value, str):
             value = self.value.replace("'", "''")
             return f"{self.column} {self.compares} '{value}'"
-        return f"CAST({self.column} AS DOUBLE) {self.compares} {self.value!r}"
+        return f"{self.column} + 0.0 {self.compares} {self.value!r}"  # a number with a point, in any dialect
 
     def holds(self, batch: pa.RecordBatch) -> pa.Array:
         """Return whether each document of a batch of `FACTS` has it."""

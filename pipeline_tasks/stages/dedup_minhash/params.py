@@ -65,6 +65,10 @@ class Params:
             raise RecipeError(message)
 
 
+DECIDING = ("ngram", "shingle", "bands", "rows", "seed", "similarity", "threshold", "policy", "sources", "quality")
+"""What `history_version` follows from, beside the form of signatures."""
+
+
 def history_version(params: Params) -> int:
     """Return the number that marks comparable history: a hash of all that decides on signatures, edges and winners."""
     edges = (

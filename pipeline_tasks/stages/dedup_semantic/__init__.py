@@ -1,17 +1,29 @@
 """Keeps one document of each cluster that says the same: planes through vectors propose, the exact cosine decides."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
+from pipeline_tasks.profiles.removals import OF_LANGUAGE
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Engine, Shards, Stage
-from pipeline_tasks.stages.dedup_semantic.params import MEASURES, VECTORS, Params, likeness_of
+from pipeline_tasks.stage import Engine, Idle, Shards, Stage
+from pipeline_tasks.stages.dedup_semantic.params import (
+    LANGUAGE,
+    MEASURES,
+    VECTORS,
+    Params,
+    is_listed,
+    likeness_of,
+    listed,
+)
 from pipeline_tasks.stages.dedup_semantic.signing import columns_signed, sign_documents
-from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL
+from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL, LANGUAGES
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -26,8 +38,25 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def reads_for(params: Params) -> tuple[str, ...]:
-    """Return the column that the policy `quality` compares."""
-    return (params.quality,) if "quality" in params.policy else ()
+    """Return the column that the policy `quality` compares, and that of the languages if they are named."""
+    return (*((params.quality,) if "quality" in params.policy else ()), *((LANGUAGE,) if params.languages else ()))
+
+
+def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return that no kept document is in a language that is compared."""
+    rows = {
+        key.removeprefix(OF_LANGUAGE): count for key, count in profiles.get("languages", {}).get("bins", {}).items()
+    }
+    named = profiles.get(LANGUAGES, {}).get("bins", {})
+    compared = listed(params.languages or (code for codes in named for code in codes.split(",")))
+    if not compared or not rows or any(is_listed(language, compared) for language in rows):
+        return ()
+    most = sorted(rows, key=lambda language: (-rows[language], language))[:3]
+    has = ", ".join(f"{language} ({counted(rows[language], 'document')})" for language in most)
+    return (Idle(f"no document in {', '.join(compared)}; most are in {has}", REMEDY),)
+
+
+REMEDY = "name languages that the model knows in `languages`, or take a model that knows these"
 
 
 VECTOR = (pa.field(EMBEDDING, pa.large_binary()), pa.field(EMBEDDING_MODEL, pa.string()))
@@ -37,12 +66,13 @@ STAGE = Stage(
     run=run,
     params=Params,
     reads_for=reads_for,
+    idle=idle,
     reads=pa.schema([*DOCUMENT, *VECTOR]),
     writes=pa.schema([*DOCUMENT, *VECTOR, *(pa.field(name, pa.int64()) for name in MEASURES)]),
-    version=1,
+    version=2,
     splits=False,
     history=sections(VECTORS),
-    profiled=(*MEASURES, "origins", "languages", "clusters", "similarity"),
+    profiled=(*MEASURES, LANGUAGES, "origins", "languages", "clusters", "similarity"),
     reasons=("dedup_semantic:near_duplicate",),
     title="documents that say the same out",
 )

@@ -3,7 +3,8 @@
 A lexicon is a text file. A line is `LABEL WEIGHT: ENTRY, ENTRY, ...`; a line that begins with blanks goes on with the
 line before, and `#` begins a comment. An entry is a word or a phrase. `fuck*` is every word that begins so; `dick?`
 counts in company only (`mentions`). `none:` lists words and phrases that are no hits though they contain or begin like
-one, and `mention:` the cues of texts that speak about words, or about what was said.
+one, and `mention:` the cues of texts that speak about words, or about what was said. In a language that is written
+without blanks the longest entry that begins at a place is found, wherever; entries have no blanks and no `*` there.
 """
 
 from collections.abc import Mapping
@@ -26,6 +27,9 @@ SEVERE = 3
 """The weight of what is severe."""
 
 NO_WORD = -1
+LONGEST_UNSPACED = 32
+"""Letters of an entry in a language without blanks, at most."""
+
 LONGEST = 8
 """Words of a phrase, at most."""
 
@@ -46,13 +50,15 @@ class Entry(NamedTuple):
 class Table(NamedTuple):
     """Lexicons for loops. A node of the tree has a row of `children`, by the number of a letter, NO_WORD for none.
 
-    `roots` is the root of each language. `ends` is the word that ends at a node, `openings` the one that every word
+    `roots` is the root of each language, and `unspaced` whether it is written without blanks: the letters of its tree
+    are then halves of the bytes of UTF-8. `ends` is the word that ends at a node, `openings` the one that every word
     has which begins so. Of a word, `entries` is what it is alone, `cues` its number as a cue, and `phrases` the range
     of the phrases that begin with it, the longest first. Of a phrase, `phrase_words` are its words. Of an entry,
     `labels` is the place in LABELS.
     """
 
     roots: npt.NDArray[np.int32]
+    unspaced: npt.NDArray[np.bool_]
     children: npt.NDArray[np.int32]
     ends: npt.NDArray[np.int32]
     openings: npt.NDArray[np.int32]
@@ -66,8 +72,12 @@ class Table(NamedTuple):
     unsure: npt.NDArray[np.int32]
 
 
-def read_lexicon(path: str) -> tuple[Entry, ...]:
-    """Return the entries of a lexicon; RecipeError, naming the line, if the file is none."""
+def read_lexicon(path: str, *, is_unspaced: bool = False) -> tuple[Entry, ...]:
+    """Return the entries of a lexicon; RecipeError, naming the line, if the file is none.
+
+    `is_unspaced` says that its language is written without blanks.
+    """
+    read = _unspaced_entry if is_unspaced else _entry
     listed: dict[tuple[tuple[str, ...], bool, bool], Entry] = {}
     label, weight = "", 0
     for number, line in enumerate(read_content(path).decode().splitlines(), 1):
@@ -78,7 +88,7 @@ def read_lexicon(path: str) -> tuple[Entry, ...]:
             head, _, text = text.partition(":")
             label, weight = _section(head, f"lexicon {path}, line {number}")
         for item in filter(None, (item.strip() for item in text.split(","))):
-            entry = _entry(item, label, weight, f"lexicon {path}, line {number}")
+            entry = read(item, label, weight, f"lexicon {path}, line {number}")
             key = (entry.words, entry.is_prefix, label == MENTION)  # a word may be a hit and a cue
             if listed.setdefault(key, entry) != entry or not label:
                 message = f"lexicon {path}, line {number}: {_shown(item)} has two labels, or none; leave one"
@@ -116,17 +126,35 @@ def _entry(item: str, label: str, weight: int, where: str) -> Entry:
     return Entry(words, label, weight, "*" in sign, "?" in sign)
 
 
+def _unspaced_entry(item: str, label: str, weight: int, where: str) -> Entry:
+    plain = item.rstrip("?")
+    if len(item) - len(plain) > 1 or not plain.isalpha() or len(plain) > LONGEST_UNSPACED:
+        message = (
+            f"{where}: {_shown(item)} is no entry of a language without blanks: at most {LONGEST_UNSPACED} letters in "
+            "a row, and `?` behind them"
+        )
+        raise RecipeError(message)
+    return Entry((plain,), label, weight, is_prefix=False, is_unsure=plain != item)
+
+
 def _shown(item: str) -> str:
     """Return an entry as messages have it: no message repeats a slur."""
     return f"the entry of {len(item)} characters that begins with {item[:1]!r}"
 
 
 @lru_cache(maxsize=4)
-def table_of(paths: tuple[str, ...], stamps: tuple[tuple[int, ...], ...] = ()) -> Table:  # noqa: ARG001 -- part of the key
-    """Return the table of lexicons, one per language, in their order; cached as long as the `stamps` of files hold."""
+def table_of(
+    paths: tuple[str, ...],
+    stamps: tuple[tuple[int, ...], ...] = (),  # noqa: ARG001 -- part of the key
+    unspaced: tuple[bool, ...] = (),
+) -> Table:
+    """Return the table of lexicons, one per language, in their order; cached as long as the `stamps` of files hold.
+
+    `unspaced` says of each whether its language is written without blanks; left out, of none.
+    """
     build = _Building()
-    for path in paths:
-        build.add(read_lexicon(path))
+    for path, is_unspaced in zip(paths, unspaced or (False,) * len(paths), strict=True):
+        build.add(read_lexicon(path, is_unspaced=is_unspaced), is_unspaced=is_unspaced)
     return build.table()
 
 
@@ -135,6 +163,7 @@ class _Building:
 
     def __init__(self) -> None:
         self.roots: list[int] = []
+        self.unspaced: list[bool] = []
         self.children: list[list[int]] = []
         self.words: list[tuple[int, bool]] = []  # node, and whether all words that begin so are meant
         self.numbers: dict[tuple[int, bool], int] = {}
@@ -143,8 +172,9 @@ class _Building:
         self.phrases: list[tuple[list[int], int]] = []
         self.facts: list[tuple[int, int, int]] = []
 
-    def add(self, listed: tuple[Entry, ...]) -> None:
+    def add(self, listed: tuple[Entry, ...], *, is_unspaced: bool) -> None:
         self.roots.append(self._node())
+        self.unspaced.append(is_unspaced)
         first = len(self.words)
         for entry in listed:
             words = [self._word(word, is_prefix=entry.is_prefix) for word in entry.words]
@@ -168,8 +198,8 @@ class _Building:
 
     def _word(self, word: str, *, is_prefix: bool) -> int:
         node = self.roots[-1]
-        for letter in word:
-            row, number = self.children[node], number_of(letter)
+        for number in halves_of(word) if self.unspaced[-1] else map(number_of, word):
+            row = self.children[node]
             if row[number] == NO_WORD:
                 row[number] = self._node()
             node = row[number]
@@ -206,6 +236,7 @@ class _Building:
         labels, weights, unsure = np.array(self.facts, np.int32).T
         return Table(
             np.array(self.roots, np.int32),
+            np.array(self.unspaced, np.bool_),
             np.array(self.children, np.int32),
             ends.copy(),
             openings.copy(),
@@ -218,6 +249,11 @@ class _Building:
             weights.copy(),
             unsure.copy(),
         )
+
+
+def halves_of(word: str) -> list[int]:
+    """Return the halves of the bytes of a word, the higher one first, from 1 to 16: letters of a small alphabet."""
+    return [half + 1 for byte in word.encode() for half in (byte >> 4, byte & 15)]
 
 
 def _by_number(facts: Mapping[int, int], count: int) -> npt.NDArray[np.int32]:

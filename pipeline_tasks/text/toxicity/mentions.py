@@ -17,6 +17,7 @@ from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.toxicity.folding import folding
 from pipeline_tasks.text.toxicity.lexicons import NO_WORD, Table
+from pipeline_tasks.text.toxicity.unspaced import find_unspaced
 from pipeline_tasks.text.toxicity.words import (
     AFTER,
     BEFORE,
@@ -78,9 +79,11 @@ def _find(offsets, data, ranks, folding, table, scratch, found, words):
     for row in range(len(ranks)):
         if ranks[row] < 0:
             continue
-        count, words[row] = find_words(
-            data, offsets[row], offsets[row + 1], table.roots[ranks[row]], folding, table, scratch, found
-        )
+        first, last, root = offsets[row], offsets[row + 1], table.roots[ranks[row]]
+        if table.unspaced[ranks[row]]:
+            count, words[row] = find_unspaced(data, first, last, root, folding, table, found)
+        else:
+            count, words[row] = find_words(data, first, last, root, folding, table, scratch, found)
         if size + count > len(hits):
             larger = np.empty((2 * (size + count), HIT_COLUMNS), np.int64)
             larger[:size] = hits[:size]

@@ -14,8 +14,10 @@ SHA256: Mapping[str, str] = {
     "es": "3c201b013e238ba408c956b7d0f1315983a1ca3594bb572067eb4b57c4c78a98",
     "fr": "7b4de0f3f8ff08a5fd44e5ea042e823385b3644b200fb4835e5375e7e00a7fcc",
     "it": "a8285660b91330a9f03d286713e6bbedf7066380a7baf222293926830cb3f980",
+    "ja": "2ebd1bef62a240b9783fd782b73ebc15d1076fe961ba5575afa4ed5a40b3d2ae",
     "pt": "f9f2bbff5a7b7bb3d48f11f8b3456efa7692dcb21bba339e2d331018ac6fa9dc",
     "ru": "b66e5a54e67f71eef3c08fb99cbe0420c2a7e369badb33689eb91aa6f09ad2f6",
+    "zh": "5e94044024cd32f908e7c7086447ce3a2b05c8ae39bac18ab5a4f6dd12674b40",
 }
 """SHA-256 of each language's file. Other files are other lexicons: `filter_toxicity` has then another version."""
 

@@ -33,6 +33,12 @@ def held_out() -> list[Example]:
     ]
 
 
+def unspaced() -> list[Example]:
+    """Return texts of both kinds in languages that are written without blanks."""
+    rows = [(*line, "")[:4] for line in _lines("unspaced.txt")]
+    return [Example(language, frozenset(labels.split()) - {"-"}, text, about) for language, labels, text, about in rows]
+
+
 def _lines(name: str) -> Iterator[list[str]]:
     for line in (HERE / name).read_text("utf-8").splitlines():
         if not line.startswith("#"):

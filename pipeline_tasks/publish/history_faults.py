@@ -1,0 +1,104 @@
+"""Finds, before a run, settings that its published history was not made by: documents of both cannot be compared."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline_tasks.binding import bind
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.near_duplicates.likeness import NEAR
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.recipe import Recipe, Step, stage_card
+from pipeline_tasks.run.recipe_faults import EMBED, Finding, local_params
+from pipeline_tasks.scorers.embedder import name_of_vectors
+from pipeline_tasks.scorers.model_card import languages_of
+from pipeline_tasks.stages import dedup_minhash, dedup_semantic
+from pipeline_tasks.stages.dedup_minhash.params import DECIDING as BY_WORDS
+from pipeline_tasks.stages.dedup_semantic.params import DECIDING as BY_MEANING
+from pipeline_tasks.stages.dedup_semantic.params import LANGUAGE, listed
+from pipeline_tasks.stages.embed import EMBEDDING_MODEL, LANGUAGES
+from pipeline_tasks.store.reading import read_manifest
+
+Settings = dict[str, Any]
+"""What must stay the same as long as there is history, by the name of the setting; None: unknown."""
+
+DECIDING = {dedup_minhash.STAGE.name: BY_WORDS, dedup_semantic.STAGE.name: BY_MEANING}
+
+MODEL = "the model of embed"
+
+
+def history_faults(root: str, recipe: Recipe, dataset: str, snapshot: str) -> Iterator[Finding]:
+    """Yield a fault per stage with other settings than those by which an earlier snapshot of a dataset was refined.
+
+    Snapshots are those that the run would have as history. A stage that is not in the recipe is not looked at, nor is
+    the model of one: it may be on a cluster.
+    """
+    if not any(step.stage in NEAR for step in recipe.steps):
+        return
+    earlier = version_log.earlier(root, dataset, snapshot)
+    for step in recipe.steps:
+        known = next((version for version in reversed(earlier) if step.stage in version.manifests), None)
+        if step.stage not in NEAR or known is None:
+            continue
+        before = _settings_before(root, step.stage, known.manifests)
+        now = _settings_now(recipe, step)
+        changed = [name for name in before if name in now and now[name] != before[name]]
+        if changed:
+            named = ", ".join(f"{name} was {_said(before[name])} and is {_said(now[name])}" for name in changed)
+            message = (
+                f"documents of snapshot {known.snapshot} cannot be compared with those of this run: {named}; set it as "
+                "it was, or start a dataset without history under another recipe name"
+            )
+            yield Finding(fault=True, where=step.stage, message=message, error=ContractError)
+
+
+def _said(value: Any) -> str:  # noqa: ANN401 -- a setting
+    return ", ".join(map(str, value)) or "none" if isinstance(value, tuple | list) else str(value)
+
+
+def _settings_before(root: str, stage: str, manifests: Mapping[str, str]) -> Settings:
+    """Return the settings by which a snapshot was refined, as far as its manifests say them."""
+    manifest = read_manifest(root, manifests[stage])
+    try:
+        settings = _deciding(stage, bind(stage_card(stage), manifest.params))
+    except RecipeError:  # params of another release
+        return {}
+    if stage == dedup_semantic.STAGE.name and manifest.rows_in:
+        settings |= _languages_before(manifest)
+        if EMBED in manifests:
+            made = _names(read_manifest(root, manifests[EMBED]), EMBEDDING_MODEL)
+            settings |= {MODEL: made[0]} if len(made) == 1 else {}
+    return settings
+
+
+def _languages_before(manifest: Manifest) -> Settings:
+    """Return the languages that were compared, none for all."""
+    if LANGUAGE not in dict(manifest.schema):
+        return {"languages": ()}
+    named = manifest.params.get("languages") or [
+        code for codes in _names(manifest, LANGUAGES) for code in codes.split(",")
+    ]
+    return {"languages": listed(named)}
+
+
+def _names(manifest: Manifest, column: str) -> list[str]:
+    """Return the values of a column of names among the rows that were kept."""
+    return list(manifest.metrics.get("kept", {}).get(column, {}).get("bins", {}))
+
+
+def _settings_now(recipe: Recipe, step: Step) -> Settings:
+    params = bind(stage_card(step.stage), step.params)
+    settings = _deciding(step.stage, params)
+    embed = next((each for each in recipe.steps if each.stage == EMBED), None)
+    if step.stage == dedup_semantic.STAGE.name and embed:
+        model = local_params(embed)
+        settings |= {MODEL: name_of_vectors(model)}
+        has_language = any(LANGUAGE in stage_card(each.stage).writes.names for each in recipe.steps)
+        known = params.languages or (languages_of(Path(model.model)) if has_language else ())
+        settings |= {"languages": listed(known)}
+    return settings
+
+
+def _deciding(stage: str, params: Any) -> Settings:  # noqa: ANN401 -- the card's Params
+    return {name: getattr(params, name) for name in DECIDING[stage]}

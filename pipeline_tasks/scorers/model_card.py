@@ -1,0 +1,42 @@
+"""Reads from a model's card which languages it knows: the key `language` of the front matter of its README.md."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline_tasks.text.words.language_codes import parse_language
+
+MOST_BYTES = 4 << 20
+"""Bytes of a card that are read; results of benchmarks make some of 200 kB."""
+
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+_LANGUAGE = re.compile(r"^language:.*(?:\n(?:[ \t-].*)?)*", re.MULTILINE)
+_CODE = re.compile(r"[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]+)*")
+
+
+def languages_of(folder: Path) -> tuple[str, ...]:
+    """Return the languages that the card in a model's folder names, sorted; empty where they are unknown.
+
+    They are written as in the column `language`, without script. What is no code, such as `multilingual`, names none.
+    The key and its form are those of Hugging Face's model cards (huggingface.co/docs/hub/model-cards).
+    """
+    try:
+        with (folder / "README.md").open("rb") as stream:
+            text = stream.read(MOST_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
+    except OSError:
+        return ()
+    front = _FRONT_MATTER.match(text)
+    key = _LANGUAGE.search(front[1]) if front else None
+    return tuple(sorted({parse_language(code).language for code in _codes(key[0])})) if key else ()
+
+
+def _codes(key: str) -> list[str]:
+    """Return the codes of the key as YAML; plain words stay words, as Norway's `no` does."""
+    try:
+        said: Any = yaml.load(key, yaml.BaseLoader)["language"]  # noqa: S506 -- it makes texts, lists and mappings alone
+    except (yaml.YAMLError, KeyError, TypeError):
+        return []
+    listed = said if isinstance(said, list) else [said]
+    return [code for code in listed if isinstance(code, str) and _CODE.fullmatch(code)]
