@@ -24,6 +24,7 @@ ALLOWED = {
         *VOCABULARY,
     },
     "plugins/refinery_breakdown.py": READS,
+    "plugins/refinery_columns.py": READS,
     "plugins/refinery_build.py": READS,
     "plugins/refinery_compare.py": READS,
     "plugins/refinery_credentials.py": {"store.temporary"},
