@@ -22,8 +22,8 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 from refinery_answers import answers_of
+from refinery_breakdown import GROUPS, breakdown_of
 from refinery_breakdown import SHOWN as BREAKDOWN_SHOWN
-from refinery_breakdown import breakdown_of
 from refinery_build import build_of
 from refinery_columns import GROUPS_SHOWN, columns_page
 from refinery_compare import SETTINGS_SHOWN, compared
@@ -359,11 +359,18 @@ def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name 
 
 
 @app.get("/breakdown/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def breakdown_page(recipe: str, snapshot: str, by: Name = "") -> Response:
-    """Show documents by a column: kept, rejected for which reasons, and of which sites."""
+def breakdown_page(recipe: str, snapshot: str, by: Name = "", across: Name = "") -> Response:
+    """Show documents by a column: kept, rejected for which reasons, and of which sites; or a table of two columns."""
     version = version_log.current(root(), recipe, snapshot)
-    page = breakdown_of(root(), version, by)
-    shown = render("breakdown.html", shown=page, version=version, most=BREAKDOWN_SHOWN, command=page.command(root()))
+    page = breakdown_of(root(), version, by, across)
+    shown = render(
+        "breakdown.html",
+        shown=page,
+        version=version,
+        most=BREAKDOWN_SHOWN,
+        most_groups=GROUPS,
+        command=page.command(root()),
+    )
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 

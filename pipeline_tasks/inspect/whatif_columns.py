@@ -13,21 +13,18 @@ import pyarrow.compute
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.conditions import Conditions, columns_read, conditions_of, meets, select_lines
+from pipeline_tasks.inspect.grouping import can_group, columns_grouped, groups_of
 from pipeline_tasks.inspect.version_costs import tokens_of
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.stage import column_of
-from pipeline_tasks.stages.select import Condition, as_text
+from pipeline_tasks.stages.select import Condition
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 pc: Any = pyarrow.compute
 
 BY = "language"
 """The column whose values are the groups, unless another is named."""
-
-UNSAID = "(not said)"
-"""The group of documents without a value."""
 
 ESTIMATE, CHARS = "token_estimate", "chars"
 
@@ -120,13 +117,13 @@ def whatif_columns(
     manifest = read_manifest(root, version.refined)
     columns = dict(manifest.schema)
     conditions = conditions_of(written, columns)
-    if by.split(".", maxsplit=1)[0] not in columns and by not in columns:
+    if not can_group([*columns], by):
         message = f"--by {by[:100]!r}: the documents have no column of this name; they have {', '.join(columns)}"
         raise RecipeError(message)
     tokens_by = next((name for name in (ESTIMATE, CHARS) if name in columns), "")
     sample, weight = sampled_shards(manifest.shards, most / max(manifest.rows, 1))
     tally = _Tally(conditions, by, tokens_by)
-    for batch in read_shards(root, sample, [*columns_read(conditions), by, by.split(".", maxsplit=1)[0], tokens_by]):
+    for batch in read_shards(root, sample, [*columns_read(conditions), *columns_grouped(by), tokens_by]):
         tally.add(batch)
     rate = _rate(root, version, manifest, tally, tokens_by)
     groups = sorted(tally.groups, key=lambda name: (-tally.groups[name][0], name))
@@ -157,7 +154,7 @@ class _Tally:
         self.rows += batch.num_rows
         for name, condition in self._conditions.items():
             self.alone[name] += pc.sum(meets(batch, {name: condition})).as_py() or 0
-        names = pc.fill_null(as_text(column_of(batch, self._by, "--by"), self._by, "--by"), UNSAID)
+        names = groups_of(batch, self._by)
         sizes = batch[self._size] if self._size else pa.array([0] * batch.num_rows, pa.int64())
         judged = pa.table({"name": names, "met": meets(batch, self._conditions), "size": sizes})
         for group in judged.group_by(["name", "met"]).aggregate([([], "count_all"), ("size", "sum")]).to_pylist():

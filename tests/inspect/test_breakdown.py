@@ -64,7 +64,7 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.Capt
     assert main(["breakdown", str(tmp_path), "--sites", "1"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:3] == ["document_type", "documents", "kept"]
-    assert ["recipe", "2", "1", "50.0%"] in lines
+    assert ["recipe", "2", "1", "50.0%", "86"] in lines
     assert ["other.example", "1,", "1", "more"] in lines
     assert main(["breakdown", str(tmp_path), "--json", "--sites", "0"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -88,3 +88,48 @@ def test_a_bound_on_bytes_reads_whole_shards_and_says_how_many_rows(tmp_path: Pa
     assert (whole.rows, whole.total) == (5, 5)
     assert 0 < bounded.rows < bounded.total == 5
     assert sum(group.documents for group in bounded.groups) == bounded.rows
+
+
+def test_two_columns_make_a_table_of_all_documents_with_those_that_were_kept(tmp_path: Path) -> None:
+    version = published(tmp_path, enriched=True)
+    for across in ("site", "reason", "language"):
+        table = breakdown(str(tmp_path), version, "document_type", across=across)
+        for group in table.groups:
+            cells = group.cells.values()
+            assert sum(cell.documents for cell in cells) == group.documents, across
+            assert sum(cell.kept for cell in cells) == group.kept
+            assert sum(cell.tokens for cell in cells) == group.tokens > 0
+        assert {value for group in table.groups for value in group.cells} == {*table.values}
+    sites = breakdown(str(tmp_path), version, "document_type", across="site")
+    assert sites.values == ["kitchen.example", "other.example", "shop.example"]
+    [recipe] = [group for group in sites.groups if group.name == "recipe"]
+    assert {site: (cell.documents, cell.kept) for site, cell in recipe.cells.items()} == {"kitchen.example": (2, 1)}
+    by_reason = breakdown(str(tmp_path), version, "reason", across="document_type").groups
+    assert [(group.name, group.documents) for group in by_reason] == [("kept", 4), ("dedup_exact:duplicate", 1)]
+
+
+def test_tokens_are_estimated_of_every_text_whether_the_recipe_has_enrich_or_not(tmp_path: Path) -> None:
+    tokens = [
+        {group.name: group.tokens for group in breakdown(str(root), version, "document_type").groups}
+        for root, version in (
+            (root, published(root, enriched=enriched))
+            for root, enriched in ((tmp_path / "a", True), (tmp_path / "b", False))
+        )
+    ]
+    assert tokens[0] == tokens[1]
+
+
+def test_the_command_prints_the_table_of_two_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published(tmp_path, enriched=True)
+    assert main(["breakdown", str(tmp_path), "--across", "site", "--values", "2"]) == 0
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert printed[0] == ["document_type", "documents", "kept", "tokens", "kitchen.example", "other.example"]
+    assert ["recipe", "2", "1", "86", "1/2"] in printed
+    assert printed[-1][-4:] == ["1", "more", "by", "--values"]
+    assert main(["breakdown", str(tmp_path), "--across", "reason", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["values"] == ["kept", "dedup_exact:duplicate"]
+    cells = {group["name"]: group["cells"] for group in facts["groups"]}
+    assert cells["recipe"]["dedup_exact:duplicate"]["documents"] == 1
+    assert main(["breakdown", str(tmp_path), "--across", "topics"]) == RecipeError.exit_code
+    assert "'topics'" in capsys.readouterr().err

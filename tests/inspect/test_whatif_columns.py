@@ -72,6 +72,13 @@ def test_groups_have_all_documents_and_conditions_are_counted_alone(root: Path, 
         "product": (1, 0),
     }
     assert forecast.alone == {"document_type": 2, "topic": 2}
+    sites = whatif_columns(str(root), version, written, "site").groups
+    assert {name: kept.documents for name, kept in sites.items()} == {
+        "kitchen.example": (2, 1),
+        "rude.example": (1, 0),
+        "shop.example": (1, 0),
+        "talk.example": (1, 0),
+    }
     assert (forecast.rows_read, forecast.rows, forecast.tokens_by) == (5, 5, "token_estimate")
     assert sum((kept.tokens or (0, 0))[0] for kept in forecast.groups.values()) == (forecast.whole.tokens or (0, 0))[0]
 
