@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.described_root import PLAIN, SNAPSHOT, URLS, published
+from tests.described_root import PLAIN, SNAPSHOT, URLS, described, publish, published
 from tests.markup import assert_inert
 
 SCRIPT = "<script>alert(1)</script>"
@@ -87,3 +87,12 @@ def test_who_may_not_read_texts_sees_no_values(visitor: Any, app: Any) -> None:
     for path in paths:
         refused = visitor.get(path)
         assert (path, refused.status_code, "kitchen.example" in refused.text) == (path, 403, False)
+
+
+def test_shares_of_topics_over_snapshots_are_plotted_from_the_second_on(visitor: Any, root: Path) -> None:
+    folded = "Topics and types over snapshots"
+    assert folded not in visitor.get(f"/snapshot/web/{SNAPSHOT}").text
+    publish(root, "2026-11-21", described(root), 5)
+    page = visitor.get("/snapshot/web/2026-11-21").text.split(folded)[1]
+    assert "Topic over snapshots" in page
+    assert "t0001 40.00% 40.00% 40.00% 40.00% 40.00%" in words(page)
