@@ -48,6 +48,7 @@ from refinery_intruder import Asked, IntruderPage, intruder_page
 from refinery_intruder import answered as intruder_answered
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
+from refinery_map import map_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
 from refinery_read import MOST_DRAWN, STALE, ReadingPage, answered, is_token, reading_page, shares_of
@@ -77,7 +78,7 @@ from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.published_shards import refined_version
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import BUILDS, COMPOSE, recipe_names
+from pipeline_tasks.recipe import BUILDS, COMPOSE, EMBED, recipe_names
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
@@ -275,6 +276,7 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         before=earlier[-1] if earlier else None,
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
+        has_vectors=EMBED in version.manifests,
         can_predict="filter_quality" in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
@@ -653,6 +655,15 @@ def similar_documents(recipe: str, query: Annotated[dict[str, str], Depends(simi
     version_log.current(root(), recipe)
     page = similar_page(root(), recipe, query)
     shown = render("similar.html", shown=page, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown
+
+
+@app.get("/map/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def map_of_snapshot(recipe: str, snapshot: str, by: Name = "") -> Response:
+    """Show documents of a snapshot as points that are near by their vectors, colored by a column."""
+    page = map_page(root(), version_log.current(root(), recipe, snapshot), by.strip())
+    shown = render("map.html", map=page, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 

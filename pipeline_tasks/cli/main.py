@@ -51,6 +51,7 @@ COMMANDS = {
     "find": Entry("inspect.find", "find every place where a document, URL or site is used in training datasets"),
     "search": Entry("inspect.text_search", "list the documents of a snapshot whose text has a phrase, or by columns"),
     "similar": Entry("inspect.similar", "find the published documents that are most like a document or a text"),
+    "map": Entry("cli.map", "draw a version's documents as points, near by their vectors, colored by any column"),
     "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True

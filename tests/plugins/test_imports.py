@@ -38,6 +38,7 @@ ALLOWED = {
     "plugins/refinery_landed.py": {"store", *VOCABULARY},
     "plugins/refinery_launch.py": {"engines.address", "engines.reach", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_lineage.py": READS,
+    "plugins/refinery_map.py": READS,
     "plugins/refinery_metrics.py": set(),
     "plugins/refinery_models.py": REQUESTS,
     "plugins/refinery_openlineage.py": {"alerts", *VOCABULARY},
