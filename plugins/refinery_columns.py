@@ -3,13 +3,17 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import quote, urlencode
-
-from refinery_run import base
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.conditions import select_lines, split_conditions
-from pipeline_tasks.inspect.whatif_columns import BY, ColumnForecast, KnownColumn, known_columns, whatif_columns
+from pipeline_tasks.inspect.conditions import select_lines, split_conditions, with_value
+from pipeline_tasks.inspect.whatif_columns import (
+    ColumnForecast,
+    KnownColumn,
+    columns_of,
+    default_group,
+    known_columns,
+    whatif_columns,
+)
 from pipeline_tasks.publish.version_log import Version
 
 MOST_ROWS = 500_000
@@ -35,12 +39,6 @@ class ColumnsPage:
         """The YAML for the recipe of a build that keeps the same."""
         return "\n".join(select_lines(self.forecast.conditions)) if self.forecast else ""
 
-    def with_condition(self, condition: str) -> str:
-        """Return the address of this page with one more condition."""
-        where = ", ".join(filter(None, (self.where, condition)))
-        path = f"{quote(self.version.recipe, safe='')}/{quote(self.version.snapshot, safe='')}"
-        return f"{base()}/columns/{path}?{urlencode({'where': where, 'by': self.by})}"
-
     def command(self, root: str) -> str:
         """Return the command that prints the same, of every document."""
         where = [word for condition in split_conditions(self.where) for word in ("--where", condition)]
@@ -48,9 +46,10 @@ class ColumnsPage:
         return shlex.join(["refinery", "whatif", root, *of, *(where or ["--where", "COLUMN=VALUE"]), "--by", self.by])
 
 
-def columns_page(root: str, version: Version, where: str, by: str) -> ColumnsPage:
-    """Return the page of conditions, written in one line; without any it lists the columns."""
-    page = ColumnsPage(version, where, by or BY, known_columns(root, version))
+def columns_page(root: str, version: Version, where: str, by: str, more: str = "") -> ColumnsPage:
+    """Return the page of conditions, written in one line, and of one `more`; without any it lists the columns."""
+    where = with_value(where, more) if more else where
+    page = ColumnsPage(version, where, by or default_group(columns_of(root, version)), known_columns(root, version))
     if not where:
         return page
     try:

@@ -352,9 +352,10 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
 
 
 @app.get("/columns/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name = "") -> Response:
-    """Show how many documents would stay if only those with some values in their columns did."""
-    page = columns_page(root(), version_log.current(root(), recipe, snapshot), where.strip(), by.strip())
+def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name = "", more: Where = "") -> Response:
+    """Show how many documents would stay if only those with some values in their columns did, and one `more` value."""
+    version = version_log.current(root(), recipe, snapshot)
+    page = columns_page(root(), version, where.strip(), by.strip(), more.strip())
     shown = render("columns.html", shown=page, most=GROUPS_SHOWN, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown

@@ -35,6 +35,19 @@ def split_conditions(line: str) -> list[str]:
     return [condition for part in _BETWEEN.split(line) if (condition := part.strip())]
 
 
+def with_value(line: str, more: str) -> str:
+    """Return a line of conditions with one more, `COLUMN=VALUE`, besides the values that the column has already."""
+    name, _, value = more.partition("=")
+    parts = split_conditions(line)
+    for at, part in enumerate(parts):
+        known = _FORM.fullmatch(part)
+        if known and known[1] == name and known[2] == "=":
+            values = [each.strip() for each in known[3].split(",")]
+            parts[at] = f"{name}={','.join(dict.fromkeys([*values, value]))}"
+            return ", ".join(parts)
+    return ", ".join([*parts, more])
+
+
 def conditions_of(written: Sequence[str], columns: Mapping[str, str]) -> Conditions:
     """Return the conditions that `written` lists, on columns whose types are given by name.
 

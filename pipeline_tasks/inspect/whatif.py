@@ -102,7 +102,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--where", action="append", default=[], metavar=FORM, help=HELP)
     parser.add_argument(
-        "--by", default="", metavar="COLUMN", help="column whose values --where counts by (default: language)"
+        "--by",
+        default="",
+        metavar="COLUMN",
+        help="column whose values --where counts by (default: language, else source)",
     )
 
 
@@ -127,7 +130,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def _answer_columns(options: argparse.Namespace, version: version_log.Version) -> int:
     """Print what conditions on columns would keep; RecipeError if bounds are asked for, too, or no condition is."""
-    from pipeline_tasks.inspect.whatif_columns import BY, column_facts, column_lines, whatif_columns
+    from pipeline_tasks.inspect.whatif_columns import column_facts, column_lines, whatif_columns
 
     if options.set or not options.where:
         message = (
@@ -137,7 +140,7 @@ def _answer_columns(options: argparse.Namespace, version: version_log.Version) -
             else "--by names the groups of --where; name a condition"
         )
         raise RecipeError(message)
-    forecast = whatif_columns(options.root, version, options.where, options.by or BY)
+    forecast = whatif_columns(options.root, version, options.where, options.by)
     print_result(options, column_facts(forecast), column_lines(forecast))
     return 0
 

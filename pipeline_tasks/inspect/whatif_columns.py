@@ -23,8 +23,8 @@ from pipeline_tasks.store.reading import read_manifest, read_shards
 
 pc: Any = pyarrow.compute
 
-BY = "language"
-"""The column whose values are the groups, unless another is named."""
+BY = ("language", "source")
+"""Columns whose values are the groups, unless another is named: the first that the documents have."""
 
 ESTIMATE, CHARS = "token_estimate", "chars"
 
@@ -79,6 +79,11 @@ def columns_of(root: str, version: Version) -> dict[str, str]:
     return dict(read_manifest(root, version.refined).schema)
 
 
+def default_group(columns: Mapping[str, str]) -> str:
+    """Return the column that groups documents where none is named."""
+    return next(name for name in BY if name in columns)
+
+
 def known_columns(root: str, version: Version) -> list[KnownColumn]:
     """Return the columns of a version's documents that conditions may name, with what its manifests say of them."""
     profiles: dict[str, Any] = {}
@@ -107,7 +112,7 @@ def _known(name: str, kind: str, profile: Mapping[str, Any]) -> KnownColumn:
 
 
 def whatif_columns(
-    root: str, version: Version, written: Sequence[str], by: str = BY, most: int = ALL
+    root: str, version: Version, written: Sequence[str], by: str = "", most: int = ALL
 ) -> ColumnForecast:
     """Return what conditions, as `conditions_of` reads them, would keep of a version's documents.
 
@@ -117,6 +122,7 @@ def whatif_columns(
     manifest = read_manifest(root, version.refined)
     columns = dict(manifest.schema)
     conditions = conditions_of(written, columns)
+    by = by or default_group(columns)
     if not can_group([*columns], by):
         message = f"--by {by[:100]!r}: the documents have no column of this name; they have {', '.join(columns)}"
         raise RecipeError(message)

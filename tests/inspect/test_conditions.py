@@ -6,7 +6,14 @@ import yaml
 
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.conditions import Conditions, conditions_of, meets, select_lines, split_conditions
+from pipeline_tasks.inspect.conditions import (
+    Conditions,
+    conditions_of,
+    meets,
+    select_lines,
+    split_conditions,
+    with_value,
+)
 from pipeline_tasks.stages.select import Condition, Params
 
 BATCH = pa.record_batch(
@@ -91,6 +98,20 @@ def test_a_line_has_commas_between_conditions_and_between_their_values() -> None
     line = "type=article, forum,ease>=-5 ,score.edu!=1, hits = 2..3,"
     assert split_conditions(line) == ["type=article, forum", "ease>=-5", "score.edu!=1", "hits = 2..3,"]
     assert split_conditions(" ") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "wanted"),
+    [
+        ("", "type=a", "type=a"),
+        ("ease>=1", "type=a", "ease>=1, type=a"),
+        ("type=a, ease>=1", "type=b", "type=a,b, ease>=1"),
+        ("type = a, b", "type=b", "type=a,b"),
+        ("type!=c", "type=a", "type!=c, type=a"),
+    ],
+)
+def test_one_more_value_of_a_column_is_one_of_its_values(line: str, more: str, wanted: str) -> None:
+    assert with_value(line, more) == wanted
 
 
 def test_the_lines_for_a_recipe_are_the_same_conditions() -> None:

@@ -91,7 +91,8 @@ def test_of_a_large_version_whole_shards_are_read_and_counts_are_estimates(root:
 
 def test_without_an_estimate_tokens_are_unknown_until_something_was_built(root: Path) -> None:
     plain = version_log.current(str(root), RECIPE, PLAIN)
-    forecast = whatif_columns(str(root), plain, ["chars>=1"], "source")
+    forecast = whatif_columns(str(root), plain, ["chars>=1"])
+    assert forecast.by == "source", "it has no language"
     assert (forecast.whole.documents, forecast.whole.tokens, forecast.tokens_by) == ((1, 1), None, "")
 
 

@@ -51,9 +51,11 @@ def visitor_root(shown: str) -> str:
 
 def test_columns_are_listed_with_values_that_are_one_more_condition(visitor: Any) -> None:
     page = visitor.get(PAGE, params={"where": "topic=t0001"})
-    links = [html.unescape(link) for link in re.findall(r'href="/refinery(/columns/[^"]+)"', page.text)]
-    [shop] = [link for link in links if "document_type%3Dproduct" in link]
-    assert "Documents 5 → to 1" in words(visitor.get(shop).text)
+    values = [html.unescape(value) for value in re.findall(r'name="more" value="([^"]+)"', page.text)]
+    assert {"document_type=product", "topic=t0001", "topic=t0002", "language=en"} <= {*values}
+    for value, count in (("document_type=product", 1), ("topic=t0002", 3), ("topic=t0001", 2)):
+        shown = words(visitor.get(PAGE, params={"where": "topic=t0001", "more": value}).text)
+        assert f"Documents 5 → to {count}" in shown
 
 
 def test_what_is_wrong_is_said_and_escaped(visitor: Any) -> None:
