@@ -9,8 +9,10 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.breakdown import breakdown
 from pipeline_tasks.publish import version_log
+from tests import small_build
 from tests.documents import documents
 from tests.refining import commit_parent, refined
+from tests.small_root import SmallRoot
 from tests.text.kinds.texts import SAMPLES
 
 RECIPE, SHOP = (next(sample.text for sample in SAMPLES if sample.kind == kind) for kind in ("recipe", "product"))
@@ -133,3 +135,18 @@ def test_the_command_prints_the_table_of_two_columns(tmp_path: Path, capsys: pyt
     assert cells["recipe"]["dedup_exact:duplicate"]["documents"] == 1
     assert main(["breakdown", str(tmp_path), "--across", "topics"]) == RecipeError.exit_code
     assert "'topics'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["breakdown"], ["whatif", "--where", "language=en"], ["find", "--where", "language=en"], ["map"]],
+)
+def test_a_training_dataset_is_refused_by_what_reads_documents_of_snapshots(
+    words: list[str], small_root: SmallRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ended in an IndexError."""
+    small = small_build.copied(small_root, tmp_path)
+    small_build.build(small)
+    command, *more = words
+    assert main([command, small.root, "--recipe", small_build.DATASET, *more]) == RecipeError.exit_code
+    assert f"{small_build.DATASET} is a training dataset" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def shares_plot(column: str, snapshots: Sequence[tuple[str, Shares]]) -> Plot | 
     ]
     title = f"{TITLES.get(column, column.replace('_', ' ').capitalize())} over snapshots"
     note = "Lines are of the names whose share moved most; the table has all, in this order."
-    legend = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 300}
+    legend = {"title": None, "orient": "top", "symbolSize": 90}
     encoding = {
         "x": snapshot_axis([snapshot for snapshot, _ in snapshots]),
         "y": {
