@@ -1,16 +1,19 @@
-"""Gathers what the page of a breakdown shows: documents by a column, with what became of them and of which sites."""
+"""Gathers what the page of a breakdown shows: documents by a column or two, with what became of them."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.breakdown import USUAL, Breakdown, breakdown
+from pipeline_tasks.inspect.breakdown import ACROSS, USUAL, VALUES, Breakdown, Group, breakdown, shown_cell
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store.reading import read_manifest
 
 MOST_BYTES = 64_000_000
 """Bytes of shards that the page reads; the command reads all."""
+
+GROUPS = 200
+"""Groups that the page shows, the largest."""
 
 SHOWN = 3
 """Reasons and sites of each value that the page names."""
@@ -22,22 +25,49 @@ class BreakdownPage:
 
     version: Version
     by: str
+    across: str
     columns: Sequence[str]
     table: Breakdown | None
     message: str = ""
 
+    @property
+    def firsts(self) -> Sequence[str]:
+        """The columns to choose the first from."""
+        return _with(self.columns, self.by)
+
+    @property
+    def seconds(self) -> Sequence[str]:
+        """The columns to choose a second from."""
+        return _with([*ACROSS, *(name for name in self.columns if name != self.by)], self.across)
+
+    @property
+    def values(self) -> Sequence[str]:
+        """The values of the second column that have a column of their own."""
+        return self.table.values[:VALUES] if self.table else ()
+
+    @property
+    def rows(self) -> Iterator[tuple[Group, Sequence[str]]]:
+        """The groups, each with its cells as text."""
+        for group in self.table.groups[:GROUPS] if self.table else ():
+            yield group, [shown_cell(group, value, self.across) for value in self.values]
+
     def command(self, root: str) -> str:
         """Return the command that reads all documents."""
         of = ["--recipe", self.version.recipe, "--snapshot", self.version.snapshot]
-        return shlex.join(["refinery", "breakdown", root, *of, "--by", self.by])
+        across = ["--across", self.across] if self.across else []
+        return shlex.join(["refinery", "breakdown", root, *of, "--by", self.by, *across])
 
 
-def breakdown_of(root: str, version: Version, by: str) -> BreakdownPage:
-    """Return the page of a column, of the type of documents if none is named."""
-    column = by.strip() or USUAL[0]
+def _with(names: Sequence[str], chosen: str) -> Sequence[str]:
+    return [*names, chosen] if chosen and chosen not in names else names
+
+
+def breakdown_of(root: str, version: Version, by: str, across: str) -> BreakdownPage:
+    """Return the page of a column, of the type of documents if none is named, and of a second if one is."""
+    column, second = by.strip() or USUAL[0], across.strip()
     known = [name for name, _ in read_manifest(root, version.refined).schema]
     columns = [name for name in USUAL if name == USUAL[0] or name in known]
     try:
-        return BreakdownPage(version, column, columns, breakdown(root, version, column, MOST_BYTES))
+        return BreakdownPage(version, column, second, columns, breakdown(root, version, column, MOST_BYTES, second))
     except RecipeError as error:
-        return BreakdownPage(version, column, columns, None, str(error))
+        return BreakdownPage(version, column, second, columns, None, str(error))

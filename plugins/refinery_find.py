@@ -1,4 +1,4 @@
-"""Gathers what the page Find shows: uses in training datasets or texts with a phrase, and what was read for them."""
+"""Gathers what the page Find shows: uses in training datasets or published documents, and what was read for them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,15 @@ from urllib.parse import urlencode
 
 from refinery_run import base
 
+from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.find import Reach, current_versions, reach_of
-from pipeline_tasks.inspect.phrase_search import PhraseSearch, read_text, search_phrase
+from pipeline_tasks.inspect.phrase_search import PhraseSearch, looked_for, read_text, search_phrase
 from pipeline_tasks.inspect.places import Place, placed
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL
 
-TEXT = "text"
+TEXT, WHERE = "text", "where"
 
 PLACES_SHOWN = 200
 """Places that are shown of what is found."""
@@ -53,20 +54,27 @@ class Found:
         """What was read of texts."""
         return read_text(self.texts) if self.texts else ""
 
+    @property
+    def asked(self) -> str:
+        """What was looked for in texts and columns."""
+        return looked_for(self.texts) if self.texts else ""
+
     def command(self, root: str) -> str:
         """Return the command that has no bound."""
         asked = [
             part for name in (DOC, URL, SITE, TEXT) if self.query[name] for part in (f"--{name}", self.query[name])
         ]
+        asked += [word for condition in split_conditions(self.query[WHERE]) for word in ("--where", condition)]
         recipe = ["--recipe", self.query["recipe"]] if self.query["recipe"] else []
         return shlex.join(["refinery", "find", root, *asked, *recipe, *(["--most-bytes", "0"] if self.texts else [])])
 
 
 def find_of(root: str, query: Mapping[str, str], start: int) -> Found:
     """Return the page of a query, from a shard of the datasets on; RecipeError for what cannot be asked for."""
-    if query[TEXT]:
+    if query[TEXT] or query[WHERE]:
         recipe = "" if version_log.is_build(root, query["recipe"]) else query["recipe"]
-        texts = search_phrase(root, recipe, query[TEXT], most_bytes=MOST_BYTES, most_hits=TEXTS_SHOWN)
+        where = split_conditions(query[WHERE])
+        texts = search_phrase(root, recipe, query[TEXT], most_bytes=MOST_BYTES, most_hits=TEXTS_SHOWN, where=where)
         return Found(query, texts=texts)
     versions = current_versions(root, query["recipe"])
     entries = valid_entries((kind, query[kind]) for kind in (DOC, URL, SITE) if query[kind])

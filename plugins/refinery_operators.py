@@ -514,7 +514,8 @@ class Index(RequestOperator):
         if reply["missing"]:
             log.warning("index  %s is not installed here, so the store of vectors stays as it is", reply["missing"])
         lines = (f"{counted(table['rows'], 'document')} by model {table['model']}" for table in reply["tables"])
-        log_reply(context, "index", reply, ", ".join(lines) or "nothing to do")
+        drawn = [f"a map in {reply['map']}"] if reply.get("map") else []
+        log_reply(context, "index", reply, ", ".join([*lines, *drawn]) or "nothing to do")
         return reply
 
 

@@ -22,9 +22,10 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 from refinery_answers import answers_of
+from refinery_breakdown import GROUPS, breakdown_of
 from refinery_breakdown import SHOWN as BREAKDOWN_SHOWN
-from refinery_breakdown import breakdown_of
 from refinery_build import build_of
+from refinery_columns import GROUPS_SHOWN, columns_page
 from refinery_compare import SETTINGS_SHOWN, compared
 from refinery_credentials import adopt_credentials_for_pages
 from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
@@ -47,6 +48,7 @@ from refinery_intruder import Asked, IntruderPage, intruder_page
 from refinery_intruder import answered as intruder_answered
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
+from refinery_map import map_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
 from refinery_read import MOST_DRAWN, STALE, ReadingPage, answered, is_token, reading_page, shares_of
@@ -76,7 +78,7 @@ from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.published_shards import refined_version
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import BUILDS, COMPOSE, recipe_names
+from pipeline_tasks.recipe import BUILDS, COMPOSE, EMBED, recipe_names
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
@@ -101,6 +103,9 @@ Term = Annotated[str, Query(max_length=4096)]
 
 Name = Annotated[str, Query(max_length=200)]
 """A version as a person names it, or a phrase."""
+
+Where = Annotated[str, Query(max_length=400)]
+"""Conditions on columns, in one line."""
 
 Reason = Annotated[str, Query(max_length=200)]
 """The reason of rejected rows, "" for any."""
@@ -271,6 +276,7 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         before=earlier[-1] if earlier else None,
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
+        has_vectors=EMBED in version.manifests,
         can_predict="filter_quality" in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
@@ -345,12 +351,29 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
     return shown
 
 
-@app.get("/breakdown/{recipe}/{snapshot}")
-def breakdown_page(recipe: str, snapshot: str, by: Name = "") -> Response:
-    """Show documents by a column: kept, rejected for which reasons, and of which sites."""
+@app.get("/columns/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name = "", more: Where = "") -> Response:
+    """Show how many documents would stay if only those with some values in their columns did, and one `more` value."""
     version = version_log.current(root(), recipe, snapshot)
-    page = breakdown_of(root(), version, by)
-    shown = render("breakdown.html", shown=page, version=version, most=BREAKDOWN_SHOWN, command=page.command(root()))
+    page = columns_page(root(), version, where.strip(), by.strip(), more.strip())
+    shown = render("columns.html", shown=page, most=GROUPS_SHOWN, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown
+
+
+@app.get("/breakdown/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def breakdown_page(recipe: str, snapshot: str, by: Name = "", across: Name = "") -> Response:
+    """Show documents by a column: kept, rejected for which reasons, and of which sites; or a table of two columns."""
+    version = version_log.current(root(), recipe, snapshot)
+    page = breakdown_of(root(), version, by, across)
+    shown = render(
+        "breakdown.html",
+        shown=page,
+        version=version,
+        most=BREAKDOWN_SHOWN,
+        most_groups=GROUPS,
+        command=page.command(root()),
+    )
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 
@@ -470,10 +493,17 @@ def document_page(recipe: str, snapshot: str, doc: Term = "", file: Term = "") -
     return shown
 
 
+def search_query(phrase: Name = "", url: Term = "", where: Where = "") -> dict[str, str]:
+    """Return what is looked for in a snapshot."""
+    return {"phrase": phrase.strip(), "url": url.strip(), "where": where.strip()}
+
+
 @app.get("/search/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def search_of_snapshot(recipe: str, snapshot: str, phrase: Name = "", url: Term = "", start: Row = 0) -> Response:
-    """Show a snapshot's documents with a phrase, or its records of a URL, from row `start` on, up to many bytes."""
-    page = search_page(root(), version_log.current(root(), recipe, snapshot), phrase.strip(), url.strip(), start)
+def search_of_snapshot(
+    recipe: str, snapshot: str, query: Annotated[dict[str, str], Depends(search_query)], start: Row = 0
+) -> Response:
+    """Show a snapshot's documents by phrase, URL or columns, from row `start` on, up to many bytes."""
+    page = search_page(root(), version_log.current(root(), recipe, snapshot), **query, start=start)
     limits = {"most_hits": HITS_SHOWN, "most_bytes": MOST_BYTES}
     shown = render("search.html", shown=page, **limits, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
@@ -592,27 +622,30 @@ def _intruder_response(page: IntruderPage, *, may_read: bool = True) -> HTMLResp
     return render("intruder.html", version=page.version, shown=page, **values)
 
 
-def find_query(doc: Term = "", url: Term = "", site: Term = "", text: Name = "", recipe: Term = "") -> dict[str, str]:
+def find_query(
+    doc: Term = "", url: Term = "", site: Term = "", text: Name = "", where: Where = "", recipe: Term = ""
+) -> dict[str, str]:
     """Return what is asked for."""
-    return {"doc": doc.strip(), "url": url.strip(), "site": site.strip(), "text": text.strip(), "recipe": recipe}
+    asked = {"doc": doc, "url": url, "site": site, "text": text, "where": where}
+    return {**{name: value.strip() for name, value in asked.items()}, "recipe": recipe}
 
 
 @app.get("/find")
 def find_page(
     request: Request, user: GetUserDep, query: Annotated[dict[str, str], Depends(find_query)], start: Row = 0
 ) -> HTMLResponse:
-    """Show where a document, URL or site is used in training datasets, or which published texts have a phrase.
+    """Show where a document, URL or site is used in training datasets, or which published documents have a phrase.
 
     What is found is shown to who may read texts; others see the form. Of datasets the lineage of each shard is read,
     from shard `start` on: as many as a request reads, up to the last place that is shown.
     """
-    if any(query[asked] for asked in ("doc", "url", "site", "text")):
+    if any(query[asked] for asked in ("doc", "url", "site", "text", "where")):
         reads_texts(request, user)
     page = find_of(root(), query, start)
     return render("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
 
 
-def similar_query(doc: Term = "", url: Term = "", where: Name = "") -> dict[str, str]:
+def similar_query(doc: Term = "", url: Term = "", where: Where = "") -> dict[str, str]:
     """Return what documents are to be like, and conditions on them."""
     return {"doc": doc.strip(), "url": url.strip(), "where": where.strip()}
 
@@ -623,6 +656,15 @@ def similar_documents(recipe: str, query: Annotated[dict[str, str], Depends(simi
     version_log.current(root(), recipe)
     page = similar_page(root(), recipe, query)
     shown = render("similar.html", shown=page, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown
+
+
+@app.get("/map/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+def map_of_snapshot(recipe: str, snapshot: str, by: Name = "") -> Response:
+    """Show documents of a snapshot as points that are near by their vectors, colored by a column."""
+    page = map_page(root(), version_log.current(root(), recipe, snapshot), by.strip())
+    shown = render("map.html", map=page, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 

@@ -1,4 +1,4 @@
-"""Gathers what the page that searches a snapshot shows: documents with a phrase or a URL, and what was searched."""
+"""Gathers what the page that searches a snapshot shows: documents by phrase, URL or columns, and what was searched."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 from refinery_run import base
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.text_search import Bounds, TextSearch, part_text, search_texts, search_urls
 from pipeline_tasks.publish.version_log import Version
 
@@ -20,11 +21,12 @@ HITS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """The page: the phrase or else the URL, and what has it, or the message of what is wrong."""
+    """The page: the phrase or else the URL, conditions, and what meets them, or the message of what is wrong."""
 
     version: Version
     phrase: str
     url: str
+    where: str = ""
     message: str = ""
     search: TextSearch | None = None
 
@@ -48,7 +50,8 @@ class SearchPage:
         """The address of the next part; "" behind the last."""
         if self.search is None or self.search.end >= self.search.rows:
             return ""
-        wanted = {"phrase": self.phrase} if self.phrase else {"url": self.url}
+        wanted = {"phrase": self.phrase} if self.phrase else {"url": self.url} if self.url else {}
+        wanted |= {"where": self.where} if self.where else {}
         path = f"{quote(self.version.recipe, safe='')}/{quote(self.version.snapshot, safe='')}"
         return f"{base()}/search/{path}?{urlencode({**wanted, 'start': self.search.end})}"
 
@@ -56,18 +59,27 @@ class SearchPage:
         """Return the command that searches all texts, or finds a URL in training datasets."""
         if self.url and not self.phrase:
             return shlex.join(["refinery", "find", root, "--url", self.url])
-        named = ["refinery", "search", self.phrase or "PHRASE", root, "--recipe", self.version.recipe]
-        return shlex.join([*named, "--snapshot", self.version.snapshot, "--limit", "0"])
+        phrase = self.phrase or ("" if self.where else "PHRASE")
+        where = [word for condition in split_conditions(self.where) for word in ("--where", condition)]
+        named = ["refinery", "search", phrase, root, "--recipe", self.version.recipe]
+        return shlex.join([*named, "--snapshot", self.version.snapshot, *where, "--limit", "0"])
+
+    @property
+    def asked(self) -> str:
+        """What is looked for, in words."""
+        what = "the phrase" if self.phrase else "the URL" if self.url else ""
+        return " and ".join(filter(None, (what, "these columns" if self.where else "")))
 
 
-def search_page(root: str, version: Version, phrase: str, url: str, start: int) -> SearchPage:
-    """Return the page of a phrase or else a URL, searched from a row on; without either it asks for one."""
-    page = SearchPage(version, phrase, url)
-    if not (phrase or url):
+def search_page(root: str, version: Version, phrase: str, url: str, where: str, start: int) -> SearchPage:
+    """Return the page of a phrase or else a URL, and of conditions, from a row on; without any it asks for one."""
+    page = SearchPage(version, phrase, url, where)
+    if not (phrase or url or where):
         return page
+    bounds, conditions = Bounds(start, HITS_SHOWN, MOST_BYTES), split_conditions(where)
     try:
-        bounds = Bounds(start, HITS_SHOWN, MOST_BYTES)
-        found = search_texts(root, version, phrase, bounds) if phrase else search_urls(root, version, url, bounds)
-        return replace(page, search=found)
+        if url and not phrase:
+            return replace(page, search=search_urls(root, version, url, bounds, conditions))
+        return replace(page, search=search_texts(root, version, phrase, bounds, where=conditions))
     except RecipeError as error:
         return replace(page, message=str(error))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.similar import STORE, Found, Query, compared_text, left_out, similar
 from pipeline_tasks.publish.vectors.documents import FACTS
 
@@ -43,13 +44,8 @@ class SimilarPage:
     def command(self, root: str) -> str:
         """Return the command that prints the same, and has no bound."""
         asked = ["--id", self.query["doc"]] if self.query["doc"] else ["--url", self.query["url"] or "URL"]
-        where = [word for condition in conditions_of(self.query["where"]) for word in ("--where", condition)]
+        where = [word for condition in split_conditions(self.query["where"]) for word in ("--where", condition)]
         return shlex.join(["refinery", "similar", root, "--recipe", self.recipe, *asked, *where])
-
-
-def conditions_of(written: str) -> list[str]:
-    """Return the conditions that are written in one line, with commas between them."""
-    return [condition for part in written.split(",") if (condition := part.strip())]
 
 
 def similar_page(root: str, recipe: str, query: Mapping[str, str]) -> SimilarPage:
@@ -58,7 +54,7 @@ def similar_page(root: str, recipe: str, query: Mapping[str, str]) -> SimilarPag
     if not (query["doc"] or query["url"]):
         return page
     url = "" if query["doc"] else query["url"]
-    asked = Query(query["doc"], url, where=conditions_of(query["where"]), limit=SHOWN, most_bytes=MOST_BYTES)
+    asked = Query(query["doc"], url, where=split_conditions(query["where"]), limit=SHOWN, most_bytes=MOST_BYTES)
     try:
         return replace(page, found=similar(root, recipe, asked, os.environ.get(STORE, "")))
     except RecipeError as error:

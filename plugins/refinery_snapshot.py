@@ -12,7 +12,7 @@ from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.inspect.distributions import distributions
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.plotted_report import known_manifests
-from pipeline_tasks.inspect.shares import language_shares
+from pipeline_tasks.inspect.shares import language_shares, name_courses
 from pipeline_tasks.publish.comparisons import Comparison, comparisons
 from pipeline_tasks.publish.plots.comparison import comparison_plot
 from pipeline_tasks.publish.plots.distributions import distribution
@@ -20,6 +20,7 @@ from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.languages import languages_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.plots.room import room_plot
+from pipeline_tasks.publish.plots.shares import shares_plot
 from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILDS, COMPOSE, load_build, recipe_names
@@ -35,6 +36,7 @@ class SnapshotPlots:
     funnel: Plot | None
     room: Plot | None
     languages: Plot | None
+    names: Sequence[Plot]
     distributions: Sequence[Plot]
     comparisons: Sequence[tuple[Comparison, Plot | None]]
     times: Plot | None
@@ -85,6 +87,7 @@ def plots_of(
         funnel=funnel_plot(steps),
         room=room_plot(bounded_facts(version.recipe, verdicts)),
         languages=_languages(root, version, earlier),
+        names=[plot for each in name_courses(root, version, earlier) if (plot := shares_plot(*each))],
         distributions=[distribution(*shown) for shown in distributions(root, version, earlier)],
         comparisons=[(each, comparison_plot(each)) for each in comparisons(known_manifests(root, version))],
         times=stage_times(costs) if any(row["wall_seconds"] for row in costs) else None,

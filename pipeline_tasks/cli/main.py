@@ -42,15 +42,16 @@ COMMANDS = {
     "versions": Entry("inspect.versions", "list every published version, and whether it still counts"),
     "diff": Entry("inspect.diff", "compare two versions: settings, rows, distributions, documents by id"),
     "funnel": Entry("inspect.funnel", "documents, bytes and reasons from stage to stage"),
-    "breakdown": Entry("inspect.breakdown", "documents kept and rejected by type, topic or any column, with sites"),
+    "breakdown": Entry("inspect.breakdown", "documents kept and rejected by type, topic or any column, or by two"),
     "report": Entry("inspect.report_path", "print the path of a snapshot's report"),
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
     "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),
     "find": Entry("inspect.find", "find every place where a document, URL or site is used in training datasets"),
-    "search": Entry("inspect.text_search", "list the documents of a snapshot whose text has a phrase"),
+    "search": Entry("inspect.text_search", "list the documents of a snapshot whose text has a phrase, or by columns"),
     "similar": Entry("inspect.similar", "find the published documents that are most like a document or a text"),
+    "map": Entry("cli.map", "draw a version's documents as points, near by their vectors, colored by any column"),
     "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
@@ -61,7 +62,7 @@ COMMANDS = {
     "redactions": Entry("inspect.redactions", "count and place personal data or words that offend, without the values"),
     "duplicates": Entry("inspect.duplicates", "show a document's cluster: which document is kept, and the proof"),
     "contamination": Entry("inspect.contamination", "list evaluation items in snapshots, or look for a new benchmark"),
-    "whatif": Entry("inspect.whatif", "predict what other bounds of filter_quality would keep"),
+    "whatif": Entry("inspect.whatif", "predict what other bounds, or conditions on columns, would keep"),
     "lint": Entry(
         "inspect.lint",
         "find what in a recipe is wrong or without effect, and what of a snapshot will not fit",

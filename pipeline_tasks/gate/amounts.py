@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.gate import limits
-from pipeline_tasks.gate.columns import numeric_columns, score_means
+from pipeline_tasks.gate.columns import ENRICHED, numeric_columns, score_means
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.gate.rows import pages_in, rows_due
 from pipeline_tasks.gate.signals import signal_medians
-from pipeline_tasks.gate.subject import Subject, profiles_of
+from pipeline_tasks.gate.subject import EMPTY, Subject, profiles_of
 from pipeline_tasks.profiles.bins import octave_end
 
 TAIL = 0.0005
@@ -32,11 +32,11 @@ Amounts = Mapping[str, Amount]
 
 
 def amounts_of(subject: Subject) -> Amounts:
-    """Return rows, kept shares, shares of reasons and languages, means, also of the score by language, and medians.
+    """Return rows, kept shares, shares of reasons, languages and names, means, also of the score by language, medians.
 
     They follow from the manifest alone.
     """
-    parts = (_rows, _reasons, _languages, _means, _scores, _medians)
+    parts = (_rows, _reasons, _languages, _names, _means, _scores, _medians)
     return dict(amount for part in parts for amount in part(subject))
 
 
@@ -79,6 +79,16 @@ def _languages(subject: Subject) -> _Named:
     for code in {**kept, **rejected}:
         rows = kept.get(code, 0)
         yield from share_amount(f"language_retention.{code}", rows, rows + rejected.get(code, 0))
+
+
+def _names(subject: Subject) -> _Named:
+    """Yield the share of each type, level, notice and topic, as far as the stage profiles them."""
+    for column in ENRICHED:
+        if column in subject.card.profiled:
+            kept = profiles_of(subject.manifest).get(column, EMPTY)["bins"]
+            for name, rows in kept.items():
+                yield from share_amount(f"{column}_share.{name}", rows, sum(kept.values()))
+            yield from share_amount(f"{column}_share.{ANY}", 0, sum(kept.values()))
 
 
 def count_amount(name: str, rows: int) -> tuple[str, Amount]:

@@ -20,11 +20,18 @@ OPEN = (
     "reason_share.error:",
     "language_share.",
     "language_retention.",
+    "document_type_share.",
+    "reading_level_share.",
+    "license_notice_share.",
+    "topic_share.",
     "score_mean.",
     "signal_p50.*",
     "language_signal_p50.",
 )
-"""Facts whose names depend on the damage, languages and signals of a snapshot; a bound on an absent one is skipped."""
+"""Facts whose names depend on the damage, languages, types, topics and signals of a snapshot.
+
+A bound on an absent one is skipped.
+"""
 
 SPANS = (
     (re.compile(r"(.+_)?(share|retention|loss|fill|similarity)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),

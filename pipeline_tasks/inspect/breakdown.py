@@ -1,43 +1,68 @@
-"""Breaks a snapshot's documents down by a column: how many were kept, rejected for which reason, and of which sites."""
+"""Breaks a snapshot's documents down by a column, or by two: how many were kept, or rejected, and of which sites."""
 
 import argparse
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages import enrich
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
+pc: Any = pyarrow.compute
+
+REASON = "reason"
+"""Why a document was rejected, or that it was kept, as a column to break down by."""
+
+KEPT = "kept"
+"""What stands in place of a reason of a document that was kept."""
+
 USUAL = (enrich.TYPE, "topic", enrich.LEVEL, enrich.NOTICE, "language", "extractor", "source")
 """Columns that are asked for most; the first is the default."""
 
-UNSAID = "(not said)"
-"""The group of documents of which no stage has written the column."""
+ACROSS = (SITE, REASON)
+"""What no column has to say, and is asked for most as the second of two."""
 
-NO_SITE = "(no site)"
-KEPT = ""
-"""What stands in place of a reason of a document that was kept."""
+VALUES = 6
+"""Values of the second column that are shown unless another number is named."""
+
+ESTIMATE = "token_estimate"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Documents of a group that have one value of the second column: all of them, those kept, and tokens of all."""
+
+    documents: int
+    kept: int
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The documents with one value of the column: how many were kept, or rejected by reason, and both by site."""
+    """The documents with one value of the column: how many were kept, or rejected by reason, and both by site.
+
+    `tokens` are those of all, and `cells` all by the value of the second column, if there is one. Each mapping has the
+    largest first.
+    """
 
     name: str
     kept: int
     rejected: Mapping[str, int]
     sites: Mapping[str, int]
+    tokens: int = 0
+    cells: Mapping[str, Cell] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:
@@ -47,22 +72,33 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The groups of a version's documents by a column, the largest first; `rows` were read of all `total`."""
+    """The groups of a version's documents by a column, the largest first; `rows` were read of all `total`.
+
+    `across` is the second column, "" for none, and `values` are those that it has, the most frequent first.
+    """
 
     column: str
     groups: Sequence[Group]
     rows: int
     total: int
+    across: str = ""
+    values: Sequence[str] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root, the snapshot, the column, and how many sites and reasons are shown."""
+    """Add the root, the snapshot, the columns, and how many sites, reasons and values are shown."""
     add_snapshot(parser)
     parser.add_argument(
         "--by",
         default=USUAL[0],
         metavar="COLUMN",
-        help="such as topic, language, extractor (default: document_type)",
+        help="such as topic, language, extractor, or site, or reason (default: document_type)",
+    )
+    parser.add_argument(
+        "--across", default="", metavar="COLUMN", help="a second one, such as site or reason: a table of both"
+    )
+    parser.add_argument(
+        "--values", type=number(int, 1), default=VALUES, metavar="N", help=f"values of the second ({VALUES})"
     )
     parser.add_argument("--sites", type=number(int, 0), default=3, metavar="N", help="largest sites of each value (3)")
     parser.add_argument("--reasons", type=number(int, 0), default=3, metavar="N", help="reasons of each value (3)")
@@ -70,43 +106,92 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the table."""
-    groups = breakdown(options.root, version_of(options), options.by).groups
-    facts = {"by": options.by, "groups": [_facts(group, int(options.sites)) for group in groups]}
-    print_result(options, facts, lines(options.by, groups, int(options.sites), int(options.reasons)))
+    table = breakdown(options.root, version_of(options), options.by, across=options.across)
+    facts: dict[str, Any] = {"by": options.by, "groups": [_facts(group, int(options.sites)) for group in table.groups]}
+    if table.across:
+        facts |= {"across": table.across, "values": list(table.values)}
+        print_result(options, facts, crossed_lines(table, int(options.values)))
+    else:
+        print_result(options, facts, lines(options.by, table.groups, int(options.sites), int(options.reasons)))
     return 0
 
 
-def breakdown(root: str, version: Version, column: str, most_bytes: int = 0) -> Breakdown:
-    """Return a version's documents by a column.
+def breakdown(root: str, version: Version, column: str, most_bytes: int = 0, across: str = "") -> Breakdown:
+    """Return a version's documents by a column, and with `across` by two.
 
     Reads all that were kept, and all that a stage rejected or quarantined; with `most_bytes`, shards in the order of
-    their digests, which is none of time or site, until one would be read beyond that. The type of a
-    document is said of all that have a text, whether the recipe has `enrich` or not; any other column is of the
-    documents that reached the stage that writes it. RecipeError if no document has the column.
+    their digests, which is none of time or site, until one would be read beyond that. The type of a document and the
+    estimate of its tokens are said of all that have a text, whether the recipe has `enrich` or not; `site` and `reason`
+    of all; any other column is of the documents that reached the stage that writes it. RecipeError if no document has
+    one of the columns.
     """
-    counts: Counter[tuple[str, str]] = Counter()
-    sites: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    tally = _Tally(column, across)
     shards = _shards(root, version)
     read = _within(shards, most_bytes)
     for batch, is_kept in ((batch, is_kept) for shard, is_kept in read for batch in read_shards(root, [shard])):
-        names = _names(batch, column)
+        tally.add(batch, is_kept=is_kept)
+    for name, seen in ((column, tally.documents), (across, tally.values)):
+        if name and {*seen} <= {UNSAID}:
+            message = f"{root}: no document of version {version.number} has a column {name!r}; name one of its stages'"
+            raise RecipeError(message)
+    rows, total = (sum(shard.rows for shard, _ in some) for some in (read, shards))
+    values = [name for name, _ in _largest(tally.values)]
+    return Breakdown(column, tally.groups(), rows, total, across, values)
+
+
+class _Tally:
+    """Counts documents by group with their reason, site, tokens and value of the second column."""
+
+    def __init__(self, column: str, across: str) -> None:
+        self._column, self._across = column, across
+        self.documents: Counter[str] = Counter()
+        self.values: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._sites: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._cells: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+
+    def add(self, batch: pa.RecordBatch, *, is_kept: bool) -> None:
+        typed = _typed(batch)
         reasons = pa.array([KEPT] * batch.num_rows) if is_kept else batch["reason"]
-        counts.update(zip(names.to_pylist(), reasons.to_pylist(), strict=True))
-        for name, site in zip(names.to_pylist(), _sites(batch), strict=True):
-            sites[name][site] += 1
-    names = {name for name, _ in counts}
-    if names <= {UNSAID}:
-        message = f"{root}: no document of version {version.number} has a column {column!r}; name one of its stages'"
-        raise RecipeError(message)
-    groups = [_group(name, counts, sites[name]) for name in names]
-    groups.sort(key=lambda group: (-group.documents, group.name))
-    return Breakdown(column, groups, *(sum(shard.rows for shard, _ in some) for some in (read, shards)))
+        table = pa.table(
+            {
+                "name": _names(batch, typed, reasons, self._column),
+                "reason": reasons,
+                "site": sites_of(batch),
+                "tokens": _tokens(batch, typed),
+                "value": _names(batch, typed, reasons, self._across) if self._across else pa.nulls(batch.num_rows),
+            }
+        )
+        for counts, column in ((self._reasons, "reason"), (self._sites, "site")):
+            for name, value, documents, _ in _counted(table, column):
+                counts[name][value] += documents
+        for name, value, documents, tokens in _counted(table, "value"):
+            cell = self._cells[name, value]
+            for at, amount in enumerate((documents, documents * is_kept, tokens)):
+                cell[at] += amount
+            self.documents[name] += documents
+            self.values[value] += documents
+            self._tokens[name] += tokens
+
+    def groups(self) -> list[Group]:
+        cells: defaultdict[str, dict[str, Cell]] = defaultdict(dict)
+        order = sorted(self._cells.items(), key=lambda item: (-item[1][0], item[0]))
+        for (name, value), amounts in order if self._across else ():
+            cells[name][value] = Cell(*amounts)
+        return [self._group(name, cells[name]) for name, _ in _largest(self.documents)]
+
+    def _group(self, name: str, cells: Mapping[str, Cell]) -> Group:
+        reasons = Counter(self._reasons[name])
+        kept = reasons.pop(KEPT, 0)
+        return Group(name, kept, dict(_largest(reasons)), dict(_largest(self._sites[name])), self._tokens[name], cells)
 
 
-def _group(name: str, counts: Mapping[tuple[str, str], int], sites: Counter[str]) -> Group:
-    of_name = Counter({reason: rows for (own, reason), rows in counts.items() if own == name})
-    kept = of_name.pop(KEPT, 0)
-    return Group(name, kept, dict(_largest(of_name)), dict(_largest(sites)))
+def _counted(table: pa.Table, column: str) -> Iterator[tuple[str, str, int, int]]:
+    """Yield each name and value of a column, with the documents that have both, and their tokens."""
+    counted = table.group_by(["name", column]).aggregate([([], "count_all"), ("tokens", "sum")])
+    names = ("name", column, "count_all", "tokens_sum")
+    yield from zip(*(counted[name].to_pylist() for name in names), strict=True)
 
 
 def _largest(counts: Mapping[str, int]) -> Sequence[tuple[str, int]]:
@@ -127,46 +212,87 @@ def _within(shards: Sequence[tuple[Shard, bool]], most_bytes: int) -> Sequence[t
     return shards[: max(bisect_right(through, most_bytes), 1)] if most_bytes else shards
 
 
-def _names(batch: pa.RecordBatch, column: str) -> Any:  # noqa: ANN401 -- an Arrow array of text
+def _typed(batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    """Return rows with what `enrich` says of their texts; None of rows that it cannot read."""
+    if {enrich.TYPE, ESTIMATE} <= {*batch.schema.names}:
+        return batch
+    if not {"text", "url"} <= {*batch.schema.names}:
+        return None
+    known = batch.select([name for name in ("text", "url", "language") if name in batch.schema.names])
+    [typed] = enrich.enrich(iter([known]))
+    return typed
+
+
+def _names(batch: pa.RecordBatch, typed: pa.RecordBatch | None, reasons: pa.Array, column: str) -> pa.Array:
     """Return the value of the column of each row as text."""
-    if column in batch.schema.names:
-        values = batch[column]
-        if pa.types.is_nested(values.type):
-            message = f"--by: {column} is a column of {values.type}; name one of texts, whole numbers or booleans"
-            raise RecipeError(message)
-        return pc.fill_null(values.cast(pa.string()), UNSAID)
-    if column == enrich.TYPE and {"text", "url"} <= {*batch.schema.names}:
-        known = batch.select([name for name in ("text", "url", "language") if name in batch.schema.names])
-        [typed] = enrich.enrich(iter([known]))
+    if column == REASON:
+        return reasons
+    if can_group(batch.schema.names, column):
+        return groups_of(batch, column)
+    if column == enrich.TYPE and typed is not None:
         return pc.if_else(pc.is_valid(batch["text"]), typed[column], UNSAID)
     return pa.array([UNSAID] * batch.num_rows, pa.string())
 
 
-def _sites(batch: pa.RecordBatch) -> list[str]:
-    """Return the registered domain of each row's URL."""
-    from pipeline_tasks.text.urls.keys import sites
-
-    if "url" not in batch.schema.names:
-        return [NO_SITE] * batch.num_rows
-    found: list[str] = pc.fill_null(sites(batch["url"]), NO_SITE).to_pylist()
-    return found
+def _tokens(batch: pa.RecordBatch, typed: pa.RecordBatch | None) -> pa.Array:
+    """Return the estimate of each row's tokens, 0 of one without a text."""
+    if typed is None:
+        return pa.array([0] * batch.num_rows, pa.int64())
+    known = (
+        pc.if_else(pc.is_valid(batch["text"]), typed[ESTIMATE], 0) if "text" in batch.schema.names else typed[ESTIMATE]
+    )
+    return pc.fill_null(known, 0)
 
 
 def _facts(group: Group, most_sites: int) -> dict[str, Any]:
     sites = dict([*group.sites.items()][:most_sites])
-    counts = {"documents": group.documents, "kept": group.kept, "rejected": dict(group.rejected)}
-    return {"name": group.name, **counts, "sites": sites, "other_sites": max(len(group.sites) - most_sites, 0)}
+    counts = {
+        "documents": group.documents,
+        "kept": group.kept,
+        "tokens": group.tokens,
+        "rejected": dict(group.rejected),
+    }
+    cells = {"cells": {name: asdict(cell) for name, cell in group.cells.items()}} if group.cells else {}
+    return {"name": group.name, **counts, "sites": sites, "other_sites": max(len(group.sites) - most_sites, 0), **cells}
 
 
 def lines(column: str, groups: Sequence[Group], sites: int, reasons: int) -> Iterator[str]:
     """Yield a line for each group, with the reasons and the sites that most of its documents have."""
     width = max(len(column), *(len(group.name) for group in groups))
-    yield f"{column:<{width}}{'documents':>12}{'kept':>12}{'':>8}  rejected for; largest sites"
+    yield f"{column:<{width}}{'documents':>12}{'kept':>12}{'':>8}{'tokens':>15}  rejected for; largest sites"
     for group in groups:
         share = f"{group.kept / group.documents:.1%}"
-        yield f"{group.name:<{width}}{group.documents:>12,}{group.kept:>12,}{share:>8}".rstrip()
+        yield f"{group.name:<{width}}{group.documents:>12,}{group.kept:>12,}{share:>8}{group.tokens:>15,}"
         for counts, most in ((group.rejected, reasons), (group.sites, sites)):
             shown = [f"{name} {rows:,}" for name, rows in [*counts.items()][:most]]
             more = [f"{len(counts) - most} more"] if len(counts) > most > 0 else []
             if shown:
                 yield f"{'':<{width}}    {', '.join([*shown, *more])}"
+
+
+def shown_cell(group: Group, value: str, across: str) -> str:
+    """Return the documents of a cell as text, and how many of them were kept; of reasons the documents alone."""
+    cell = group.cells.get(value)
+    if cell is None:
+        return ""
+    return f"{cell.documents:,}" if across == REASON else f"{cell.kept:,}/{cell.documents:,}"
+
+
+def crossed_lines(table: Breakdown, most: int) -> Iterator[str]:
+    """Yield a line for each group, with a cell for each of the most frequent values of the second column."""
+    values = table.values[:most]
+    width = max(len(table.column), *(len(group.name) for group in table.groups))
+    widths = [
+        max(len(value), *(len(shown_cell(group, value, table.across)) for group in table.groups)) + 2
+        for value in values
+    ]
+    yield f"{table.column:<{width}}{'documents':>12}{'kept':>12}{'tokens':>15}" + _padded(values, widths)
+    for group in table.groups:
+        cells = [shown_cell(group, value, table.across) for value in values]
+        yield f"{group.name:<{width}}{group.documents:>12,}{group.kept:>12,}{group.tokens:>15,}{_padded(cells, widths)}"
+    left = f"; {len(table.values) - most:,} more by --values" if len(table.values) > most else ""
+    yield f"cells: documents{'' if table.across == REASON else ' that were kept, of all'} by {table.across}{left}"
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))

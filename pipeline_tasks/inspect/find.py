@@ -13,6 +13,7 @@ import pyarrow.compute
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
+from pipeline_tasks.inspect.conditions import FORM, HELP
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import file_of
 from pipeline_tasks.publish.published import PublishedFile
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, and what to find."""
     add_dataset(parser)
     add_documents(parser)
+    parser.add_argument("--where", action="append", default=[], metavar=FORM, help=f"of published snapshots {HELP}")
     parser.add_argument(
         "--most-bytes",
         type=number(float, 0),
@@ -73,25 +75,28 @@ def answer(options: argparse.Namespace) -> int:
     phrases = [text for text in options.text if not os.path.exists(text)]  # noqa: PTH110 -- a Path raises for a long phrase
     options.text = [text for text in options.text if text not in phrases]
     entries = valid_entries(named_entries(options))
-    if not entries and not phrases:
-        message = "name what to find with --url, --site, --doc or --text"
+    if not entries and not phrases and not options.where:
+        message = "name what to find with --url, --site, --doc, --text or --where"
         raise RecipeError(message)
-    if entries and phrases:
-        message = f"--text {phrases[0]!r} is no file, so it is a phrase to search texts for; ask for it alone"
+    if entries and (phrases or options.where):
+        asked = f"--text {phrases[0]!r} is no file, so it is a phrase to search texts for" if phrases else "--where"
+        what = "the documents of snapshots, and --url, --site and --doc of uses in training datasets"
+        message = f"{asked}; it asks for {what}: ask for it alone"
         raise RecipeError(message)
-    if phrases:
-        return _answer_phrases(options, phrases)
+    if phrases or options.where:
+        return _answer_phrases(options, phrases or [""])
     found = list(find(options.root, current_versions(options.root, options.recipe), entries))
     print_result(options, [asdict(use) for use in found], use_lines(found))
     return 0
 
 
 def _answer_phrases(options: argparse.Namespace, phrases: Sequence[str]) -> int:
-    """Print the published documents whose text has a phrase, without texts, and how much was read."""
+    """Print the published documents with a phrase or by conditions, without texts, and how much was read."""
     from pipeline_tasks.inspect.phrase_search import phrase_facts, phrase_lines, search_phrase
 
+    most = int(options.most_bytes)
     searches = [
-        search_phrase(options.root, options.recipe, phrase, most_bytes=int(options.most_bytes)) for phrase in phrases
+        search_phrase(options.root, options.recipe, phrase, most_bytes=most, where=options.where) for phrase in phrases
     ]
     lines = [line for search in searches for line in phrase_lines(search)]
     print_result(options, [phrase_facts(search) for search in searches], lines)

@@ -12,6 +12,7 @@ from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.distributions import REFINED, before_and_after, distributions
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.shares import name_courses
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.comparisons import Comparison, comparisons
@@ -22,6 +23,7 @@ from pipeline_tasks.publish.plots.drawing import png, svg
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.plots.room import room_plot
+from pipeline_tasks.publish.plots.shares import shares_plot
 from pipeline_tasks.publish.plots.times import stage_times
 from pipeline_tasks.publish.report.html import Child, Html, count, page, percent, section, shown, table, tag
 from pipeline_tasks.publish.version_log import Version
@@ -93,11 +95,20 @@ def plots(published: Published) -> Iterator[tuple[str, Plot]]:
             yield f"compared_{_word(comparison.title)}", plot
     if plot := room_plot(bounded_facts(version.recipe, published.verdicts)):
         yield "room_to_bounds", plot
+    yield from _over_days(published)
+    if any(row["wall_seconds"] for row in published.costs):
+        yield "time_of_stages", stage_times(published.costs)
+
+
+def _over_days(published: Published) -> Iterator[tuple[str, Plot]]:
+    """Yield what is plotted beside earlier snapshots; nothing of the first."""
+    root, version = published.root, published.version
+    for column, course in name_courses(root, version, published.earlier):
+        if plot := shares_plot(column, course):
+            yield f"shares_over_days_{_word(column)}", plot
     if published.earlier:
         for stage, column, profiles in distributions(root, version, published.earlier):
             yield f"over_days_{_word(column)}", distribution(stage, column, profiles)
-    if any(row["wall_seconds"] for row in published.costs):
-        yield "time_of_stages", stage_times(published.costs)
 
 
 def known_manifests(root: str, version: Version) -> dict[str, Manifest]:

@@ -1,4 +1,4 @@
-"""Gives the shares of a version's languages and largest sites, and what they were in the versions before it."""
+"""Gives the shares of a version's languages, largest sites, types and topics, and what they were in versions before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +14,12 @@ from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.store.reading import read_manifest
 
 LANGUAGE, ORIGINS = "language", "origins"
+
+NAMES = ("topic", "document_type")
+"""Columns of names whose shares are followed over snapshots."""
+
+FOLLOWED = 30
+"""Snapshots over which they are followed."""
 
 Counts = Mapping[str, int]
 """Documents by language."""
@@ -84,6 +90,32 @@ def site_shares(root: str, version: Version, earlier: Sequence[Version]) -> list
     losses = {stage: _sites(root, version.manifests[stage])[1] for stage in stages}
     largest = sorted(now.named, key=lambda site: (-now.named[site], site))[:LARGEST]
     return [_site(site, now, usual, losses) for site in largest]
+
+
+def name_courses(
+    root: str, version: Version, earlier: Sequence[Version]
+) -> Iterator[tuple[str, Sequence[tuple[str, Mapping[str, float]]]]]:
+    """Yield each column of `NAMES` that a version counts, with the shares of its names by snapshot, this one last.
+
+    A snapshot whose versions do not count it is left out.
+    """
+    for column in NAMES:
+        stages = _counting(version, column)
+        if stages:
+            snapshots = [each for each in (*earlier[1 - FOLLOWED :], version) if stages[-1] in each.manifests]
+            counts = [(each.snapshot, _kept(root, each.manifests[stages[-1]], column)) for each in snapshots]
+            yield column, [(snapshot, _shares(names)) for snapshot, names in counts if names]
+
+
+def _shares(counts: Counts) -> Mapping[str, float]:
+    total = sum(counts.values())
+    return {name: count / total for name, count in counts.items()}
+
+
+@lru_cache(maxsize=512)
+def _kept(root: str, referred: str, column: str) -> Counts:
+    """Return a manifest's kept documents by the names of a column; its reference has its digest."""
+    return bins_of(read_manifest(root, referred).metrics, "kept", column)
 
 
 def _site(site: str, now: Sites, before: Sequence[Sites], losses: Mapping[str, Mapping[str, float]]) -> SiteShare:

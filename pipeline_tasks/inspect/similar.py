@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COLUMN=VALUE",
-        help="only such documents: language=de, chars>=500, score=0.2..0.8; may be repeated",
+        help="only such documents: language=de,fr, chars>=500, score=0.2..0.8; may be repeated",
     )
     parser.add_argument(
         "--limit", type=number(int, 1, 10_000), default=LIMIT, metavar="N", help=f"documents listed (default: {LIMIT})"

@@ -1,4 +1,4 @@
-"""Searches the texts of a snapshot's documents for a phrase: those that were kept, then those that were rejected."""
+"""Searches a snapshot's documents by a phrase of the text or by columns: those that were kept, then the rejected."""
 
 import argparse
 import re
@@ -15,15 +15,18 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.conditions import FORM, HELP, Conditions, columns_read, conditions_of, has_columns, meets
 from pipeline_tasks.inspect.document import KEPT, PARTS, TEXT
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
-from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import URL, evidence, of_entries
 
 pc: Any = pyarrow.compute
+
+ID, TITLE = "id", "title"
 
 AROUND = 120
 """Characters of a text that are shown on each side of the phrase."""
@@ -36,7 +39,7 @@ LIMIT = 20
 class Hit:
     """A document whose text has the phrase; `match` is how it is written there, between the texts around it.
 
-    The text is what `stage` kept, or what it rejected or quarantined for `reason`.
+    The text is what `stage` kept, or what it rejected or quarantined for `reason`. Without a phrase there is no text.
     """
 
     id: str
@@ -47,6 +50,7 @@ class Hit:
     before: str
     match: str
     after: str
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TextSearch:
-    """Documents that have a phrase, in the order of their parts; `[start, end)` are the rows that were searched.
+    """Documents that were looked for, in the order of their parts; `[start, end)` are the rows that were searched.
 
     `read` are the bytes of their texts.
     """
@@ -95,48 +99,76 @@ class Bounds:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the phrase, the root, the snapshot, and how many documents are listed."""
-    parser.add_argument("phrase", help="words in a row, in any case and with any white space between them")
+    parser.add_argument(
+        "phrase", help="words in a row, in any case and with any white space between them; '' with --where for any text"
+    )
     add_snapshot(parser)
+    parser.add_argument("--where", action="append", default=[], metavar=FORM, help=HELP)
     parser.add_argument(
         "--limit", type=number(int, 0), default=LIMIT, metavar="N", help=f"documents listed (default: {LIMIT}; 0: all)"
     )
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print the documents whose text has the phrase, without texts."""
-    search = search_texts(options.root, version_of(options), options.phrase, Bounds(most_hits=options.limit))
+    """Print the documents whose text has the phrase and whose columns meet the conditions, without texts."""
+    bounds = Bounds(most_hits=options.limit)
+    search = search_texts(options.root, version_of(options), options.phrase, bounds, where=options.where)
     facts = asdict(search)
     for hit in facts["hits"]:
-        del hit["before"], hit["match"], hit["after"]
+        del hit["before"], hit["match"], hit["after"], hit["title"]
     print_result(options, facts, search_lines(search))
     return 0
 
 
 def search_texts(
-    root: str, version: Version, phrase: str, bounds: Bounds | None = None, *, kept_only: bool = False
+    root: str,
+    version: Version,
+    phrase: str,
+    bounds: Bounds | None = None,
+    *,
+    where: Sequence[str] = (),
+    kept_only: bool = False,
 ) -> TextSearch:
-    """Return the documents of a version whose text has a phrase; RecipeError for a build or a phrase without a word.
+    """Return the documents of a version whose text has a phrase and whose columns meet conditions.
+
+    `where` are conditions as `conditions_of` reads them, with which the phrase may be "", for any text. RecipeError for
+    a build, a phrase without a word, and a column that the version's documents do not have. A row that was rejected
+    before a column was written does not meet a condition on it.
 
     Kept documents are searched as the last stage left their texts, then the rows that each stage rejected or
     quarantined, the last stage first. Texts of stages before `scrub_pii` have personal data. With `kept_only` the
     rejected ones are no part of the search.
     """
+    _require_documents(version)
+    conditions = _conditions(root, version, where)
+    if where and not phrase:
+        return _searched(root, version, phrase, Wanted(ID, pc.is_valid, "", conditions, kept_only), bounds)
     pattern = _pattern(phrase)
-    wanted = Wanted(TEXT, lambda texts: _matches(texts, pattern), pattern, kept_only)
+    wanted = Wanted(TEXT, lambda texts: _matches(texts, pattern), pattern, conditions, kept_only)
     return _searched(root, version, phrase, wanted, bounds)
 
 
-def search_urls(root: str, version: Version, url: str, bounds: Bounds | None = None) -> TextSearch:
+def search_urls(
+    root: str, version: Version, url: str, bounds: Bounds | None = None, where: Sequence[str] = ()
+) -> TextSearch:
     """Return the records of a version with a URL, however it is written, in the order of `search_texts`.
 
-    Texts are not read, so that a hit has none. RecipeError for a build, or for what is no URL.
+    Texts are not read, so that a hit has none. RecipeError for a build, for what is no URL, and for a condition that
+    `search_texts` refuses.
     """
-    taken = of_entries(valid_entries([(URL, url)]))
-    return _searched(root, version, url, Wanted(URL, lambda urls: pc.is_valid(evidence(taken, urls)), ""), bounds)
+    _require_documents(version)
+    taken, conditions = of_entries(valid_entries([(URL, url)])), _conditions(root, version, where)
+    wanted = Wanted(URL, lambda urls: pc.is_valid(evidence(taken, urls)), "", conditions)
+    return _searched(root, version, url, wanted, bounds)
+
+
+def _conditions(root: str, version: Version, where: Sequence[str]) -> Conditions:
+    """Return the conditions; without any no manifest is read."""
+    return conditions_of(where, dict(read_manifest(root, version.refined).schema)) if where else {}
 
 
 class Wanted(NamedTuple):
-    """What is searched: a column, which of its values are wanted, and the pattern of a phrase ("" for no phrase).
+    """What is searched: a column, which of its values are wanted, the pattern of a phrase ("": none), and conditions.
 
     With `kept_only` rows that a stage rejected are not searched.
     """
@@ -144,13 +176,25 @@ class Wanted(NamedTuple):
     column: str
     is_wanted: Callable[[Any], Any]
     pattern: str
+    conditions: Conditions
     kept_only: bool = False
 
+    def rows(self, batch: pa.RecordBatch) -> list[int]:
+        """Return which rows of a batch are wanted."""
+        if not has_columns(batch.schema.names, self.conditions):
+            return []
+        wanted = pc.and_(self.is_wanted(batch.column(self.column)), meets(batch, self.conditions))
+        rows: list[int] = pc.indices_nonzero(wanted).to_pylist()
+        return rows
 
-def _searched(root: str, version: Version, phrase: str, wanted: Wanted, bounds: Bounds | None) -> TextSearch:
+
+def _require_documents(version: Version) -> None:
     if COMPOSE in version.manifests:
         message = f"{version.recipe} is a training dataset: search the snapshots that it was built from"
         raise RecipeError(message)
+
+
+def _searched(root: str, version: Version, phrase: str, wanted: Wanted, bounds: Bounds | None) -> TextSearch:
     bounds = bounds or Bounds()
     shards = [place for place in _shards(root, version, wanted.column) if place[1] == KEPT or not wanted.kept_only]
     start = min(bounds.start, sum(shard.rows for _, _, shard in shards))
@@ -176,7 +220,7 @@ def _shards(root: str, version: Version, column: str) -> Iterator[Place]:
 
     Texts are those of stages that give documents their ids; URLs are known before.
     """
-    needed = {"id", TEXT} if column == TEXT else {column}
+    needed = {column} if column == URL else {ID, TEXT}
     manifests = [
         (stage, manifest)
         for stage, manifest in ordered_manifests(root, version).items()
@@ -196,9 +240,9 @@ def _hits(
     """Return the hits of the rows from `start` on, the first row that was not searched, and the bytes that were."""
     hits: list[Hit] = []
     end, read = start, 0
-    columns = [(place[2], _columns(place, wanted.column)) for place in shards]
+    columns = [(place[2], _columns(place, wanted)) for place in shards]
     for nth, first, batch in batches_from(root, columns, start):
-        found = pc.indices_nonzero(wanted.is_wanted(batch.column(wanted.column))).to_pylist()
+        found = wanted.rows(batch)
         room = bounds.most_hits - len(hits) if bounds.most_hits else len(found)
         chosen = found[:room]
         hits += [_hit(shards[nth], row, wanted.pattern) for row in batch.take(pa.array(chosen, pa.int64())).to_pylist()]
@@ -229,9 +273,10 @@ def batches_from(
             first += batch.num_rows
 
 
-def _columns(place: Place, column: str) -> list[str]:
+def _columns(place: Place, wanted: Wanted) -> list[str]:
     """Return the columns of rows with an outcome that a search reads."""
-    return [*dict.fromkeys(("id", URL, column, *(() if place[1] == KEPT else ("reason",))))]
+    reason = () if place[1] == KEPT else ("reason",)
+    return [*dict.fromkeys((ID, URL, TITLE, wanted.column, *reason, *columns_read(wanted.conditions)))]
 
 
 def _matches(texts: Any, pattern: str) -> Any:  # noqa: ANN401 -- Arrow arrays
@@ -244,7 +289,7 @@ def _hit(place: Place, row: Mapping[str, Any], pattern: str) -> Hit:
     spot = re.search(pattern, text, re.IGNORECASE)
     start, end = spot.span() if spot else (0, 0)  # letters whose case one of both engines does not know
     return Hit(
-        id=str(row.get("id") or ""),
+        id=str(row.get(ID) or ""),
         url=str(row[URL] or ""),
         stage=place[0],
         outcome=place[1],
@@ -252,6 +297,7 @@ def _hit(place: Place, row: Mapping[str, Any], pattern: str) -> Hit:
         before=text[max(start - AROUND, 0) : start],
         match=text[start:end],
         after=text[end : end + AROUND],
+        title=str(row.get(TITLE) or ""),
     )
 
 

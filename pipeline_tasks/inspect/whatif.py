@@ -17,6 +17,7 @@ from pipeline_tasks.binding import bind, written_fields
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.filters import Filter, fails, packs
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.conditions import FORM, HELP
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.stage import FilePath, Shard, Shards
@@ -99,13 +100,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a bound to change, for all languages or one, or packs=NAME, or of another stage (STAGE.PARAM=NUMBER); "
         "may be repeated",
     )
+    parser.add_argument("--where", action="append", default=[], metavar=FORM, help=HELP)
+    parser.add_argument(
+        "--by",
+        default="",
+        metavar="COLUMN",
+        help="column whose values --where counts by (default: language, else source)",
+    )
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print what the changed bounds would keep."""
+    """Print what the changed bounds would keep, or what conditions on columns would."""
     from pipeline_tasks.inspect.whatif_stages import is_of_stage, stage_forecasts, stage_lines
 
     version = version_of(options)
+    if options.where or options.by:
+        return _answer_columns(options, version)
     others = [change for change in options.set if is_of_stage(change)]
     of_quality = [change for change in options.set if change not in others]
     stages = stage_forecasts(options.root, version, others)
@@ -115,6 +125,23 @@ def answer(options: argparse.Namespace) -> int:
         forecast = whatif(options.root, version, of_quality)
         facts, lines = {**forecast_facts(forecast), **facts}, [*forecast_lines(forecast), *lines]
     print_result(options, facts, lines)
+    return 0
+
+
+def _answer_columns(options: argparse.Namespace, version: version_log.Version) -> int:
+    """Print what conditions on columns would keep; RecipeError if bounds are asked for, too, or no condition is."""
+    from pipeline_tasks.inspect.whatif_columns import column_facts, column_lines, whatif_columns
+
+    if options.set or not options.where:
+        message = (
+            "--where and --set are two questions: of the documents that the version has, and of the rows that a stage "
+            "judges; ask one at a time"
+            if options.set
+            else "--by names the groups of --where; name a condition"
+        )
+        raise RecipeError(message)
+    forecast = whatif_columns(options.root, version, options.where, options.by)
+    print_result(options, column_facts(forecast), column_lines(forecast))
     return 0
 
 

@@ -68,9 +68,17 @@ class Version:
     def refined(self) -> str:
         """The reference of the documents of a snapshot's version: of the last stage that refined it.
 
-        Versions of earlier releases have tokens of their own behind it.
+        Versions of earlier releases have tokens of their own behind it. RecipeError for a training dataset, which has
+        none: its documents are those of snapshots.
         """
-        return [self.manifests[stage] for stage in STAGES if stage in self.manifests and stage not in BUILDING][-1]
+        refined = [self.manifests[stage] for stage in STAGES if stage in self.manifests and stage not in BUILDING]
+        if not refined:
+            message = (
+                f"{self.recipe} is a training dataset; name a recipe whose snapshots it was built from by --recipe "
+                f"(version {self.number} has no stage that refines)"
+            )
+            raise RecipeError(message)
+        return refined[-1]
 
     def file(self, name: str) -> PublishedFile:
         """Return a published file by its name below `prefix`; ContractError if the version has none of that name."""

@@ -358,15 +358,29 @@ def _export(request: ExportRequest) -> Reply:
 
 
 def _index(request: IndexRequest) -> Reply:
-    """Return what was done to each table; `missing` says what is not installed here, and nothing was done."""
+    """Return what was done to each table, and the map of the snapshot; `missing` is what is not installed here.
+
+    Without pylance no table is touched, and without umap-learn there is no map ("").
+    """
     from pipeline_tasks.upkeep.index import index, stored_recipes  # it loads the stage that embeds
 
     if request.recipe:
         storage.require_root(request.root)  # a root that is not there would look like one whose documents all left
     recipes = [request.recipe] if request.recipe else stored_recipes(request.root, request.store)
-    if recipes and find_spec("lance") is None:
-        return {"tables": [], "missing": "pylance"}
-    return {"tables": [asdict(done) for done in index(request.root, recipes, request.store)], "missing": ""}
+    is_missing = bool(recipes) and find_spec("lance") is None
+    done = [] if is_missing else index(request.root, recipes, request.store)
+    missing = "pylance" if is_missing else ""
+    return {"tables": [asdict(each) for each in done], "missing": missing, "map": _mapped(request)}
+
+
+def _mapped(request: IndexRequest) -> str:
+    """Return the path of the map of the request's snapshot, which is made if there is none; "" where it cannot be."""
+    from pipeline_tasks.inspect.map.projecting import is_installed, make_map, path_of
+
+    if not (request.recipe and request.snapshot and is_installed()):
+        return ""
+    version = version_log.current(request.root, request.recipe, request.snapshot)
+    return path_of(version) if make_map(request.root, version) else ""
 
 
 def _compact(request: CompactRequest) -> Reply:

@@ -264,6 +264,7 @@ class ExportRequest:
 class IndexRequest:
     """Bring the store of vectors in line with what a recipe has published, or every store that there is ("").
 
+    Of a named snapshot the map is made, too, if there is none.
     `store` is its folder or prefix; "" is that of the root.
     """
 

@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from math import isfinite
-from typing import Any, NamedTuple
+from math import inf, isfinite
+from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from pipeline_tasks.constraints import OMITTED, Limit
+from pipeline_tasks.constraints import OMITTED, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import (
@@ -35,6 +35,9 @@ WHERE = "select:where"
 
 SIZE = "cluster_size"
 
+Bound = Annotated[float, Range(-inf, inf)]
+"""A bound on a column of numbers, which may be below 0."""
+
 _KEY = ("id", "snapshot")
 _READ = (*_KEY, "url")
 
@@ -49,8 +52,8 @@ class Condition:
 
     any_of: tuple[str, ...] = ()
     none_of: tuple[str, ...] = ()
-    least: Limit | None = None
-    most: Limit | None = None
+    least: Bound | None = None
+    most: Bound | None = None
 
     def __post_init__(self) -> None:
         if not (self.any_of or self.none_of) and self.least is None and self.most is None:
@@ -83,7 +86,7 @@ def select(docs: Batches, *, params: Params) -> Batches:
 
     leaving, taken = _leaving(params), read_list(params.taken_down)
     for batch in _sized(docs, params):
-        failures = [(name, _failing(batch, name, condition)) for name, condition in params.where.items()]
+        failures = [(name, failing(batch, name, condition)) for name, condition in params.where.items()]
         failed = pa.array([False] * batch.num_rows) if not failures else _any([mask for _, mask in failures])
         winners = _winners(batch, leaving)
         none = pa.scalar(None, pa.string())
@@ -145,28 +148,31 @@ def _winners(batch: pa.RecordBatch, leaving: Leaving) -> pa.Array:
     return pc.if_else(is_there, leaving.winners.take(places), pa.scalar(None, pa.large_string()))
 
 
-def _failing(batch: pa.RecordBatch, name: str, condition: Condition) -> pa.Array:
-    """Return which documents fail a condition on column `name`; RecipeError if there is no such column of its kind."""
-    column = column_of(batch, name, "select.where")
+def failing(batch: pa.RecordBatch, name: str, condition: Condition, where: str = "select.where") -> pa.Array:
+    """Return which documents fail a condition on column `name`; RecipeError if there is no such column of its kind.
+
+    The error says `where` the condition is written.
+    """
+    column = column_of(batch, name, where)
     masks = []
     if condition.any_of or condition.none_of:
-        values = _as_text(column, name)
+        values = as_text(column, name, where)
         named = [(pc.invert, condition.any_of), (lambda mask: mask, condition.none_of)]
         masks += [failed(pc.is_in(values, pa.array(words, pa.string()))) for failed, words in named if words]
     for passes, bound in [(pc.greater_equal, condition.least), (pc.less_equal, condition.most)]:
         if bound is not None:
             if not _is_number(column.type):
-                message = f"select.where: {name} is a column of {column.type}; least and most need numbers"
+                message = f"{where}: {name} is a column of {column.type}; least and most need numbers"
                 raise RecipeError(message)
             masks.append(pc.invert(pc.fill_null(passes(column, bound), fill_value=False)))  # NaN passes neither
     return _any(masks)
 
 
-def _as_text(column: pa.Array, name: str) -> pa.Array:
-    """Return the values of a column as text; RecipeError for one of lists or structs, which have none."""
-    if pa.types.is_nested(column.type):
+def as_text(column: pa.Array, name: str, where: str) -> pa.Array:
+    """Return the values of a column as text; RecipeError for one of lists, structs or bytes, which have none."""
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         message = (
-            f"select.where: {name} is a column of {column.type}; any_of and none_of need texts, numbers or booleans"
+            f"{where}: {name} is a column of {column.type}; values need texts, numbers or booleans (any_of, none_of)"
         )
         raise RecipeError(message)
     return column.cast(pa.string())

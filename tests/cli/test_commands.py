@@ -41,6 +41,7 @@ READERS = {
     "breakdown": ["--by", "language"],
     "similar": ["--url", "https://example.org/"],
     "index": [],
+    "map": [],
 }
 """Commands that take what a run wrote to, each with the arguments that it needs."""
 

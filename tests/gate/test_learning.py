@@ -68,6 +68,10 @@ def drifted_language(good: Manifest, fact: str) -> Manifest:
         return with_signals(good, scale=1.6)
     if fact == "score_mean.*":
         return scored(good, {"en": 0.55, "de": 0.65})
+    if fact == "topic_share.*":
+        return profiled(good, topic=["t0001"] * 7000 + ["t0002", "t0003", "unknown"] * 1000)
+    if fact == "document_type_share.*":
+        return profiled(good, document_type=["article", "documentation", "unknown"] * 2500 + ["forum"] * 2500)
     if fact == "language_share.*":
         return profiled(good, language=["en"] * 10_000)
     return replace(good, metrics={"kept": good.metrics["kept"], "rejects": numbers(language=["de"] * 600)})
@@ -83,6 +87,30 @@ def test_every_learned_bound_is_broken_by_a_drifted_sample(suite: str, source: s
     healthy_again = judged(tmp_path, good, trailing_paths=trailing)
     assert healthy_again.outcome == "pass"
     assert {bound.snapshots for bound in healthy_again.learned} >= {1 if source == "previous" else ENOUGH}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "refusing"),
+    [
+        ({}, set()),
+        ({"topic_share.*": {"trailing": {"severity": "critical"}}}, {"topic_share.t0001", "topic_share.t0009"}),
+        ({"topic_share.t0009": {"trailing": {"severity": "critical"}}}, {"topic_share.t0009"}),
+        ({"topic_psi": {"critical": {"max_value": 0.25}}}, {"topic_psi"}),
+    ],
+)
+def test_topics_that_drift_warn_and_block_by_choice(
+    bounds: Mapping[str, Any], refusing: set[str], tmp_path: Path
+) -> None:
+    """One topic vanished, and another one has all that it lost; the third moved no farther than chance."""
+    usual = profiled(healthy("topics"), topic=["t0009", "t0002", "t0003", "unknown"] * 2500)
+    now = profiled(usual, topic=["t0001"] * 2500 + ["t0002", "t0003", "unknown"] * 2500)
+    paths = [stored(tmp_path, usual)] * ENOUGH
+    verdict = judged(tmp_path, now, usual, trailing_paths=paths, bounds=bounds)
+    assert verdict.outcome == ("refuse" if bounds else "warn")
+    broken = {failure.column for failure in verdict.failures}
+    assert broken >= {"topic_share.t0001", "topic_share.t0009", "topic_psi"}
+    assert not broken & {"topic_share.t0002", "topic_share.t0003", "topic_share.unknown"}
+    assert {failure.column for failure in verdict.failures if failure.severity == "critical"} == refusing
 
 
 # --- Planted faults, by real stages -------------------------------------------------------------------------------

@@ -9,8 +9,10 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.breakdown import breakdown
 from pipeline_tasks.publish import version_log
+from tests import small_build
 from tests.documents import documents
 from tests.refining import commit_parent, refined
+from tests.small_root import SmallRoot
 from tests.text.kinds.texts import SAMPLES
 
 RECIPE, SHOP = (next(sample.text for sample in SAMPLES if sample.kind == kind) for kind in ("recipe", "product"))
@@ -64,7 +66,7 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.Capt
     assert main(["breakdown", str(tmp_path), "--sites", "1"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:3] == ["document_type", "documents", "kept"]
-    assert ["recipe", "2", "1", "50.0%"] in lines
+    assert ["recipe", "2", "1", "50.0%", "86"] in lines
     assert ["other.example", "1,", "1", "more"] in lines
     assert main(["breakdown", str(tmp_path), "--json", "--sites", "0"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -88,3 +90,63 @@ def test_a_bound_on_bytes_reads_whole_shards_and_says_how_many_rows(tmp_path: Pa
     assert (whole.rows, whole.total) == (5, 5)
     assert 0 < bounded.rows < bounded.total == 5
     assert sum(group.documents for group in bounded.groups) == bounded.rows
+
+
+def test_two_columns_make_a_table_of_all_documents_with_those_that_were_kept(tmp_path: Path) -> None:
+    version = published(tmp_path, enriched=True)
+    for across in ("site", "reason", "language"):
+        table = breakdown(str(tmp_path), version, "document_type", across=across)
+        for group in table.groups:
+            cells = group.cells.values()
+            assert sum(cell.documents for cell in cells) == group.documents, across
+            assert sum(cell.kept for cell in cells) == group.kept
+            assert sum(cell.tokens for cell in cells) == group.tokens > 0
+        assert {value for group in table.groups for value in group.cells} == {*table.values}
+    sites = breakdown(str(tmp_path), version, "document_type", across="site")
+    assert sites.values == ["kitchen.example", "other.example", "shop.example"]
+    [recipe] = [group for group in sites.groups if group.name == "recipe"]
+    assert {site: (cell.documents, cell.kept) for site, cell in recipe.cells.items()} == {"kitchen.example": (2, 1)}
+    by_reason = breakdown(str(tmp_path), version, "reason", across="document_type").groups
+    assert [(group.name, group.documents) for group in by_reason] == [("kept", 4), ("dedup_exact:duplicate", 1)]
+
+
+def test_tokens_are_estimated_of_every_text_whether_the_recipe_has_enrich_or_not(tmp_path: Path) -> None:
+    tokens = [
+        {group.name: group.tokens for group in breakdown(str(root), version, "document_type").groups}
+        for root, version in (
+            (root, published(root, enriched=enriched))
+            for root, enriched in ((tmp_path / "a", True), (tmp_path / "b", False))
+        )
+    ]
+    assert tokens[0] == tokens[1]
+
+
+def test_the_command_prints_the_table_of_two_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published(tmp_path, enriched=True)
+    assert main(["breakdown", str(tmp_path), "--across", "site", "--values", "2"]) == 0
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert printed[0] == ["document_type", "documents", "kept", "tokens", "kitchen.example", "other.example"]
+    assert ["recipe", "2", "1", "86", "1/2"] in printed
+    assert printed[-1][-4:] == ["1", "more", "by", "--values"]
+    assert main(["breakdown", str(tmp_path), "--across", "reason", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["values"] == ["kept", "dedup_exact:duplicate"]
+    cells = {group["name"]: group["cells"] for group in facts["groups"]}
+    assert cells["recipe"]["dedup_exact:duplicate"]["documents"] == 1
+    assert main(["breakdown", str(tmp_path), "--across", "topics"]) == RecipeError.exit_code
+    assert "'topics'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["breakdown"], ["whatif", "--where", "language=en"], ["find", "--where", "language=en"], ["map"]],
+)
+def test_a_training_dataset_is_refused_by_what_reads_documents_of_snapshots(
+    words: list[str], small_root: SmallRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ended in an IndexError."""
+    small = small_build.copied(small_root, tmp_path)
+    small_build.build(small)
+    command, *more = words
+    assert main([command, small.root, "--recipe", small_build.DATASET, *more]) == RecipeError.exit_code
+    assert f"{small_build.DATASET} is a training dataset" in capsys.readouterr().err

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.inspect.shares import SiteShare, language_shares, site_shares
+from pipeline_tasks.inspect.shares import SiteShare, language_shares, name_courses, site_shares
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.languages import HEAD, LanguageShare, languages_plot
+from tests import described_root
 from tests import small_root as small
 from tests.mixed_root import DAYS, HOSTILE, RECIPE
 
@@ -76,3 +77,15 @@ def test_the_plot_has_known_shares_and_its_table_the_documents(root: str) -> Non
         ("fr", "2", "0", "0.00%", "0.00%", "0.00%", "0.00%"),
     ]
     assert languages_plot([]) is None
+
+
+def test_types_and_topics_are_followed_over_the_snapshots_that_count_them(tmp_path: Path) -> None:
+    described_root.published(tmp_path)  # the first snapshot counts neither
+    version = described_root.publish(tmp_path, "2026-11-21", described_root.described(tmp_path), 5)
+    earlier = version_log.earlier(str(tmp_path), described_root.RECIPE, version.snapshot)
+    courses = dict(name_courses(str(tmp_path), version, earlier))
+    assert [*courses] == ["topic", "document_type"]
+    for course in courses.values():
+        assert [snapshot for snapshot, _ in course] == [described_root.SNAPSHOT, "2026-11-21"]
+        assert [sum(shares.values()) for _, shares in course] == pytest.approx([1, 1])
+    assert courses["topic"][0][1] == {"t0001": 0.4, "t0002": 0.2, "t0003": 0.2, "unknown": 0.2}

@@ -1,6 +1,7 @@
 """A search lists each document whose text has the phrase, and says which rows it read."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +9,11 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.text_search import Bounds, Hit, TextSearch, search_lines, search_texts
+from pipeline_tasks.inspect.text_search import Bounds, Hit, TextSearch, search_lines, search_texts, search_urls
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_shards
-from tests import small_build
+from tests import described_root, small_build
+from tests.inspect.test_breakdown import published as breakdown_root
 from tests.small_root import DAYS, RECIPE, SmallRoot
 
 
@@ -103,3 +105,46 @@ def test_the_command_prints_documents_and_no_text(small_root: SmallRoot, capsys:
     assert {"before", "match", "after"} & set(facts["hits"][0]) == set()
     lines = list(search_lines(searched(small_root, "word", Bounds(most_hits=2))))
     assert "rows were not searched" in lines[-1]
+
+
+def test_documents_are_found_by_their_columns_and_with_a_phrase(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = described_root.published(tmp_path)
+    where = ["topic=t0001", "document_type=product"]
+    [found] = search_texts(str(tmp_path), version, "", where=where).hits
+    assert (found.url, found.match, found.before, found.outcome) == (described_root.URLS[1], "", "", "kept")
+    assert search_texts(str(tmp_path), version, "no such phrase", where=where).hits == ()
+    word = described_root.text_of("product").split()[0]
+    [same] = search_texts(str(tmp_path), version, word, where=where).hits
+    assert (same.id, same.match) == (found.id, word)
+    assert len(search_urls(str(tmp_path), version, described_root.URLS[0], None, ["topic=t0001"]).hits) == 1
+    assert search_urls(str(tmp_path), version, described_root.URLS[0], None, ["topic!=t0001"]).hits == ()
+    with pytest.raises(RecipeError, match=r"'colour'.*document_type"):
+        search_texts(str(tmp_path), version, "", where=["colour=red"])
+    assert main(["search", "", str(tmp_path), "--where", where[0], "--where", where[1]]) == 0
+    assert found.id in capsys.readouterr().out
+
+
+def test_rows_that_were_rejected_before_a_column_was_written_do_not_meet_a_condition(tmp_path: Path) -> None:
+    version = breakdown_root(tmp_path, enriched=True)
+    found = search_texts(str(tmp_path), version, "", where=["document_type!=nothing"])
+    assert [hit.outcome for hit in found.hits] == ["kept"] * 4
+    assert found.is_whole
+    assert len(search_texts(str(tmp_path), version, "", where=["language=en"]).hits) == 5
+
+
+def test_find_lists_published_documents_by_their_columns_and_names_snapshots_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described_root.published(tmp_path)
+    assert main(["find", str(tmp_path), "--where", "topic=t0001", "--where", "toxic_hits=0", "--json"]) == 0
+    [facts] = json.loads(capsys.readouterr().out)
+    assert [each["url"] for each in facts["found"]] == [*described_root.URLS[:2]]
+    assert (facts["without"], facts["documents"]) == ([described_root.PLAIN], [5, 5])
+    assert main(["find", str(tmp_path), "--where", "topic=t0001", "--text", "Add to"]) == 0
+    assert "where topic=t0001" in capsys.readouterr().out
+    assert main(["find", str(tmp_path), "--where", "colour=red"]) == RecipeError.exit_code
+    assert "topic_similarity" in capsys.readouterr().err
+    assert main(["find", str(tmp_path), "--where", "topic=t0001", "--site", "shop.example"]) == RecipeError.exit_code
+    assert "--where" in capsys.readouterr().err

@@ -28,20 +28,33 @@ def words(page: str) -> str:
 def test_types_are_shown_with_reasons_and_sites(visitor: Any) -> None:
     page = visitor.get(PAGE)
     assert page.status_code == 200
-    assert "recipe 2 1 50.0 % dedup_exact:duplicate 1 kitchen.example 2" in words(page.text).replace("50.0%", "50.0 %")
+    assert "recipe 2 1 50.0 % 86 dedup_exact:duplicate 1 kitchen.example 2" in words(page.text).replace(
+        "50.0%", "50.0 %"
+    )
     assert "5 rows." in words(page.text)
     assert "--by document_type" in words(page.text)
 
 
-def test_other_columns_are_a_link_away(visitor: Any) -> None:
-    offered = re.findall(r"by=(\w+)", visitor.get(PAGE).text)
+def test_other_columns_can_be_chosen_and_a_second(visitor: Any) -> None:
+    first, second = re.findall(r"<select.*?</select>", visitor.get(PAGE).text)
+    offered = re.findall(r"<option[^>]*>(\w+)<", first)
     assert offered == ["document_type", "reading_level", "license_notice", "language", "source"]
+    assert re.findall(r"<option[^>]*>(\w+)<", second) == ["nothing", "site", "reason", *offered[1:]]
     for name in offered:
         assert visitor.get(PAGE, params={"by": name}).status_code == 200
 
 
+def test_two_columns_are_a_table(visitor: Any) -> None:
+    page = words(visitor.get(PAGE, params={"across": "site"}).text)
+    assert "document_type documents kept tokens kitchen.example other.example shop.example" in page
+    assert "recipe 2 1 86 1/2 - -" in page
+    assert "--by document_type --across site" in page
+    assert "recipe 2 1 86 1 1" in words(visitor.get(PAGE, params={"across": "reason"}).text)
+
+
 def test_a_column_that_is_not_there_is_said_and_escaped(visitor: Any) -> None:
-    page = visitor.get(PAGE, params={"by": SCRIPT})
-    assert page.status_code == 422
-    assert_inert(page.text, SCRIPT)
+    for field in ("by", "across"):
+        page = visitor.get(PAGE, params={field: SCRIPT})
+        assert page.status_code == 422
+        assert_inert(page.text, SCRIPT)
     assert "has a column" in words(page.text)

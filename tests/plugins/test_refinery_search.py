@@ -38,15 +38,15 @@ def test_what_was_not_searched_is_said_and_one_link_away(root: Path, monkeypatch
 
     version = version_log.current(str(root), "tiny")
     monkeypatch.setattr(refinery_search, "HITS_SHOWN", 2)
-    first = refinery_search.search_page(str(root), version, "fog has", "", 0)
+    first = refinery_search.search_page(str(root), version, "fog has", "", "", 0)
     assert first.search is not None
     assert (len(first.search.hits), first.search.end, first.search.is_whole) == (2, 2, False)
     assert (first.searched, first.unsearched) == ("2 of 3 kept", "kept, rejected by filter_quality")
     assert first.following.endswith("/refinery/search/tiny/2026-11-19?phrase=fog+has&start=2")
-    last = refinery_search.search_page(str(root), version, "fog has", "", 2)
+    last = refinery_search.search_page(str(root), version, "fog has", "", "", 2)
     assert last.search is not None
     assert (len(last.search.hits), last.following, last.unsearched) == (1, "", "")
-    middle = refinery_search.search_page(str(root), version, "fog", "", 1)
+    middle = refinery_search.search_page(str(root), version, "fog", "", "", 1)
     assert middle.search is not None
     assert (middle.search.end, middle.unsearched) == (3, "rejected by filter_quality")
 

@@ -20,8 +20,11 @@ from pipeline_tasks.publish.plots.drawing import svg
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.languages import LanguageShare, languages_plot
 from pipeline_tasks.publish.plots.lineage import DRAWN, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
+from pipeline_tasks.publish.plots.map import GROUPS, OTHERS, MapPoint, map_plot
 from pipeline_tasks.publish.plots.plot import Plot, is_date, tick_decimals
 from pipeline_tasks.publish.plots.room import BoundedFact, room_plot
+from pipeline_tasks.publish.plots.shares import COLORS as SHARE_COLORS
+from pipeline_tasks.publish.plots.shares import shares_plot
 from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
 from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
 
@@ -319,6 +322,41 @@ def test_distributions_are_shares_of_each_snapshot() -> None:
     score = distribution("score_quality", "score", {"this snapshot": scores})
     assert values(score)[0]["value"] == 0.75
     assert score.spec["encoding"]["x"]["axis"]["format"] == ".2~f", "0.84 and not 840m"
+
+
+def test_shares_over_snapshots_have_lines_of_what_moved_most_and_all_in_the_table() -> None:
+    steady = {f"t{at:04d}": 0.05 + at / 1000 for at in range(9)}
+    course = [(day, {**steady, "t0100": at / 10, "t0101": 0.3 - at / 10}) for at, day in enumerate(days(4))]
+    course[-1][1].pop("t0008")
+    plot = shares_plot("topic", course)
+    assert plot is not None
+    assert_drawn(plot)
+    lines = dict.fromkeys(row["name"] for row in values(plot))
+    assert [*lines][:3] == ["t0100", "t0101", "t0008"]
+    assert len(lines) == len(SHARE_COLORS)
+    assert [row["share"] for row in values(plot) if row["name"] == "t0008"] == [0.058, 0.058, 0.058, 0.0]
+    assert plot.rows[0] == ("t0100", "30.00%", "20.00%", "10.00%", "0.00%", "20.00%")
+    assert {row[0] for row in plot.rows} == {*steady, "t0100", "t0101"}
+    assert shares_plot("topic", course[:1]) is None
+
+
+def test_a_map_tells_its_groups_by_color_and_shape_and_counts_them_in_its_table() -> None:
+    names = [f"topic {at:02d}" for at in range(GROUPS - 1)]
+    groups = [name for at, name in enumerate(names) for _ in range(at + 2)] + [OTHERS] * 99
+    points = [
+        MapPoint(f"{at:032x}", at, -at, name, f"https://a.org/{'x' * at}", f"t{at}") for at, name in enumerate(groups)
+    ]
+    plot = map_plot("a map", "topic", points, "/refinery/document/web/s'?doc=")
+    assert_drawn(plot)
+    looks = [plot.spec["encoding"][name]["scale"] for name in ("color", "shape")]
+    assert looks[0]["domain"] == looks[1]["domain"] == [*names[::-1], OTHERS]
+    assert len({*zip(*(look["range"] for look in looks), strict=True)}) == GROUPS
+    assert [row[1] for row in plot.rows] == [*(str(count) for count in range(GROUPS, 1, -1)), "99"]
+    drawn = vl_convert.vegalite_to_svg(plot.spec, vl_version="6.1")
+    assert f"/refinery/document/web/s%27?doc={0:032x}" in drawn
+    assert "href" not in map_plot("a map", "topic", points).spec["encoding"]
+    bands = [MapPoint("a", 0, 0, f"{at}: {at} to {at + 1}", "", "") for at in (3, 1, 2, 2)]
+    assert [row[0][0] for row in map_plot("a map", "score", bands).rows] == ["1", "2", "3"]
 
 
 def test_slow_partitions_are_those_far_from_the_median_of_their_stage() -> None:

@@ -414,7 +414,15 @@ def test_any_title_is_stored_as_it_is(request: pytest.FixtureRequest, tmp_path: 
 @given(
     seed=st.integers(0, 10**6),
     limit=st.integers(1, 50),
-    where=st.sampled_from([(), ("language=de",), ("chars=60..80",), ("site!=site1.example", "language=en")]),
+    where=st.sampled_from(
+        [
+            (),
+            ("language=de",),
+            ("chars=60..80",),
+            ("site!=site1.example", "language=en"),
+            ("site=site0.example,site2.example", "topic!=t0001"),
+        ]
+    ),
 )
 def test_table_and_shards_agree_with_a_comparison_by_hand(
     synced_root: VectorRoot, seed: int, limit: int, where: tuple[str, ...]
@@ -430,6 +438,8 @@ def test_table_and_shards_agree_with_a_comparison_by_hand(
         "chars=60..80": lambda row: 60 <= row["chars"] <= 80,
         "site!=site1.example": lambda row: "site1" not in row["url"],
         "language=en": lambda row: row["language"] == "en",
+        "site=site0.example,site2.example": lambda row: "site1" not in row["url"],
+        "topic!=t0001": lambda row: "topic" not in row,
     }
     kept = [row for row in rows if all(tests[each](row) for each in where)]
     assert sorted((each.similarity, each.id) for each in near) == sorted(by_hand(kept, vector)[:limit])

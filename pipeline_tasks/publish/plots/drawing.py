@@ -1,6 +1,8 @@
 """Draws plots without a browser, as SVG and PNG on a white ground, in the colors of the light theme."""
 
+import json
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from pipeline_tasks.publish.plots.plot import Plot
@@ -27,6 +29,9 @@ COLORED = ("color", "fill", "stroke", "range")
 
 WIDTH = 560
 """Pixels of what is drawn between the axes."""
+
+WIDE = 1100
+"""Pixels of a plot that is a page of its own."""
 
 SCALE = 2.0
 """Pixels of a PNG for each of an SVG."""
@@ -72,6 +77,30 @@ def png(plot: Plot) -> bytes:
 
     drawn: bytes = vl_convert.vegalite_to_png(_drawable(plot), scale=SCALE, allowed_base_urls=[])
     return drawn
+
+
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+"""What a page may do: run what is in it, and fetch nothing."""
+
+
+def page(plot: Plot) -> str:
+    """Return a plot as a page that reacts to the mouse, with the JavaScript that draws it.
+
+    Texts of a crawl are in it: no sign of them ends the script that they are in.
+    """
+    import vl_convert
+
+    spec = {**_drawable(plot), "width": WIDE}
+    written = json.dumps(spec).replace("<", "\\u003c")
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
+    options = json.dumps({"actions": False, "ast": True, "renderer": "canvas"})
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<title>{escape(plot.title)}</title><style>body {{ font: 15px {FONT}; margin: 2rem; }}</style></head>
+<body><h1>{escape(plot.title)}</h1><p>{escape(plot.note)}</p><div id="plot"></div>
+<script type="module">{bundle}
+window.vegaEmbed("#plot", {written}, {options});</script></body></html>
+"""
 
 
 def _drawable(plot: Plot) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Names the documents of a recipe's dataset that have a vector, by its log of versions and what was taken down."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from pipeline_tasks.publish.composing import superseded_within
 from pipeline_tasks.publish.takedowns import Takedown, rows_of, takedowns
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.sealed import sha256
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.near.vectors import KIND
@@ -121,15 +122,18 @@ def made_by(root: str, version: Version) -> Made | None:
     return None
 
 
-def vectors_of(root: str, version: Version, left: Left) -> Iterator[pa.RecordBatch]:
+def vectors_of(
+    root: str, version: Version, left: Left, shards: Iterable[Shard] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a version that have a vector and did not leave: `FACTS` and `embedding`.
 
-    Of documents with the same text the first is taken: they have the same id.
+    With `shards` these are read alone. Of documents with the same text the first is taken: they have the same id.
     """
     manifest = read_manifest(root, version.refined)
     columns = [name for name, _ in manifest.schema if name in {*FACTS.names, EMBEDDING}]
     seen: set[str] = set()
-    for batch in read_shards(root, manifest.shards, columns) if EMBEDDING in columns else ():
+    read = manifest.shards if shards is None else shards
+    for batch in read_shards(root, read, columns) if EMBEDDING in columns else ():
         stays = pc.and_(_has_vector(batch), pc.invert(left.has(version.snapshot, batch["id"], batch["url"])))
         rows = _first(batch.filter(stays), seen)
         if rows.num_rows:

@@ -26,32 +26,41 @@ _COMPARES = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A column of `FACTS`, a comparison, and the value. A document of which the column is not known has it not."""
+    """A column of `FACTS`, a comparison, and the value, of `=` and `!=` of texts the values.
+
+    A document of which the column is not known meets `!=` alone, as in the stage `select`.
+    """
 
     column: str
     compares: str
-    value: str | float
+    value: str | float | tuple[str, ...]
 
     @property
     def sql(self) -> str:
         """The condition as SQL."""
+        if isinstance(self.value, tuple):
+            values = ", ".join(map(_quoted, self.value))
+            is_in = f"{self.column} IN ({values})"
+            return is_in if self.compares == "=" else f"{self.column} IS NULL OR NOT ({is_in})"
         if isinstance(self.value, str):
-            value = self.value.replace("'", "''")
-            return f"{self.column} {self.compares} '{value}'"
+            return f"{self.column} {self.compares} {_quoted(self.value)}"
         return f"{self.column} + 0.0 {self.compares} {self.value!r}"  # a number with a point, in any dialect
 
     def holds(self, batch: pa.RecordBatch) -> pa.Array:
         """Return whether each document of a batch of `FACTS` has it."""
         column = batch[self.column]
+        if isinstance(self.value, tuple):
+            is_in = pc.is_in(column, value_set=pa.array(self.value, column.type))
+            return is_in if self.compares == "=" else pc.invert(is_in)
         value = pa.scalar(self.value, column.type if isinstance(self.value, str) else pa.float64())
         left = column if isinstance(self.value, str) else column.cast(pa.float64())
         return pc.fill_null(_COMPARES[self.compares](left, value), fill_value=False)
 
 
 def conditions(written: Sequence[str]) -> list[Condition]:
-    """Return conditions as `language=de`, `chars>=500` or `score=0.2..0.8`, both ends included; RecipeError for others.
+    """Return conditions as `language=de,fr`, `chars>=500` or `score=0.2..0.8`, ends included; RecipeError for others.
 
-    All of them have to hold.
+    All of them have to hold. They are written as those of `inspect.conditions`, and are of `FACTS` alone.
     """
     return [condition for text in written for condition in _read(text)]
 
@@ -66,11 +75,18 @@ def _read(text: str) -> list[Condition]:
         raise RecipeError(message)
     column, compares, value = match.groups()
     if pa.types.is_string(FACTS.field(column).type):
+        if compares in ("=", "!="):
+            return [Condition(column, compares, tuple(part.strip() for part in value.split(",")))]
         return [Condition(column, compares, value)]
     if compares == "=" and ".." in value:
         least, _, most = value.partition("..")
         return [Condition(column, ">=", _number(text, least)), Condition(column, "<=", _number(text, most))]
     return [Condition(column, compares, _number(text, value))]
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _number(text: str, value: str) -> float:
