@@ -17,6 +17,7 @@ import pytest
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.verdicts import gate_warned
 from pipeline_tasks.errors import ContractError, GateRefused
+from pipeline_tasks.publish.earlier import Earlier, store_earlier
 from pipeline_tasks.recipe import AlertLimits
 from tests.channels import Hooks, Mails, serving
 from tests.gate.drifts import language_days, quality_days, site_days
@@ -303,11 +304,12 @@ def test_a_refusal_of_another_task_is_told(hooks: Hooks, monkeypatch: pytest.Mon
 # --- Drifts ------------------------------------------------------------------------------------------------------------
 
 
-def gate(stage: str, days: list[str], last: str) -> Any:
+def gate(root: Path, stage: str, days: list[str], last: str) -> Any:
     """Return the gate of a day's stage after usual days, as the DAG wires it."""
     from refinery_operators import Gate
 
-    landed = {"previous": {stage: days[-1]}, "trailing": {stage: days}, "history": {}, "landing": ""}
+    earlier = store_earlier(str(root), Earlier(snapshots=tuple({stage: path} for path in days)))
+    landed = {"earlier": earlier, "landing": ""}
     refined = {"manifest": last, "rows_in": 400, "rows": 400, "rejected": {}, "quarantined": {}, "wall": 1.0, "ran": 1}
     step = {"bounds": {}, "alerts": asdict(AlertLimits())}
     return Gate(task_id="gate", recipe="web", stage=stage, step=step, landed=landed, refined=refined, next_cut={})
@@ -345,7 +347,7 @@ def test_a_drift_of_mean_quality_is_sent_by_the_gate_of_score_quality(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days, worse = quality_days(tmp_path)
-    title, bounds = message(tmp_path, gate("score_quality", days, worse), monkeypatch)
+    title, bounds = message(tmp_path, gate(tmp_path, "score_quality", days, worse), monkeypatch)
     assert title == "The gate of score_quality refuses snapshot 2026-11-20 of recipe web"
     (line,) = [bound for bound in bounds if bound.startswith("warning: score_mean ")]
     assert re.search(
@@ -362,7 +364,7 @@ def test_a_snapshot_of_which_less_is_left_is_sent_by_the_gate_of_publish(
     usual = [committed(tmp_path, *day(short=1_000 + 10 * number, words=1_000)) for number in range(4)]
     now = committed(tmp_path, *day(short=1_240, words=1_060))
     gates = {stage: [{"manifest": path, "verdict": ""}] for stage, path in now.items()}
-    landed = {"previous": usual[-1], "trailing": {}, "snapshots": usual, "history": {}, "landing": ""}
+    landed = {"earlier": store_earlier(str(tmp_path), Earlier(snapshots=tuple(usual))), "landing": ""}
     task = PublishGate(task_id="publish_gate", recipe="web", landed=landed, gates=gates, bounds={})
     title, bounds = message(tmp_path, task, monkeypatch)
     assert title == "The gate of publish warns of snapshot 2026-11-20 of recipe web"
@@ -375,7 +377,7 @@ def test_a_language_that_vanishes_is_sent_by_the_gate_of_filter_language(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days, vanished = language_days(tmp_path)
-    title, bounds = message(tmp_path, gate("filter_language", days, vanished), monkeypatch)
+    title, bounds = message(tmp_path, gate(tmp_path, "filter_language", days, vanished), monkeypatch)
     assert title == "The gate of filter_language refuses snapshot 2026-11-20 of recipe web"
     (line,) = [bound for bound in bounds if bound.startswith("warning: language_share.fr ")]
     assert line.startswith(
@@ -386,7 +388,7 @@ def test_a_language_that_vanishes_is_sent_by_the_gate_of_filter_language(
 
 def test_a_site_that_floods_is_sent_by_the_gate_of_dedup_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     days, flooded = site_days(tmp_path)
-    title, bounds = message(tmp_path, gate("dedup_exact", days, flooded), monkeypatch)
+    title, bounds = message(tmp_path, gate(tmp_path, "dedup_exact", days, flooded), monkeypatch)
     assert title == "The gate of dedup_exact warns of snapshot 2026-11-20 of recipe web"
     (line,) = [bound for bound in bounds if bound.startswith("warning: site_rise_max ")]
     assert re.search(r"site_rise_max is 0\.1\d+, and must be at most 0\.05", line)
@@ -395,4 +397,4 @@ def test_a_site_that_floods_is_sent_by_the_gate_of_dedup_exact(tmp_path: Path, m
 
 def test_a_usual_day_sends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (*days, last), _ = quality_days(tmp_path)
-    assert bodies(tmp_path, gate("score_quality", days, last), monkeypatch) == []
+    assert bodies(tmp_path, gate(tmp_path, "score_quality", days, last), monkeypatch) == []

@@ -266,7 +266,7 @@ def test_a_task_keeps_its_try_when_a_driver_is_lost(
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(place))
         settings = {"params": {}, "engine": "spark", "resources": {}, "error_budget": {}}
         part = {"manifest": request_here.parent, "span": [0, 1], "name": "a", "of": 1, "verdict": ""}
-        landed = {"history": {}, "landing": request_here.landing}
+        landed = {"earlier": "", "landing": request_here.landing}
         task = Refine(task_id="refine", recipe="web", stage="ingest", step=settings, landed=landed, part=part)
         params = {"input": "x", "root": request_here.root, "snapshot": "day", "partitions": 0, "patience": 0}
         context: Any = {
