@@ -37,9 +37,9 @@ from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError, RefineryEr
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
-from pipeline_tasks.run.shuffle import gather, scatter
+from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_inputs
 from pipeline_tasks.run.task import Outcome, Task
-from pipeline_tasks.run.tracker import Tracker, guarded, results_of
+from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
 
 log = logging.getLogger("refinery")
@@ -102,11 +102,13 @@ class SparkEngine(LocalEngine):
 
         def run_missing(missing: list[int]) -> list[Any]:
             weight = sum(shard.weight for shard in rows)
-            scatters = [partial(scatter, self.tracker.io, shard, by, buckets) for shard in rows]
-            scatter_parts = self._parts(len(rows), weight)
+            scatters = [
+                partial(scatter, self.tracker.io, taken, by, buckets) for taken in scatter_inputs(rows, buckets)
+            ]
+            scatter_parts = self._parts(len(scatters), weight)
             batch = task_batch(scatters, scatter_parts)
             pieces = self._frame(scatter_parts).mapInArrow(partial(_run_scatters, batch, frozenset(missing)), PIECE)
-            chosen = {bucket: tasks[bucket] for bucket in missing}
+            chosen = {bucket: without_input(tasks[bucket]) for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
             shuffled = pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
@@ -279,8 +281,8 @@ def _run_scatters(
     for rank, task in _unpacked(sent, batches):
         pieces = enumerate(task())
         while not isinstance(cut := guarded(partial(next, pieces, None)), RefineryError | None):
-            number, (bucket, _, body) = cut
-            if bucket in wanted:
+            number, (bucket, rows, body) = cut
+            if bucket in wanted and (rows or rank == 0):  # an empty piece of the first is enough for a schema
                 yield _piece(bucket, rank, number, body)
         if isinstance(cut, RefineryError):  # it goes to every bucket: none may run on a part of its rows
             for bucket in sorted(wanted):
@@ -297,21 +299,25 @@ def _gather_buckets(
 ) -> Iterator[pa.RecordBatch]:
     """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece."""
     for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row[0]):
-        pieces = [(shard, body) for _, shard, body in rows]
-        if pieces[0][0] == REFUSED:
-            yield _result(bucket, pickle.loads(pieces[0][1]))  # noqa: S301 -- a refusal of our own worker
-        else:
-            yield _result(bucket, guarded(partial(_gather, tasks[bucket], [body for _, body in pieces], by, order)))
+        yield _result(bucket, _gather_bucket(tasks[bucket], rows, by, order))
+
+
+def _gather_bucket(
+    task: Task, rows: Iterator[tuple[int, int, pa.Buffer]], by: str, order: tuple[str, ...]
+) -> Outcome | RefineryError:
+    """Run the kernel of a bucket over its pieces, as they come; a refusal of a scatter task is the first of them."""
+    _, shard, body = next(rows)
+    if shard == REFUSED:
+        refusal: RefineryError = pickle.loads(body)  # noqa: S301 -- of our own worker
+        return refusal
+    bodies = itertools.chain([body], (body for _, _, body in rows))
+    return guarded(partial(gather, task, itertools.chain.from_iterable(map(piece_batches, bodies)), by, order))
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
     for batch in batches:
         for row in range(batch.num_rows):
             yield batch.column(0)[row].as_py(), batch.column(1)[row].as_py(), batch.column(3)[row].as_buffer()
-
-
-def _gather(task: Task, bodies: Sequence[pa.Buffer], by: str, order: tuple[str, ...]) -> Outcome:
-    return gather(task, bodies, by, order)
 
 
 def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: ANN401 -- a SparkSession, classic or Connect

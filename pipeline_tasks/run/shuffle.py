@@ -1,8 +1,7 @@
 """Brings equal keys into one bucket: cuts shards into pieces by bucket, and sorts the pieces of a bucket."""
 
-import hashlib
 import io
-import uuid
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
@@ -13,7 +12,6 @@ import xxhash
 
 from pipeline_tasks.run.task import Outcome, StageIO, Task, read_input, run_streams
 from pipeline_tasks.stage import Batches, Shard, Shards
-from pipeline_tasks.store import storage
 
 Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -22,6 +20,29 @@ PIECE_BYTES = 32 * 1024 * 1024
 
 SCATTER_BYTES = 256 * 1024 * 1024
 """Bytes of rows that may wait for their bucket's stream to fill, however many buckets there are; then all travel."""
+
+PIECE_INPUT = 128 * 1024
+"""Bytes of stored input that a scatter task takes for each bucket, where shards have less: no piece becomes tiny.
+
+A bucket has `stage.BUCKET_BYTES` of input, so some thousand requests read it, however many shards there are.
+"""
+
+SCATTER_INPUT = 1024 * 1024 * 1024
+"""Bytes of stored input that a scatter task takes at most, unless one shard has more: it is what a retry repeats."""
+
+
+def scatter_inputs(shards: Shards, buckets: int) -> list[Shards]:
+    """Return the shards that each scatter task takes: as many in a row as have `PIECE_INPUT` for each bucket."""
+    most = min(buckets * PIECE_INPUT, SCATTER_INPUT)
+    taken: list[list[Shard]] = []
+    weight = 0
+    for shard in shards:
+        if not taken or weight + shard.weight > most:
+            taken.append([])
+            weight = 0
+        taken[-1].append(shard)
+        weight += shard.weight
+    return [tuple(some) for some in taken]
 
 
 def bucket_of(values: pa.Array, buckets: int) -> Rows:
@@ -48,12 +69,12 @@ def _mix(values: "np.ndarray[Any, np.dtype[np.uint64]]") -> "np.ndarray[Any, np.
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def scatter(stage_io: StageIO, shard: Shard, by: str, buckets: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (bucket, rows, Arrow stream) pieces of one shard; each bucket gets at least one, so none lacks a schema."""
+def scatter(stage_io: StageIO, shards: Shards, by: str, buckets: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (bucket, rows, Arrow stream) pieces of shards; each bucket gets at least one, so none lacks a schema."""
     waiting: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
     weight = [0] * buckets
     schema = None
-    for batch in read_input(stage_io, shard):
+    for batch in itertools.chain.from_iterable(read_input(stage_io, shard) for shard in shards):
         schema = batch.schema
         for bucket, rows in _by_bucket(batch, by, buckets):
             waiting[bucket].append(rows)
@@ -94,11 +115,19 @@ def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) ->
     return bucket, sum(batch.num_rows for batch in batches), sink.getvalue()
 
 
-def gather(task: Task, pieces: Iterable[bytes | pa.Buffer], by: str, order: Sequence[str]) -> Outcome:
-    """Sort one bucket's pieces by `by`, then `order`, and run the kernel over them."""
-    table = pa.concat_tables([pa.ipc.open_stream(piece).read_all() for piece in pieces]).combine_chunks()
+def gather(task: Task, batches: Iterable[pa.RecordBatch], by: str, order: Sequence[str]) -> Outcome:
+    """Sort one bucket's rows by `by`, then `order`, and run the kernel over them."""
+    table = pa.Table.from_batches(list(batches)).combine_chunks()
     # Ties are broken by nothing, so the keys must order the rows totally; nulls come last on every engine.
     return run_streams(task, [_ordered_batches(table, row_order(table, by, *order), task.io.batch_rows)])
+
+
+def piece_batches(body: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a piece; an empty one, which has the schema, if it has no rows."""
+    reader = pa.ipc.open_stream(body)
+    first = next(iter(reader), None)
+    yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
+    yield from reader
 
 
 def row_order(table: pa.Table, *keys: str) -> Rows:
@@ -128,35 +157,3 @@ def _ordered_batches(table: pa.Table, order: Rows, rows: int) -> Batches:
         yield pa.RecordBatch.from_pylist([], schema=table.schema)
     for start in range(0, table.num_rows, rows):
         yield from table.take(pa.array(order[start : start + rows])).combine_chunks().to_batches()
-
-
-# --- Pieces as objects under the root, for engines without a shuffle of their own -------------------------------
-
-
-def new_scratch(stage_io: StageIO) -> str:
-    """Return a folder for the pieces of one group; no other attempt has it, so each may remove its own."""
-    return f"{stage_io.prefix}/scratch/{uuid.uuid4().hex}"
-
-
-def scatter_to_store(stage_io: StageIO, shard: Shard, by: str, buckets: int, folder: str) -> list[tuple[int, Shard]]:
-    """Store one shard's pieces as objects in the scratch `folder`; returns (bucket, piece) pairs."""
-    store, pieces = storage.connect(stage_io.root), []
-    for bucket, rows, body in scatter(stage_io, shard, by, buckets):
-        digest = hashlib.sha256(body).hexdigest()
-        path = f"{folder}/{digest[:32]}.arrow"
-        store.put_scratch(path, body)
-        pieces.append((bucket, Shard(path, rows, len(body), digest)))
-    return pieces
-
-
-def gather_from_store(task: Task, pieces: Shards, by: str, order: Sequence[str]) -> Outcome:
-    """Read one bucket's pieces back and run the kernel over them."""
-    store = storage.connect(task.io.root)
-    return gather(task, [store.read(piece.path) for piece in pieces], by, order)
-
-
-def remove_scratch(stage_io: StageIO, folder: str) -> None:
-    """Remove the pieces of a group that is finished or has failed."""
-    store = storage.connect(stage_io.root)
-    for entry in list(store.list(folder)):
-        store.delete(entry.path)

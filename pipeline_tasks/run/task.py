@@ -365,9 +365,7 @@ def _read_stream(stage_io: StageIO, shards: Shards) -> Batches:
 
 
 def read_input(stage_io: StageIO, shard: Shard) -> Batches:
-    """Yield the rows of a landed file, a piece of a bucket, or a committed shard."""
-    if shard.path.endswith(".arrow") and not shard.is_landed:
-        return _read_piece(stage_io, shard)
+    """Yield the rows of a landed file, or of a committed shard."""
     landed = functools.partial(_read_landed, stage_io)
     return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows, landed=landed)
 
@@ -404,10 +402,6 @@ def _read_landed(stage_io: StageIO, shard: Shard, columns: Sequence[str]) -> Bat
 def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, max(batch.num_rows, 1), rows):
         yield batch.slice(start, rows)
-
-
-def _read_piece(stage_io: StageIO, shard: Shard) -> Batches:
-    yield from pa.ipc.open_stream(storage.connect(stage_io.root).read(shard.path))
 
 
 def files_named(kernel: Callable[..., Any], files: Files) -> Files:

@@ -191,6 +191,11 @@ def _weights(tasks: Sequence[Task]) -> dict[str, float]:
     return {path: weight * scale for path, weight in zip(paths, weights, strict=True)}
 
 
+def without_input(task: Task) -> Task:
+    """Return the task of a bucket as a worker gets it: its rows come from the shuffle, and it has many shards."""
+    return replace(task, inputs=())
+
+
 def guarded(task: Callable[[], T]) -> T | RefineryError:
     """Run a task in a worker; our own refusals come back as values, so that no engine wraps or retries them.
 

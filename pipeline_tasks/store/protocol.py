@@ -43,8 +43,8 @@ class Store(Protocol):
         A `spare` file, which the caller has no further use for, may be moved there.
         """
 
-    def put_scratch(self, path: str, body: bytes) -> None:
-        """Store bytes that nobody misses after a crash, under a path of this attempt alone."""
+    def put_scratch(self, path: str, local: Path) -> None:
+        """Store a local file that nobody misses after a crash, under a path of this attempt alone; it may be moved."""
 
     def size(self, path: str) -> int | None:
         """Return the bytes of an object, None if there is none."""

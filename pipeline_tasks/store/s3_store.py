@@ -9,7 +9,6 @@ import contextlib
 import errno
 import hashlib
 import io
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -256,11 +255,8 @@ class S3Store:
             )
             raise StorageBusy(message)
 
-    def put_scratch(self, path: str, body: bytes) -> None:
-        with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
-            local.write(body)
-            local.flush()
-            self.put_file(path, Path(local.name), hashlib.sha256(body).hexdigest())
+    def put_scratch(self, path: str, local: Path) -> None:
+        self.put_file(path, local, "of scratch")
 
     def delete(self, path: str) -> None:
         with self._errors(path):

@@ -38,6 +38,7 @@ from pipeline_tasks.errors import (
 )
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.recipe import Resources
+from pipeline_tasks.run import shuffle
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
@@ -111,7 +112,11 @@ def test_a_snapshot_without_rows_is_the_same_everywhere(cluster: tuple[str, str]
     assert stored(roots[0], stage) == stored(roots[1], stage)
 
 
-def test_groups_do_not_see_how_their_input_was_cut(any_engine: tuple[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("taken", [1, 1 << 30])
+def test_groups_do_not_see_how_their_input_was_cut(
+    any_engine: tuple[str, str], taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shuffle, "SCATTER_INPUT", taken)  # bytes that a scatter task takes: of a shard, or of all
     whole = run(tmp_path, any_engine, "toy_group", commit_parent(tmp_path, [table(0, 65)], "one"))[1]
     parts = run(tmp_path, any_engine, "toy_group", commit_parent(tmp_path, TABLES, "three"))[1]
     assert [shard.digest for shard in whole.shards] == [shard.digest for shard in parts.shards]

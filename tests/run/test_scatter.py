@@ -15,7 +15,7 @@ from pipeline_tasks.run.shuffle import bucket_of, row_order, scatter
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.stage import Shard
 
-SHARD, IO = Shard("given/data", 0, 0, ""), StageIO("root", "stage/f")
+SHARDS, IO = (Shard("given/data", 0, 0, ""),), StageIO("root", "stage/f")
 
 
 def table(keys: list[str]) -> pa.Table:
@@ -37,7 +37,7 @@ def test_every_row_is_in_one_piece_of_its_bucket(keys: list[str], buckets: int, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shuffle, "SCATTER_BYTES", bound)
         patch.setattr(shuffle, "read_input", lambda *_: read(whole, batch_rows))
-        pieces = list(scatter(IO, SHARD, "key", buckets))
+        pieces = list(scatter(IO, SHARDS, "key", buckets))
     assert {bucket for bucket, _, _ in pieces} == set(range(buckets))  # even an empty one has a schema
     found: list[dict[str, Any]] = []
     for bucket in range(buckets):
@@ -80,7 +80,7 @@ def test_rows_of_many_buckets_do_not_wait_for_the_whole_shard(monkeypatch: pytes
 
     monkeypatch.setattr(shuffle, "read_input", counted)
     monkeypatch.setattr(shuffle, "SCATTER_BYTES", 2000)
-    next(scatter(IO, SHARD, "key", 1000))
+    next(scatter(IO, SHARDS, "key", 1000))
     assert sum(given_out) < 100
 
 
@@ -93,7 +93,7 @@ def test_whole_numbers_travel_sorted_within_each_batch(keys: list[int], buckets:
     whole = pa.table({"key": pa.array(keys, pa.int64()), "row": pa.array(range(len(keys)), pa.int64())})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shuffle, "read_input", lambda *_: read(whole, batch_rows))
-        pieces = list(scatter(IO, SHARD, "key", buckets))
+        pieces = list(scatter(IO, SHARDS, "key", buckets))
     found: list[dict[str, Any]] = []
     for bucket, _, body in pieces:
         rows = pa.ipc.open_stream(body).read_all()

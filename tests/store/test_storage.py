@@ -97,9 +97,10 @@ def test_a_pipe_in_place_of_an_object_is_refused_and_not_waited_for(tmp_path: Pa
 
 
 @pytest.mark.parametrize("size", [0, 3, 9 << 20])
-def test_scratch_is_read_back_and_leaves_nothing_beside_it(any_root: str, size: int) -> None:
-    store, body = connect(any_root), bytes(size)
-    store.put_scratch("scratch/attempt/piece", body)
+def test_scratch_is_read_back_and_leaves_nothing_beside_it(any_root: str, size: int, tmp_path: Path) -> None:
+    store, body, local = connect(any_root), bytes(size), tmp_path / "local"
+    local.write_bytes(body)
+    store.put_scratch("scratch/attempt/piece", local)
     assert store.read("scratch/attempt/piece") == body
     assert paths(any_root) == ["scratch/attempt/piece"]
     assert list(store.unfinished("")) == []
