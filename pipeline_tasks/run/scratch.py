@@ -62,8 +62,7 @@ def new_scratch(stage_io: StageIO) -> str:
 def remove_scratch(stage_io: StageIO, folder: str) -> None:
     """Remove the pieces of a group that is finished or has failed."""
     store = storage.connect(stage_io.root)
-    for entry in list(store.list(folder)):
-        store.delete(entry.path)
+    store.delete_many([entry.path for entry in store.list(folder)])
 
 
 # --- Writing --------------------------------------------------------------------------------------------------
@@ -211,6 +210,6 @@ def _batches_of(file: "io.BufferedReader[_PieceFile]") -> Iterator[pa.RecordBatc
         length, digest = _FRAME.unpack(header.ljust(_FRAME.size, b"\0"))
         body = file.read(length)
         if len(body) != length or xxhash.xxh3_64_intdigest(body) != digest:
-            message = f"{file.raw.piece.path}: its bytes are not those that were written; the group is tried again later"
+            message = f"{file.raw.piece.path}: its bytes are not those that were written; it is tried again later"
             raise StorageBusy(message)
         yield from piece_batches(body)

@@ -92,11 +92,15 @@ class Tracker:
 
         What a task rejected stays, as a manifest names it. Shared layers stay for other runs.
         """
-        store = storage.connect(self.io.root)
-        for receipt in self.receipts:
-            if receipt.shard.path not in named and receipt.shard.path.startswith(f"{self.io.prefix}/"):
-                store.delete(receipt_path(self.io.prefix, receipt.key))
-                store.delete(receipt.shard.path)  # last: a vacuum finds shards without a receipt, and not the reverse
+        store, own = storage.connect(self.io.root), f"{self.io.prefix}/"
+        intermediate = [
+            receipt
+            for receipt in self.receipts
+            if receipt.shard.path not in named and receipt.shard.path.startswith(own)
+        ]
+        store.delete_many([receipt_path(self.io.prefix, receipt.key) for receipt in intermediate])
+        # Last: a vacuum finds shards without a receipt, and not the reverse. Tasks may share a shard.
+        store.delete_many(list(dict.fromkeys(receipt.shard.path for receipt in intermediate)))
 
     def map_tasks(
         self,

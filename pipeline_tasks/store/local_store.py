@@ -111,6 +111,10 @@ class LocalStore:
         with os_errors(f"{self.root}/{path}"):
             self._place(path).unlink(missing_ok=True)
 
+    def delete_many(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
             if status := _status(file):

@@ -10,6 +10,9 @@ from pipeline_tasks.errors import ContractError, DigestMismatch
 CHUNK = 8 * 1024 * 1024
 """Bytes that are copied, hashed or fetched at a time."""
 
+DELETED_AT_ONCE = 1000
+"""Objects that one request removes at most: S3's own bound."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -60,6 +63,9 @@ class Store(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove an object; nothing happens if there is none."""
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove objects, in any order and several at once; nothing happens for one that is not there."""
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         """Yield the files under `prefix` that killed writers left half-written. `list` never yields them."""
