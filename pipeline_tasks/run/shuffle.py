@@ -7,13 +7,11 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import xxhash
 
+from pipeline_tasks.run.sorted_runs import Rows, in_order, whole_numbers
 from pipeline_tasks.run.task import Outcome, StageIO, Task, read_input, run_streams
-from pipeline_tasks.stage import Batches, Shard, Shards
-
-Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
+from pipeline_tasks.stage import Shard, Shards
 
 PIECE_BYTES = 32 * 1024 * 1024
 """A bucket's rows of one shard travel in Arrow streams of about this many bytes."""
@@ -92,19 +90,12 @@ def _by_bucket(batch: pa.RecordBatch, by: str, buckets: int) -> Iterator[tuple[i
 
     Rows of whole numbers come sorted by them: `gather` then reads each batch from front to back, and not at random.
     """
-    chosen, numbers = bucket_of(batch.column(by), buckets), _whole_numbers(batch.column(by))
+    chosen, numbers = bucket_of(batch.column(by), buckets), whole_numbers(batch.column(by))
     order = np.argsort(chosen, kind="stable")
     present, starts = np.unique(chosen[order], return_index=True)
     for bucket, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=False):
         placed = rows if numbers is None else rows[np.argsort(numbers[rows], kind="stable")]
         yield bucket, batch.take(pa.array(placed))
-
-
-def _whole_numbers(column: Any) -> Rows | None:  # noqa: ANN401 -- an Arrow array
-    """Return a column of whole numbers without nulls as a numpy array, None for any other."""
-    if not pa.types.is_integer(column.type) or column.null_count:
-        return None
-    return cast("Rows", column.to_numpy(zero_copy_only=False))
 
 
 def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[int, int, bytes]:
@@ -117,9 +108,8 @@ def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) ->
 
 def gather(task: Task, batches: Iterable[pa.RecordBatch], by: str, order: Sequence[str]) -> Outcome:
     """Sort one bucket's rows by `by`, then `order`, and run the kernel over them."""
-    table = pa.Table.from_batches(list(batches)).combine_chunks()
     # Ties are broken by nothing, so the keys must order the rows totally; nulls come last on every engine.
-    return run_streams(task, [_ordered_batches(table, row_order(table, by, *order), task.io.batch_rows)])
+    return run_streams(task, [in_order(batches, (by, *order), task.io.batch_rows, task.io.run_bytes)])
 
 
 def piece_batches(body: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
@@ -128,32 +118,3 @@ def piece_batches(body: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
     first = next(iter(reader), None)
     yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
     yield from reader
-
-
-def row_order(table: pa.Table, *keys: str) -> Rows:
-    """Return the rows of a table sorted ascending by columns, as `pyarrow.compute.sort_indices` orders them.
-
-    Whole numbers are sorted by themselves. The columns after them are read for rows of equal numbers only.
-    """
-    numbers = _whole_numbers(table.column(keys[0]))
-    if numbers is None:
-        return _sorted_rows(table, keys)
-    rows = np.argsort(numbers)
-    equal = numbers[rows[1:]] == numbers[rows[:-1]]
-    places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-    tied = np.sort(rows[places])
-    rows[places] = tied[_sorted_rows(table.select(list(dict.fromkeys(keys))).take(pa.array(tied)), keys)]
-    return rows
-
-
-def _sorted_rows(table: pa.Table, keys: Sequence[str]) -> Rows:
-    sort_keys = [(name, "ascending") for name in dict.fromkeys(keys)]
-    return cast("Rows", pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64, copy=False))
-
-
-def _ordered_batches(table: pa.Table, order: Rows, rows: int) -> Batches:
-    """Yield batches of at most `rows` rows of a table in an order; one empty batch if it has none."""
-    if table.num_rows == 0:
-        yield pa.RecordBatch.from_pylist([], schema=table.schema)
-    for start in range(0, table.num_rows, rows):
-        yield from table.take(pa.array(order[start : start + rows])).combine_chunks().to_batches()

@@ -23,6 +23,7 @@ from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.run.row_cache import CachedRows, KnownRows
+from pipeline_tasks.run.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.state_cost import Hardware
 from pipeline_tasks.run.states import State, hardware_of, state_of
 from pipeline_tasks.run.stopwatch import Stopwatch
@@ -47,7 +48,7 @@ Files = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class StageIO:
-    """Where the tasks of one stage read and write, and how input is cut into batches.
+    """Where the tasks of one stage read and write, how input is cut into batches, and how much is sorted in memory.
 
     `prefix` is the stage's own, relative to `root`, and `shared` that of its shared layers; `profiled` names output
     columns to profile, and `spread` those whose values are counted by where they are; `snapshot` and `landing` are the
@@ -60,6 +61,7 @@ class StageIO:
     profiled: tuple[str, ...] = ()
     spread: tuple[str, ...] = ()
     batch_rows: int = 4096
+    run_bytes: int = RUN_BYTES
     snapshot: str = ""
     landing: str = ""
     files: Files = ()

@@ -72,7 +72,8 @@ def listed_error(entry: Mapping[str, Any], verb: str) -> Exception:
     code = str(entry.get("Code", ""))
     status = 503 if code in (*_OVERLOADED, "InternalError", "ServiceUnavailable") else 403
     about = {"Code": code, "Message": str(entry.get("Message", ""))}
-    return ClientError({"Error": about, "ResponseMetadata": {"HTTPStatusCode": status}}, verb)
+    error: Exception = ClientError({"Error": about, "ResponseMetadata": {"HTTPStatusCode": status}}, verb)
+    return error
 
 
 def is_conflict(error: BaseException) -> bool:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.engines.choose import cancel, engine, start
@@ -121,6 +122,26 @@ def test_groups_do_not_see_how_their_input_was_cut(
     parts = run(tmp_path, any_engine, "toy_group", commit_parent(tmp_path, TABLES, "three"))[1]
     assert [shard.digest for shard in whole.shards] == [shard.digest for shard in parts.shards]
     assert whole.rejected == parts.rejected
+
+
+@pytest.mark.parametrize(("by", "order"), [("key", ("id",)), ("n", ("id",)), ("key", ("share", "text", "id"))])
+def test_a_bucket_that_does_not_fit_memory_has_the_same_bytes(
+    any_engine: tuple[str, str], by: str, order: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Nearly all rows have one key, and are sorted in runs of 300 bytes."""
+    rows_ = [pa.concat_tables([table(start, 2), *([table(start, 1)] * 30)]) for start in (5, 40, 80)]
+    hot = [
+        rows.set_column(0, "id", pa.array(range(at, at + len(rows))))
+        for at, rows in zip((0, 50, 99), rows_, strict=True)
+    ]
+    digests = []
+    for root, run_bytes, on in ((tmp_path / "memory", 1 << 30, ("local", "")), (tmp_path / "runs", 300, any_engine)):
+        shards = read_manifest(str(root), commit_parent(root, hot)).shards
+        made = engine(*on)(Tracker(StageIO(str(root), "toy/f", run_bytes=run_bytes)), History())
+        grouped = made.group(unchanged, shards, by=by, order=order, buckets=2)
+        digests.append([shard.digest for shard in grouped])
+        assert sum(shard.rows for shard in grouped) == 96
+    assert digests[0] == digests[1]
 
 
 @pytest.mark.parametrize("by", ["key", "n"])
