@@ -8,7 +8,6 @@ Spark stages as it can be: one for a map, two for a group.
 import atexit
 import contextlib
 import gc
-import io
 import itertools
 import logging
 import math
@@ -19,12 +18,11 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,6 +31,7 @@ from pipeline_tasks.engines.address import spark_address
 from pipeline_tasks.engines.java import WAY_OUT, require_java
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.engines.sent import Ranked, received, sender
 from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError, RefineryError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
@@ -205,52 +204,18 @@ class TaskBatch:
     common: bytes
     chunks: tuple[bytes, ...]
 
-    def tasks(self, part: int) -> list[tuple[int, Callable[[], Any]]]:
+    def tasks(self, part: int) -> list[Ranked]:
         """Return the ranks and tasks of one chunk."""
-        reader = _Unpickler(io.BytesIO(self.chunks[part]))
-        reader.common = pickle.loads(self.common)  # noqa: S301 -- sent by our own driver
-        return cast("list[tuple[int, Callable[[], Any]]]", reader.load())
-
-
-class _Pickler(pickle.Pickler):
-    """Writes a number for each object that is one of the common ones."""
-
-    ranks: Mapping[int, int] = MappingProxyType({})
-
-    def persistent_id(self, written: object) -> int | None:
-        return self.ranks.get(id(written))
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads what `_Pickler` wrote."""
-
-    common: Sequence[Any] = ()
-
-    def persistent_load(self, rank: int) -> Any:  # noqa: ANN401 -- any common object
-        return self.common[rank]
+        return received(self.common, self.chunks[part])
 
 
 def task_batch(tasks: Sequence[partial[Any]], parts: int) -> TaskBatch:
-    """Return tasks as they are sent to `parts` Spark tasks; common are the first task's arguments, and their fields."""
-    common = [shared for value in tasks[0].args for shared in (value, *_fields(value))] if tasks else []
-    ranks = {id(shared): rank for rank, shared in enumerate(common)}
-    ranked = list(enumerate(tasks))
-    return TaskBatch(pickle.dumps(common), tuple(_pickled(ranked[part::parts], ranks) for part in range(parts)))
+    """Return tasks as they are sent to `parts` Spark tasks."""
+    sending, ranked = sender(tasks), list(enumerate(tasks))
+    return TaskBatch(sending.common, tuple(sending.pickled(ranked[part::parts]) for part in range(parts)))
 
 
-def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a task
-    return [getattr(value, field.name) for field in fields(value)] if isinstance(value, Task) else []
-
-
-def _pickled(tasks: Sequence[tuple[int, partial[Any]]], ranks: Mapping[int, int]) -> bytes:
-    sink = io.BytesIO()
-    writer = _Pickler(sink)
-    writer.ranks = ranks
-    writer.dump(tasks)
-    return sink.getvalue()
-
-
-def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
+def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[Ranked]:
     """Yield the ranks and tasks that this Spark task was given."""
     for batch in batches:
         for part in batch.column(0).to_pylist():

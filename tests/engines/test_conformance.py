@@ -10,19 +10,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.engines import ray as ray_engine
 from pipeline_tasks.engines.choose import cancel, engine, start
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.engines.ray import actor_options, task_options
 from pipeline_tasks.engines.ray import connect as connect_ray
+from pipeline_tasks.engines.sent import sender
 from pipeline_tasks.engines.spark import SparkEngine, session, session_settings, task_batch, task_settings
 from pipeline_tasks.errors import (
     ClusterUnreachable,
@@ -53,7 +56,7 @@ from pipeline_tasks.text.base.tables import unchanged
 from tests.cluster.containers import wait_until
 from tests.refining import commit_parent, refined, rows
 from tests.s3_server import free_port
-from tests.toys import hang_or_fail, table
+from tests.toys import hang_or_fail, refuse, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
@@ -285,12 +288,14 @@ def test_spark_runs_even_the_smallest_tasks_in_workers(at_spark: SparkEngine) ->
     assert os.getpid() not in at_spark._each([partial(os.getpid)] * 3, weight=0)
 
 
-def test_what_all_tasks_share_is_sent_to_spark_once() -> None:
-    """Every Spark task is given the whole batch: a history of thousands of shards must not be in it once per task."""
+def test_what_all_tasks_share_is_sent_to_workers_once() -> None:
+    """A history of thousands of shards was in each task of Ray's, and each Spark task is given the whole batch."""
     broadcast = tuple(Shard(f"some/{rank:064}", 1, 1, f"{rank:064}") for rank in range(2000))
     stage_io = StageIO("root", "prefix")
     tasks = [Task(stage_io, f"{rank}", unchanged, ((broadcast[rank],),), broadcast) for rank in range(100)]
     calls = [partial(run_task, task) for task in tasks]
+    alone = sender(calls)
+    assert max(len(alone.pickled([pair])) for pair in enumerate(calls)) < 1000  # as Ray gets each
     sent = task_batch(calls, 7)
     assert len(sent.common) + sum(map(len, sent.chunks)) < 1.2 * len(pickle.dumps(broadcast)) + 100 * 1000
     back = sorted(pair for part in range(7) for pair in sent.tasks(part))
@@ -339,6 +344,42 @@ def test_tasks_beside_one_that_failed_are_canceled_on_ray(ray: str, tmp_path: Pa
     for _ in wait_until("the worker of the other task ends", 60, each=0.1):
         if not psutil.pid_exists(worker):
             break
+
+
+class Lazy(Sequence[partial[Any]]):
+    """Tasks that leave a file each; for each one that is asked for, how many have not run is noted."""
+
+    def __init__(self, count: int, folder: Path) -> None:
+        self._tasks = [partial((folder / str(number)).touch) for number in range(count)]
+        self._folder, self.waiting = folder, [0]
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __getitem__(self, rank: Any) -> Any:
+        self.waiting.append(rank - len(list(self._folder.iterdir())))
+        return self._tasks[rank]
+
+
+def test_ray_is_sent_few_tasks_ahead_of_those_that_have_run(
+    ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tasks of a stage waited in the driver: a hundred thousand of them were gigabytes there."""
+    window = 4 * (os.cpu_count() or 1)
+    monkeypatch.setattr(ray_engine, "WINDOW", 1)
+    running, tasks = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History()), Lazy(100, tmp_path)
+    assert running._each(tasks, 0) == [None] * 100  # type: ignore[attr-defined]
+    assert len(list(tmp_path.iterdir())) == 100
+    assert 0 < max(tasks.waiting) <= window
+
+
+def test_after_a_refusal_ray_is_sent_no_more_tasks(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_engine, "WINDOW", 1)
+    running = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History())
+    later = [partial((tmp_path / str(number)).touch) for number in range(200)]
+    with pytest.raises(ContractError, match=r"^a refusal"):
+        running._each([partial(refuse, "a refusal"), *later], 0)  # type: ignore[attr-defined]
+    assert len(list(tmp_path.iterdir())) < 100
 
 
 def test_what_runs_here_is_canceled_between_two_batches(tmp_path: Path) -> None:
