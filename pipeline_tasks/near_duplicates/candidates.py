@@ -24,6 +24,7 @@ from pipeline_tasks.text.base.tables import (
     run_numbers,
     run_starts,
     whole_numbers,
+    whole_runs,
 )
 from pipeline_tasks.text.near.ranking import is_known, known_nodes, node_ids
 
@@ -158,9 +159,9 @@ def _codes(values: Any, names: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
 
 def distinct_pairs(pairs: Batches) -> Batches:
     """Yield `DISTINCT_PAIRS` of `PAIRS` sorted by member and center."""
-    rows = read_table(pairs)
-    starts = run_starts(rows.column("member"), rows.column("center"))
-    bounds = pa.array(np.append(starts, rows.num_rows), pa.int32())
-    keys = pa.ListArray.from_arrays(bounds, combined(rows.column("key")))
-    once = rows.select(DISTINCT_PAIRS.names[:-1]).take(pa.array(starts)).append_column("keys", keys)
-    yield from batches_of(once) if once.num_rows else [empty_batch(DISTINCT_PAIRS)]
+    for rows in whole_runs(pairs, "member", "center"):  # a pair has a row of each band at most
+        starts = run_starts(rows.column("member"), rows.column("center"))
+        bounds = pa.array(np.append(starts, rows.num_rows), pa.int32())
+        keys = pa.ListArray.from_arrays(bounds, combined(rows.column("key")))
+        once = rows.select(DISTINCT_PAIRS.names[:-1]).take(pa.array(starts)).append_column("keys", keys)
+        yield from batches_of(once) if once.num_rows else [empty_batch(DISTINCT_PAIRS)]
