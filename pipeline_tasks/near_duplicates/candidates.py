@@ -1,5 +1,7 @@
 """Find candidate pairs: members of a band, round by round, until every pair is compared or known to be connected."""
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.tables import DISTINCT_PAIRS, MEMBERS, PAIRS, RESULTS, UNSETTLED
 from pipeline_tasks.stage import Batches, HistoryReader
 from pipeline_tasks.text.base.tables import (
+    RUN_ROWS,
     Flags,
     Rows,
     batch_of,
@@ -123,33 +126,63 @@ def _first_of_label(labels: Any, band: Rows, known: Flags) -> Rows:  # noqa: ANN
 
 
 def _results_of(members: pa.Table, results: tuple[Batches, ...]) -> "Results":
-    """Return the results of comparisons, sorted by band, with documents as rows of `members`."""
+    """Return the results of comparisons, sorted by band, with documents as rows of `members`.
+
+    A template's band has a result of each of its pages: of each only numbers are kept, and no ids.
+    """
     from pipeline_tasks.text.near.candidates import Results
 
-    rows = pa.concat_tables([RESULTS.empty_table(), *map(read_table, results)])
     starts = run_starts(members.column("key"))
-    band = np.searchsorted(whole_numbers(members.column("key"))[starts], whole_numbers(rows.column("key")))
-    order = np.argsort(band, kind="stable")
-    rows, band = rows.take(pa.array(order)), band[order]
-    member, center = _rows_of(members, run_numbers(starts, members.num_rows), rows, band)
-    distances = np.asarray(1 - combined(rows.column("similarity")).to_numpy(zero_copy_only=False), np.float64)
-    first = np.searchsorted(band, np.arange(len(starts) + 1))
-    return Results(first, member, center, distances, flags(rows.column("passed")))
-
-
-def _rows_of(members: pa.Table, band_of: Rows, results: pa.Table, band: Rows) -> tuple[Rows, Rows]:
-    """Return the rows of `members` that the two documents of each result have in its band."""
-    ids = node_ids(members.column("node"))
-    names = pc.unique(ids)
-    places = band_of * (len(names) + 1) + _codes(ids, names)
-    by_place = np.argsort(places)
-    member, center = (
-        by_place[
-            np.searchsorted(places, band * (len(names) + 1) + _codes(results.column(side), names), sorter=by_place)
-        ]
-        for side in ("member", "center")
+    numbered = _Numbered(members, starts)
+    given = map(numbered.results, _tables(results, max(members.num_rows, RUN_ROWS)))
+    band, member, center, distances, passed = map(
+        np.concatenate, zip(numbered.results(_NO_RESULTS), *given, strict=True)
     )
-    return member, center
+    order = np.argsort(band, kind="stable")
+    first = np.searchsorted(band[order], np.arange(len(starts) + 1))
+    return Results(first, member[order], center[order], distances[order], passed[order])
+
+
+def _tables(streams: tuple[Batches, ...], rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of streams, one after another, as tables of at least so many rows; the last has what is left."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in itertools.chain.from_iterable(streams):
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield read_table(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield read_table(waiting)
+
+
+class _Numbered:
+    """The members of bands by number: of their band, and of their id."""
+
+    def __init__(self, members: pa.Table, starts: Rows) -> None:
+        ids = node_ids(members.column("node"))
+        self._keys = whole_numbers(members.column("key"))[starts]
+        self._names = pc.unique(ids)
+        places = self._places(run_numbers(starts, members.num_rows), ids)
+        self._rows = np.argsort(places)
+        self._sorted = places[self._rows]
+
+    def _places(self, band: Rows, ids: Any) -> Rows:  # noqa: ANN401 -- an Arrow array
+        return band * (len(self._names) + 1) + _codes(ids, self._names)
+
+    def results(self, batch: pa.RecordBatch | pa.Table) -> tuple[Any, ...]:
+        """Return of `RESULTS` the band, the rows of both documents, how far apart they are, and whether they passed."""
+        band = np.searchsorted(self._keys, whole_numbers(batch.column("key")))
+        member, center = (
+            self._rows[np.searchsorted(self._sorted, self._places(band, batch.column(side)))]
+            for side in ("member", "center")
+        )
+        distances = np.asarray(1 - combined(batch.column("similarity")).to_numpy(zero_copy_only=False), np.float64)
+        return band, member, center, distances, flags(batch.column("passed"))
+
+
+_NO_RESULTS = empty_batch(RESULTS)
 
 
 def _codes(values: Any, names: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
