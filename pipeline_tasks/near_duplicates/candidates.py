@@ -1,7 +1,6 @@
 """Find candidate pairs: members of a band, round by round, until every pair is compared or known to be connected."""
 
 import itertools
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from pipeline_tasks.text.base.tables import (
     read_table,
     run_numbers,
     run_starts,
+    tables_of,
     whole_numbers,
     whole_runs,
 )
@@ -134,27 +134,13 @@ def _results_of(members: pa.Table, results: tuple[Batches, ...]) -> "Results":
 
     starts = run_starts(members.column("key"))
     numbered = _Numbered(members, starts)
-    given = map(numbered.results, _tables(results, max(members.num_rows, RUN_ROWS)))
+    given = map(numbered.results, tables_of(itertools.chain.from_iterable(results), max(members.num_rows, RUN_ROWS)))
     band, member, center, distances, passed = map(
         np.concatenate, zip(numbered.results(_NO_RESULTS), *given, strict=True)
     )
     order = np.argsort(band, kind="stable")
     first = np.searchsorted(band[order], np.arange(len(starts) + 1))
     return Results(first, member[order], center[order], distances[order], passed[order])
-
-
-def _tables(streams: tuple[Batches, ...], rows: int) -> Iterator[pa.Table]:
-    """Yield the rows of streams, one after another, as tables of at least so many rows; the last has what is left."""
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for batch in itertools.chain.from_iterable(streams):
-        waiting.append(batch)
-        count += batch.num_rows
-        if count >= rows:
-            yield read_table(waiting)
-            waiting, count = [], 0
-    if waiting:
-        yield read_table(waiting)
 
 
 class _Numbered:

@@ -9,7 +9,17 @@ import pyarrow.compute
 
 from pipeline_tasks.near_duplicates.tables import LINKS, LOSERS, STRONGEST
 from pipeline_tasks.stage import Batches
-from pipeline_tasks.text.base.tables import Flags, Rows, batch_of, combined, flags, run_numbers, run_starts
+from pipeline_tasks.text.base.tables import (
+    RUN_ROWS,
+    Flags,
+    Rows,
+    batch_of,
+    combined,
+    flags,
+    run_numbers,
+    run_starts,
+    tables_of,
+)
 from pipeline_tasks.text.near.ranking import is_known, node_ids, precedes
 
 pc: Any = pyarrow.compute
@@ -18,25 +28,38 @@ pc: Any = pyarrow.compute
 def connect_components(_: Batches, edges: Batches) -> Batches:
     """Yield the `LINKS` of every node but the first of each cluster to that first node, of all edges at once.
 
-    Edges come from both ends, and one is enough.
+    Edges come from both ends, and one is enough. Of edges only numbers are kept, and their nodes nearly once each.
     """
     from pipeline_tasks.text.near.clusters import lowest_of_cluster
 
-    rows = [batch.filter(precedes(batch.column("node"), batch.column("other"))) for batch in edges]
-    count = sum(batch.num_rows for batch in rows)
-    ends = pa.concat_arrays([batch.column(side) for side in ("node", "other") for batch in rows])
-    rows.clear()
-    nodes, codes = _distinct(ends)
-    lowest = lowest_of_cluster(codes[:count], codes[count:], len(nodes))
+    one_way = (batch.filter(precedes(batch.column("node"), batch.column("other"))) for batch in edges)
+    kept: list[pa.StructArray] = []
+    numbers: list[Rows] = []
+    for rows in tables_of(one_way):
+        ends = pa.concat_arrays([combined(rows.column(side)) for side in ("node", "other")])
+        first, codes = _first_of_each(ends)
+        numbers.append(codes.reshape(2, -1) + sum(map(len, kept)))
+        kept.append(ends.take(pa.array(first)))
+    nodes, places = _distinct(pa.concat_arrays(kept))
+    kept.clear()
+    lefts, rights = places[np.concatenate(numbers, axis=1)]
+    lowest = lowest_of_cluster(lefts, rights, len(nodes))
     led = np.flatnonzero(lowest != np.arange(len(nodes)))
-    yield _links(nodes.take(pa.array(led)), nodes.take(pa.array(lowest[led])))
+    for start in range(0, max(len(led), 1), RUN_ROWS):
+        some = led[start : start + RUN_ROWS]
+        yield _links(nodes.take(pa.array(some)), nodes.take(pa.array(lowest[some])))
+
+
+def _first_of_each(nodes: pa.StructArray) -> tuple[Rows, Rows]:
+    """Return the first row of each distinct node, and the number of each row's node among those."""
+    encoded = combined(pc.struct_field(nodes, "id")).dictionary_encode()
+    codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+    return np.unique(codes, return_index=True)[1], codes
 
 
 def _distinct(nodes: pa.StructArray) -> tuple[pa.StructArray, Rows]:
     """Return the distinct nodes, the best first, and the place of each of `nodes` among them."""
-    encoded = combined(pc.struct_field(nodes, "id")).dictionary_encode()
-    codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
-    _, first = np.unique(codes, return_index=True)
+    first, codes = _first_of_each(nodes)
     distinct = nodes.take(pa.array(first))
     order = pc.sort_indices(pa.table({"node": distinct}), sort_keys=[("node", "ascending")]).to_numpy()
     place = np.empty(len(order), np.int64)

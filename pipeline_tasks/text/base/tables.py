@@ -67,7 +67,21 @@ def run_starts(*columns: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
 
 
 RUN_ROWS = 1 << 16
-"""Rows of a table of `whole_runs`, at least: fewer cost more by the table than by the row."""
+"""Rows of a table of a stream, at least: fewer cost more by the table than by the row."""
+
+
+def tables_of(batches: Iterable[pa.RecordBatch], rows: int = RUN_ROWS) -> Iterator[pa.Table]:
+    """Yield a stream as tables of at least so many rows; the last one has what is left."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield read_table(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield read_table(waiting)
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[pa.Table]:
