@@ -26,6 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import spark_address
 from pipeline_tasks.engines.java import WAY_OUT, require_java
@@ -37,7 +38,7 @@ from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_inputs
-from pipeline_tasks.run.task import Outcome, Task
+from pipeline_tasks.run.task import Outcome, Task, kernel_name
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
 
@@ -57,6 +58,12 @@ UNMEASURED = "-XX:-UsePerfData"
 
 QUICK = "-XX:TieredStopAtLevel=1"
 """Java's quick compiler alone: our JVM only moves bytes, and its thorough compiler took as long as all else it did."""
+
+UI = "REFINERY_SPARK_UI"
+"""The variable that has the port of Spark's UI, which is off without it."""
+
+EVENTS = "REFINERY_SPARK_EVENTS"
+"""The variable that has the folder of Spark's event logs, which are off without it."""
 
 SOCKET_FOLDER = 60
 """Longest path of a folder for sockets: Spark adds 43 characters, and macOS takes 103 in all (Linux 107)."""
@@ -93,7 +100,7 @@ class SparkEngine(LocalEngine):
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
         parts = self._parts(len(tasks), weight)
         frame = self._frame(parts).mapInArrow(partial(_run_tasks, task_batch(tasks, parts)), RESULT)
-        return self._collect(frame, range(len(tasks)))
+        return self._collect(frame, range(len(tasks)), _task_words(tasks))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
@@ -112,7 +119,8 @@ class SparkEngine(LocalEngine):
             parts = self._parts(buckets, weight)
             shuffled = pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
             ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
-            return self._collect(ordered.mapInArrow(gathering, RESULT), missing)
+            words = f"group by {by} into {counted(buckets, 'bucket')}, then {_kernel_words(kernel)}"
+            return self._collect(ordered.mapInArrow(gathering, RESULT), missing, words)
 
         return self.tracker.complete(tasks, run_missing)
 
@@ -128,12 +136,14 @@ class SparkEngine(LocalEngine):
         """
         return self._session().range(0, parts, 1, parts)
 
-    def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
+    def _collect(self, frame: Any, ranks: Sequence[int], words: str) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
+        """Return the results of ranks; `words` say what they do in Spark's UI and event log."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException, PythonException
 
         try:
-            with _tagged(self._session()):
+            stage = self.tracker.io.prefix.partition("/")[0]
+            with _tagged(self._session()), _described(self._session(), f"{stage}: {words}"):
                 collected = frame.collect()
             results = {row.rank: pickle.loads(row.result) for row in collected}  # noqa: S301 -- our workers' own
         except PythonException as error:
@@ -176,6 +186,35 @@ def _tagging(active: Any) -> tuple[Callable[[str], None], Callable[[str], None]]
     if _is_connect(active):
         return active.addTag, active.removeTag
     return active.sparkContext.addJobTag, active.sparkContext.removeJobTag
+
+
+@contextlib.contextmanager
+def _described(active: Any, words: str) -> Iterator[None]:  # noqa: ANN401 -- a SparkSession, classic or Connect
+    """Describe what this thread starts. Connect (Spark 4.2) has its own descriptions, and shows ours as a tag."""
+    if _is_connect(active):
+        tag = words.replace(",", ";")
+        active.addTag(tag)
+    else:
+        active.sparkContext.setJobDescription(words)
+    try:
+        yield
+    finally:
+        if _is_connect(active):
+            active.removeTag(tag)
+        else:
+            active.sparkContext.setLocalProperty("spark.job.description", None)
+
+
+def _task_words(tasks: Sequence[partial[Any]]) -> str:
+    """Return what tasks do, by the first of them."""
+    first = tasks[0].args[0] if tasks and tasks[0].args else None
+    what = _kernel_words(first.kernel) if isinstance(first, Task) else "other work"
+    return f"map {what} over {counted(len(tasks), 'shard')}"
+
+
+def _kernel_words(kernel: Kernel) -> str:
+    """Return a kernel's name without its module and arguments."""
+    return kernel_name(kernel).partition("[")[0].rpartition(".")[2]
 
 
 def _is_connect(active: Any) -> bool:  # noqa: ANN401 -- a SparkSession
@@ -333,10 +372,14 @@ def session_settings(master: str) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": "true" if UI in os.environ else "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {UNMEASURED}",
     }
+    if port := os.environ.get(UI):
+        settings["spark.ui.port"] = port
+    if events := os.environ.get(EVENTS):
+        settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events}
     if not master.startswith("local"):
         return settings
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark resolves this machine's name, and warns

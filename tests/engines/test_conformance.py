@@ -1,6 +1,7 @@
 """Every engine gives the bytes that the local one gives, whatever happens to its workers."""
 
 import gc
+import json
 import os
 import pickle
 import re
@@ -462,6 +463,37 @@ def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(tmp_path: P
     assert done.returncode == 0, done.stderr[-3000:]
     assert (roots[1] / manifest).read_bytes() == (roots[0] / manifest).read_bytes()
     assert list(scratch.glob("refinery-*")) == []
+
+
+@pytest.mark.usefixtures("workers_find_tests")
+def test_sparks_event_log_has_our_words(tmp_path: Path) -> None:
+    """Every stage was `collect at spark.py:122`."""
+    events = tmp_path / "events"
+    events.mkdir()
+    arguments = [str(tmp_path), "toy_lookup", commit_parent(tmp_path, TABLES), "", "", "-1", "spark", "local[1]"]
+    command = [sys.executable, "-m", "tests.faults.victim", *arguments]
+    env = os.environ | {"REFINERY_SPARK_EVENTS": events.as_uri()}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    logged = []
+    for path in sorted(events.rglob("events_*")):
+        with pa.input_stream(str(path), compression="zstd") as log:
+            logged += [json.loads(line) for line in log.read().splitlines()]
+    stages = [event["Properties"] for event in logged if event["Event"] == "SparkListenerStageSubmitted"]
+    assert [stage["spark.job.description"] for stage in stages] == [
+        "toy_lookup: group by id into 3 buckets, then keep",
+        "toy_lookup: group by id into 3 buckets, then keep",
+        "toy_lookup: map lookup over 3 shards",
+        "toy_lookup: map keep_ids over 3 shards",
+        "toy_lookup: map unchanged over 3 shards",
+    ]
+
+
+def test_sparks_ui_is_off_unless_it_has_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert session_settings("spark://m:7077")["spark.ui.enabled"] == "false"
+    monkeypatch.setenv("REFINERY_SPARK_UI", "4041")
+    settings = session_settings("spark://m:7077")
+    assert (settings["spark.ui.enabled"], settings["spark.ui.port"]) == ("true", "4041")
 
 
 @pytest.fixture
