@@ -34,10 +34,16 @@ from pipeline_tasks.store.protocol import CHUNK, Store
 
 Places = npt.NDArray[np.int64]
 
-_FRAME = struct.Struct("<QQ")
-"""What is before each Arrow stream: its bytes, and their XXH3-64. S3 does not check parts of objects."""
+_FRAME = struct.Struct("<QQQ")
+"""What is before each Arrow stream: its bucket, its bytes, and their XXH3-64. S3 does not check parts of objects.
+
+With the bucket, a place that is not where the pieces of a bucket end is seen, too.
+"""
 
 _PLACE = np.dtype("<i8")
+
+_DIGEST = 8
+"""Bytes of the XXH3-64 behind the places of a bucket in an index."""
 
 INDEX_BYTES = 64 * 1024 * 1024
 """Bytes of the index that one task turns and writes."""
@@ -50,6 +56,7 @@ class _Piece(NamedTuple):
     """Bytes [start, stop) of an object: one bucket's frames."""
 
     path: str
+    bucket: int
     start: int
     stop: int
 
@@ -78,7 +85,7 @@ def scatter_to_store(stage_io: StageIO, shards: Shards, by: str, buckets: int, f
         for bucket, rows, body in scatter(stage_io, shards, by, buckets):
             if rows or number == 0:
                 frames.append((bucket, cut.tell(), _FRAME.size + len(body)))
-                cut.write(_FRAME.pack(len(body), xxhash.xxh3_64_intdigest(body)))
+                cut.write(_FRAME.pack(bucket, len(body), xxhash.xxh3_64_intdigest(body)))
                 cut.write(body)
         cut.flush()
         by_bucket = sorted(frames, key=lambda frame: frame[0])  # stable: the pieces of a bucket stay in order
@@ -102,7 +109,9 @@ def index_scratch(stage_io: StageIO, folder: str, sizes: Sequence[int], buckets:
     store = storage.connect(stage_io.root)
     with ThreadPoolExecutor(AHEAD) as pool, _temporary_file() as file:
         read = partial(_read_places, store, folder, buckets, part)
-        file.write(np.stack(list(pool.map(read, range(len(sizes)), sizes)), axis=1).tobytes())
+        for places in np.stack(list(pool.map(read, range(len(sizes)), sizes)), axis=1):
+            body = places.tobytes()
+            file.write(body + xxhash.xxh3_64_digest(body))
         _put(stage_io, _index(folder, part), file)
 
 
@@ -112,6 +121,9 @@ def _read_places(store: Store, folder: str, buckets: int, part: range, number: i
     before = _PLACE.itemsize if part.start else 0
     [body] = store.read_ranges(_object(folder, number), [(first - before, first + len(part) * _PLACE.itemsize)])
     ends = np.frombuffer(body if before else bytes(_PLACE.itemsize) + body, _PLACE)
+    whole = size - buckets * _PLACE.itemsize
+    if (ends[1:] < ends[:-1]).any() or ends[-1] > whole or (part.stop == buckets and ends[-1] != whole):
+        raise _changed(_object(folder, number))
     return np.stack([ends[:-1], ends[1:]], axis=1)
 
 
@@ -150,16 +162,23 @@ def gather_from_store(
     """Read one bucket's pieces back from the `objects` of the scratch `folder`, and run the kernel over them."""
     store = storage.connect(task.io.root)
     places = _places_of(store, folder, objects, buckets, bucket)
-    pieces = [_Piece(_object(folder, number), *place) for number, place in enumerate(places) if place[0] < place[1]]
+    pieces = [
+        _Piece(_object(folder, number), bucket, start, stop)
+        for number, (start, stop) in enumerate(places)
+        if start < stop
+    ]
     return gather(task, itertools.chain.from_iterable(map(_batches_of, _opened(store, pieces))), by, order)
 
 
 def _places_of(store: Store, folder: str, objects: int, buckets: int, bucket: int) -> list[list[int]]:
     """Return where a bucket's pieces start and stop in each object."""
     part = next(part for part in index_parts(objects, buckets) if bucket in part)
-    length = 2 * _PLACE.itemsize * objects
+    length = 2 * _PLACE.itemsize * objects + _DIGEST
     start = (bucket - part.start) * length
-    [body] = store.read_ranges(_index(folder, part), [(start, start + length)])
+    [row] = store.read_ranges(_index(folder, part), [(start, start + length)])
+    body = row[:-_DIGEST]
+    if xxhash.xxh3_64_digest(body) != row[-_DIGEST:]:
+        raise _changed(_index(folder, part))
     places: list[list[int]] = np.frombuffer(body, _PLACE).reshape(objects, 2).tolist()
     return places
 
@@ -206,10 +225,14 @@ class _PieceFile(io.RawIOBase):
 
 def _batches_of(file: "io.BufferedReader[_PieceFile]") -> Iterator[pa.RecordBatch]:
     """Yield the batches of a piece; StorageBusy if its bytes are not those that were written."""
+    piece = file.raw.piece
     while header := file.read(_FRAME.size):
-        length, digest = _FRAME.unpack(header.ljust(_FRAME.size, b"\0"))
-        body = file.read(length)
-        if len(body) != length or xxhash.xxh3_64_intdigest(body) != digest:
-            message = f"{file.raw.piece.path}: its bytes are not those that were written; it is tried again later"
-            raise StorageBusy(message)
+        bucket, length, digest = _FRAME.unpack(header.ljust(_FRAME.size, b"\0"))
+        body = file.read(min(length, piece.stop - piece.start))
+        if (bucket, length, digest) != (piece.bucket, len(body), xxhash.xxh3_64_intdigest(body)):
+            raise _changed(piece.path)
         yield from piece_batches(body)
+
+
+def _changed(path: str) -> StorageBusy:
+    return StorageBusy(f"{path}: its bytes are not those that were written; it is tried again later")

@@ -136,16 +136,30 @@ def test_buckets_without_rows_are_stored_too(tmp_path: Path) -> None:
     assert max(map(digests.count, digests)) >= 61  # all empty ones are the same
 
 
-@pytest.mark.parametrize("place", [3, 11, 40, -200])
-def test_a_changed_byte_of_a_piece_is_seen_before_a_row_is_used(place: int, tmp_path: Path) -> None:
-    def damage(_: list[Any]) -> None:
-        if len(paths := pieces(str(tmp_path))) == 1:  # after the first step
-            body = bytearray((tmp_path / paths[0]).read_bytes())
-            body[place] ^= 4
-            (tmp_path / paths[0]).write_bytes(body)
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        *((".pieces", place) for place in (3, 10, 20, 40, -200)),  # of a frame: bucket, length, digest, and rows
+        *((".pieces", place) for place in (-16, -8, -5)),  # where the pieces of each bucket end
+        *((".index", place) for place in (0, 8, 16, -1)),
+    ],
+)
+def test_a_changed_byte_is_seen_before_a_row_is_used(kind: str, place: int, tmp_path: Path) -> None:
+    damaged: list[str] = []
 
-    with pytest.raises(StorageBusy, match=r"/scratch/[0-9a-f]{32}/0\.pieces"):
-        grouped(Watched(str(tmp_path), damage), shards(str(tmp_path), 3), 2)
+    def damage(_: list[Any]) -> None:
+        new = [path for path in pieces(str(tmp_path)) if path.endswith(kind) and not damaged]
+        for path in new:
+            body = bytearray((tmp_path / path).read_bytes())
+            body[place] ^= 4
+            (tmp_path / path).write_bytes(body)
+            damaged.append(path)
+
+    engine = Watched(str(tmp_path), damage)
+    with pytest.raises(StorageBusy, match=r"/scratch/[0-9a-f]{32}/0\."):
+        grouped(engine, shards(str(tmp_path), 3), 2)
+    assert damaged
+    assert engine.tracker.receipts == []
     assert pieces(str(tmp_path)) == []
 
 
