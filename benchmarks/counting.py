@@ -146,12 +146,23 @@ def _put_file(method: Method, requests: Sequence[Requests]) -> Method:
 
 
 def _put_scratch(method: Method, requests: Sequence[Requests]) -> Method:
-    def put_scratch(store: LocalStore, path: str, body: bytes) -> None:
+    def put_scratch(store: LocalStore, path: str, local: Path) -> None:
         for counts in _add(store, requests, "PUT", "HEAD"):
-            counts.written += len(body)
-        method(store, path, body)
+            counts.written += local.stat().st_size
+        method(store, path, local)
 
     return put_scratch
+
+
+def _delete_many(method: Method, requests: Sequence[Requests]) -> Method:
+    def delete_many(store: LocalStore, paths: Sequence[str]) -> None:
+        for _ in range(0, len(paths), PAGE):
+            _add(store, requests, "POST")
+        for counts in _add(store, requests):
+            counts.verbs["DELETE"] -= len(paths)  # on a disk, each is removed by itself
+        method(store, paths)
+
+    return delete_many
 
 
 def _asked(verb: str) -> Callable[[Method, Sequence[Requests]], Method]:
@@ -192,5 +203,6 @@ _COUNTED: dict[str, Callable[[Method, Sequence[Requests]], Method]] = {
     "size": _asked("HEAD"),
     "stamp": _asked("HEAD"),
     "delete": _asked("DELETE"),
+    "delete_many": _delete_many,
     "list": _list,
 }

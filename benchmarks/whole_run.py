@@ -63,7 +63,7 @@ class Asked:
         def counted(store: LocalStore, path: str, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 -- as the method
             self.requests += 1
             if method.__name__ == "put_scratch":
-                self.shuffled += len(rest[0])
+                self.shuffled += rest[0].stat().st_size
             return method(store, path, *rest, **named)
 
         return counted

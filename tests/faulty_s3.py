@@ -10,10 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, Literal
 
 Fault = (
-    Literal["lost_answer", "short_body", "lost_request", "whole_body", "no_condition", "changed_body"] | tuple[int, str]
+    Literal["lost_answer", "short_body", "lost_request", "whole_body", "no_condition", "changed_body"]
+    | tuple[int, str]
+    | tuple[Literal["kept"], str, str]
 )
 """What happens to a request: its answer is lost, its body breaks off, it never arrives, its range or its condition is
-not heeded, a byte of its body changes, or (status, code) answers."""
+not heeded, a byte of its body changes, (status, code) answers, or a request to delete many says that it kept a key."""
 
 
 @dataclass(slots=True)
@@ -55,7 +57,9 @@ class _Proxy(BaseHTTPRequestHandler):
         self.faults.requests += 1
         self.faults.ranges += filter(None, [self.headers.get("Range")])
         fault = self.faults.next(self.command)
-        if isinstance(fault, tuple):
+        if isinstance(fault, tuple) and len(fault) == 3:
+            self._answer(200, {"Content-Type": "application/xml"}, _kept(*fault[1:]))
+        elif isinstance(fault, tuple):
             self._answer(fault[0], {"Content-Type": "application/xml"}, _error(fault[1]))
         elif fault == "lost_request":
             self.close_connection = True
@@ -112,6 +116,11 @@ def faulty_s3(server: str) -> Iterator[FaultyS3]:
         finally:
             proxy.shutdown()
             thread.join()
+
+
+def _kept(key: str, code: str) -> bytes:
+    fields = f"<Key>{key}</Key><Code>{code}</Code><Message>planted</Message>"
+    return f"<?xml version='1.0'?><DeleteResult><Error>{fields}</Error></DeleteResult>".encode()
 
 
 def _error(code: str) -> bytes:

@@ -318,6 +318,11 @@ def hang_or_fail(folder: Path, number: int) -> None:
     time.sleep(600)
 
 
+def refuse(message: str) -> None:
+    """Refuse, as a task does that found what it cannot mend."""
+    raise ContractError(message)
+
+
 SIZED = ROWS.append(pa.field("size", pa.int64()))
 LEARNED = ROWS.append(pa.field("total", pa.int64())).append(pa.field("twins", pa.int64()))
 MEASURES = ("n", "share", "key")

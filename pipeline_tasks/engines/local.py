@@ -8,9 +8,17 @@ from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
-from pipeline_tasks.run.shuffle import gather_from_store, new_scratch, remove_scratch, scatter_to_store
+from pipeline_tasks.run.scratch import (
+    gather_from_store,
+    index_parts,
+    index_scratch,
+    new_scratch,
+    remove_scratch,
+    scatter_to_store,
+)
+from pipeline_tasks.run.shuffle import scatter_inputs
 from pipeline_tasks.run.task import Task, run
-from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of
+from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import FilePath, Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
@@ -95,12 +103,20 @@ class LocalEngine:
 
         def run_missing(missing: list[int]) -> list[Any]:
             stage_io, weight = self.tracker.io, sum(shard.weight for shard in rows)
-            scratch = new_scratch(stage_io)
-            scatters = [partial(scatter_to_store, stage_io, shard, by, buckets, scratch) for shard in rows]
+            scratch, taken = new_scratch(stage_io), scatter_inputs(rows, buckets)
+            scatters = [
+                partial(scatter_to_store, stage_io, shards, by, buckets, scratch, number)
+                for number, shards in enumerate(taken)
+            ]
             try:
-                pieces = [piece for part in self._each(scatters, weight) for piece in part]
-                drawn = {rank: tuple(piece for bucket, piece in pieces if bucket == rank) for rank in missing}
-                gathers = [partial(gather_from_store, tasks[rank], drawn[rank], by, tuple(order)) for rank in missing]
+                sizes = tuple(self._each(scatters, weight))
+                parts = index_parts(len(sizes), buckets)
+                self._each([partial(index_scratch, stage_io, scratch, sizes, buckets, part) for part in parts], 0)
+                read = (scratch, len(sizes), buckets)
+                gathers = [
+                    partial(gather_from_store, without_input(tasks[rank]), *read, rank, by, tuple(order))
+                    for rank in missing
+                ]
                 return self._each(gathers, weight)
             finally:
                 remove_scratch(stage_io, scratch)

@@ -1,6 +1,7 @@
 """The Ray engine: the reference engine with its tasks spread over a Ray cluster."""
 
 import contextlib
+import itertools
 import logging
 import math
 import os
@@ -17,8 +18,10 @@ from pipeline_tasks.engines.address import is_jobs_api, ray_address
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.ray_actors import Pool
 from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RecipeError
+from pipeline_tasks.engines.sent import received, sender
+from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RecipeError, RefineryError
 from pipeline_tasks.recipe import Resources
+from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
@@ -34,6 +37,9 @@ RETRIES = 3
 
 LOOK = 1.0
 """Seconds between two looks for a task that has failed while others run."""
+
+WINDOW = 1024
+"""Tasks that are sent to Ray at once, at least: each one that waits there takes memory of the driver."""
 
 CLIENT_TRIES = 3
 """A client's server starts a process for each client, and Ray 2.60 takes one that is slow to start for a dead one."""
@@ -80,10 +86,13 @@ class RayEngine(LocalEngine):
         import ray
 
         _require_room(self._address, self._reserved)
-        remote = ray.remote(max_retries=RETRIES, **self._reserved)(guarded)
+        remote = ray.remote(max_retries=RETRIES, **self._reserved)(_run)
+        sending = sender(tasks)
+        common = ray.put(sending.common)
         try:
-            with _known(refs := [remote.remote(task) for task in tasks]):
-                return results_of(_gathered(refs))
+            return results_of(
+                _streamed(lambda rank: remote.remote(common, sending.pickled([(rank, tasks[rank])])), len(tasks))
+            )
         except ray.exceptions.RayTaskError as error:
             cause = f"{type(error.cause).__name__}: {error.cause}"
             message = f"{self.tracker.io.prefix}: a kernel failed in a Ray worker ({cause})"
@@ -113,21 +122,47 @@ def _most_actors(resources: Resources) -> int:
     return max(int(min(rooms)), 1)
 
 
-def _gathered(refs: list[Any]) -> list[Any]:
-    """Return the results of tasks in order; once one has failed, the others are canceled: nobody reads what they do."""
+def _run(common: bytes, pickled: bytes) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
+    """Run one task in a worker."""
+    [(_, task)] = received(common, pickled)
+    return guarded(task)
+
+
+def _streamed(send: Callable[[int], Any], count: int) -> list[Any]:
+    """Return the results of tasks in order, of which at most a window waits in Ray at any time.
+
+    After a refusal no more are sent, and only results until then are returned. Once one has failed, those that were
+    sent are canceled: nobody reads what they do.
+    """
     import ray
 
-    waiting = list(refs)
-    results: dict[Any, Any] = {}
-    try:
-        while waiting:
-            done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=LOOK)
-            results |= dict(zip(done, ray.get(done), strict=True))
-        return [results[ref] for ref in refs]
-    except ray.exceptions.RayError:
-        for ref in waiting:
-            ray.cancel(ref, force=True)
-        raise
+    results: dict[int, Any] = {}
+    unsent, refused = iter(range(count)), False
+    with _known() as waiting:
+        try:
+            while len(results) < count:
+                raise_if_canceled()
+                room = 0 if refused else _window() - len(waiting)
+                waiting |= {send(rank): rank for rank in itertools.islice(unsent, max(room, 0))}
+                if not waiting:
+                    break
+                wanted = len(waiting) if len(waiting) < _window() // 2 else len(waiting) // 4
+                done, _ = ray.wait(list(waiting), num_returns=max(wanted, 1), timeout=LOOK)
+                found = dict(zip([waiting.pop(ref) for ref in done], ray.get(done), strict=True))
+                refused = refused or any(isinstance(result, RefineryError) for result in found.values())
+                results |= found
+            return [results[rank] for rank in sorted(results)]
+        except (ray.exceptions.RayError, RefineryError):
+            for ref in waiting:
+                ray.cancel(ref, force=True)
+            raise
+
+
+def _window() -> int:
+    """Return how many tasks are sent ahead: four for each core, and so many that an autoscaler sees what waits."""
+    import ray
+
+    return max(int(4 * ray.cluster_resources().get("CPU", 0)), WINDOW)
 
 
 def task_options(resources: Resources) -> dict[str, float]:
@@ -160,16 +195,16 @@ def _require_room(address: str, reserved: Mapping[str, float]) -> None:
             raise RecipeError(message)
 
 
-_TASKS: dict[str, list[Any]] = {}
-"""The Ray tasks that run now, by their job."""
+_TASKS: dict[str, dict[Any, int]] = {}
+"""The Ray tasks that run now, with their numbers, by their job."""
 
 
 @contextlib.contextmanager
-def _known(refs: list[Any]) -> Iterator[None]:
-    """Let `cancel` find the tasks of this thread's job while they run."""
-    _TASKS[job.current()] = refs
+def _known() -> Iterator[dict[Any, int]]:
+    """Give a mapping of tasks in which `cancel` finds those of this thread's job while they run."""
+    waiting = _TASKS[job.current()] = {}
     try:
-        yield
+        yield waiting
     finally:
         _TASKS.pop(job.current(), None)
 
@@ -260,7 +295,7 @@ def cancel(job: str) -> None:
     """Cancel the tasks of a job, those that run included."""
     import ray
 
-    for ref in _TASKS.get(job, ()):
+    for ref in list(_TASKS.get(job, ())):
         ray.cancel(ref, force=True)
     ray_actors.cancel(job)
 

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from pipeline_tasks.engines.job import cancel as cancel_thread
 from pipeline_tasks.engines.job import current as current_job
 from pipeline_tasks.engines.job import working_for
+from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, RefineryError
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.state_cost import StateCost
@@ -65,12 +66,13 @@ class Worker:
         """Return the seconds in which tasks ran here until now, whoever's they were."""
         return self._busy + (time.monotonic() - self._began if self._running else 0.0)
 
-    def run(self, task: Callable[[], Any], job: str) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
+    def run(self, common: bytes, pickled: bytes, job: str) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
         """Run a task; what the machine did to it is a value, and ends this process: a GPU's fault stays in it."""
         self._began = time.monotonic()
         self._running += 1
         try:
             with working_for(job):
+                [(_, task)] = received(common, pickled)
                 result = guarded(task)
         finally:
             self._running -= 1
@@ -163,7 +165,11 @@ class _Running:
     """The tasks of one verb on a pool."""
 
     def __init__(self, pool: Pool, tasks: Sequence[partial[Any]]) -> None:
+        import ray
+
         self._pool, self._tasks, self._waiting = pool, tasks, deque(range(len(tasks)))
+        self._sending = sender(tasks)
+        self._common = ray.put(self._sending.common)
         self._members = [pool.member(rank) for rank in range(min(pool.most, len(tasks)))]
         self._calls: dict[Any, tuple[_Member, int]] = {}
         self._results: dict[int, Any] = {}
@@ -230,7 +236,9 @@ class _Running:
                 spare = len(self._waiting) - (self._starting if depth > 1 else 0)
                 if spare > 0 and member.ready is None and len(member.calls) < depth:
                     rank = self._waiting.popleft()
-                    ref = member.actor.run.remote(self._tasks[rank], self.job)
+                    ref = member.actor.run.remote(
+                        self._common, self._sending.pickled([(rank, self._tasks[rank])]), self.job
+                    )
                     member.calls.add(ref)
                     self._calls[ref] = (member, rank)
 

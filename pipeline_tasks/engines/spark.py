@@ -8,7 +8,6 @@ Spark stages as it can be: one for a map, two for a group.
 import atexit
 import contextlib
 import gc
-import io
 import itertools
 import logging
 import math
@@ -19,27 +18,28 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import spark_address
 from pipeline_tasks.engines.java import WAY_OUT, require_java
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.engines.sent import Ranked, received, sender
 from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError, RefineryError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
-from pipeline_tasks.run.shuffle import gather, scatter
-from pipeline_tasks.run.task import Outcome, Task
-from pipeline_tasks.run.tracker import Tracker, guarded, results_of
+from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_inputs
+from pipeline_tasks.run.task import Outcome, Task, kernel_name
+from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
 
 log = logging.getLogger("refinery")
@@ -58,6 +58,12 @@ UNMEASURED = "-XX:-UsePerfData"
 
 QUICK = "-XX:TieredStopAtLevel=1"
 """Java's quick compiler alone: our JVM only moves bytes, and its thorough compiler took as long as all else it did."""
+
+UI = "REFINERY_SPARK_UI"
+"""The variable that has the port of Spark's UI, which is off without it."""
+
+EVENTS = "REFINERY_SPARK_EVENTS"
+"""The variable that has the folder of Spark's event logs, which are off without it."""
 
 SOCKET_FOLDER = 60
 """Longest path of a folder for sockets: Spark adds 43 characters, and macOS takes 103 in all (Linux 107)."""
@@ -94,7 +100,7 @@ class SparkEngine(LocalEngine):
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
         parts = self._parts(len(tasks), weight)
         frame = self._frame(parts).mapInArrow(partial(_run_tasks, task_batch(tasks, parts)), RESULT)
-        return self._collect(frame, range(len(tasks)))
+        return self._collect(frame, range(len(tasks)), _task_words(tasks))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
@@ -102,16 +108,19 @@ class SparkEngine(LocalEngine):
 
         def run_missing(missing: list[int]) -> list[Any]:
             weight = sum(shard.weight for shard in rows)
-            scatters = [partial(scatter, self.tracker.io, shard, by, buckets) for shard in rows]
-            scatter_parts = self._parts(len(rows), weight)
+            scatters = [
+                partial(scatter, self.tracker.io, taken, by, buckets) for taken in scatter_inputs(rows, buckets)
+            ]
+            scatter_parts = self._parts(len(scatters), weight)
             batch = task_batch(scatters, scatter_parts)
             pieces = self._frame(scatter_parts).mapInArrow(partial(_run_scatters, batch, frozenset(missing)), PIECE)
-            chosen = {bucket: tasks[bucket] for bucket in missing}
+            chosen = {bucket: without_input(tasks[bucket]) for bucket in missing}
             gathering = partial(_gather_buckets, chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
             shuffled = pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
             ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
-            return self._collect(ordered.mapInArrow(gathering, RESULT), missing)
+            words = f"group by {by} into {counted(buckets, 'bucket')}, then {_kernel_words(kernel)}"
+            return self._collect(ordered.mapInArrow(gathering, RESULT), missing, words)
 
         return self.tracker.complete(tasks, run_missing)
 
@@ -127,12 +136,14 @@ class SparkEngine(LocalEngine):
         """
         return self._session().range(0, parts, 1, parts)
 
-    def _collect(self, frame: Any, ranks: Sequence[int]) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
+    def _collect(self, frame: Any, ranks: Sequence[int], words: str) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
+        """Return the results of ranks; `words` say what they do in Spark's UI and event log."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException, PythonException
 
         try:
-            with _tagged(self._session()):
+            stage = self.tracker.io.prefix.partition("/")[0]
+            with _tagged(self._session()), _described(self._session(), f"{stage}: {words}"):
                 collected = frame.collect()
             results = {row.rank: pickle.loads(row.result) for row in collected}  # noqa: S301 -- our workers' own
         except PythonException as error:
@@ -177,6 +188,35 @@ def _tagging(active: Any) -> tuple[Callable[[str], None], Callable[[str], None]]
     return active.sparkContext.addJobTag, active.sparkContext.removeJobTag
 
 
+@contextlib.contextmanager
+def _described(active: Any, words: str) -> Iterator[None]:  # noqa: ANN401 -- a SparkSession, classic or Connect
+    """Describe what this thread starts. Connect (Spark 4.2) has its own descriptions, and shows ours as a tag."""
+    if _is_connect(active):
+        tag = words.replace(",", ";")
+        active.addTag(tag)
+    else:
+        active.sparkContext.setJobDescription(words)
+    try:
+        yield
+    finally:
+        if _is_connect(active):
+            active.removeTag(tag)
+        else:
+            active.sparkContext.setLocalProperty("spark.job.description", None)
+
+
+def _task_words(tasks: Sequence[partial[Any]]) -> str:
+    """Return what tasks do, by the first of them."""
+    first = tasks[0].args[0] if tasks and tasks[0].args else None
+    what = _kernel_words(first.kernel) if isinstance(first, Task) else "other work"
+    return f"map {what} over {counted(len(tasks), 'shard')}"
+
+
+def _kernel_words(kernel: Kernel) -> str:
+    """Return a kernel's name without its module and arguments."""
+    return kernel_name(kernel).partition("[")[0].rpartition(".")[2]
+
+
 def _is_connect(active: Any) -> bool:  # noqa: ANN401 -- a SparkSession
     return ".connect." in type(active).__module__
 
@@ -203,52 +243,18 @@ class TaskBatch:
     common: bytes
     chunks: tuple[bytes, ...]
 
-    def tasks(self, part: int) -> list[tuple[int, Callable[[], Any]]]:
+    def tasks(self, part: int) -> list[Ranked]:
         """Return the ranks and tasks of one chunk."""
-        reader = _Unpickler(io.BytesIO(self.chunks[part]))
-        reader.common = pickle.loads(self.common)  # noqa: S301 -- sent by our own driver
-        return cast("list[tuple[int, Callable[[], Any]]]", reader.load())
-
-
-class _Pickler(pickle.Pickler):
-    """Writes a number for each object that is one of the common ones."""
-
-    ranks: Mapping[int, int] = MappingProxyType({})
-
-    def persistent_id(self, written: object) -> int | None:
-        return self.ranks.get(id(written))
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads what `_Pickler` wrote."""
-
-    common: Sequence[Any] = ()
-
-    def persistent_load(self, rank: int) -> Any:  # noqa: ANN401 -- any common object
-        return self.common[rank]
+        return received(self.common, self.chunks[part])
 
 
 def task_batch(tasks: Sequence[partial[Any]], parts: int) -> TaskBatch:
-    """Return tasks as they are sent to `parts` Spark tasks; common are the first task's arguments, and their fields."""
-    common = [shared for value in tasks[0].args for shared in (value, *_fields(value))] if tasks else []
-    ranks = {id(shared): rank for rank, shared in enumerate(common)}
-    ranked = list(enumerate(tasks))
-    return TaskBatch(pickle.dumps(common), tuple(_pickled(ranked[part::parts], ranks) for part in range(parts)))
+    """Return tasks as they are sent to `parts` Spark tasks."""
+    sending, ranked = sender(tasks), list(enumerate(tasks))
+    return TaskBatch(sending.common, tuple(sending.pickled(ranked[part::parts]) for part in range(parts)))
 
 
-def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a task
-    return [getattr(value, field.name) for field in fields(value)] if isinstance(value, Task) else []
-
-
-def _pickled(tasks: Sequence[tuple[int, partial[Any]]], ranks: Mapping[int, int]) -> bytes:
-    sink = io.BytesIO()
-    writer = _Pickler(sink)
-    writer.ranks = ranks
-    writer.dump(tasks)
-    return sink.getvalue()
-
-
-def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Callable[[], Any]]]:
+def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[Ranked]:
     """Yield the ranks and tasks that this Spark task was given."""
     for batch in batches:
         for part in batch.column(0).to_pylist():
@@ -279,8 +285,8 @@ def _run_scatters(
     for rank, task in _unpacked(sent, batches):
         pieces = enumerate(task())
         while not isinstance(cut := guarded(partial(next, pieces, None)), RefineryError | None):
-            number, (bucket, _, body) = cut
-            if bucket in wanted:
+            number, (bucket, rows, body) = cut
+            if bucket in wanted and (rows or rank == 0):  # an empty piece of the first is enough for a schema
                 yield _piece(bucket, rank, number, body)
         if isinstance(cut, RefineryError):  # it goes to every bucket: none may run on a part of its rows
             for bucket in sorted(wanted):
@@ -297,21 +303,25 @@ def _gather_buckets(
 ) -> Iterator[pa.RecordBatch]:
     """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece."""
     for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row[0]):
-        pieces = [(shard, body) for _, shard, body in rows]
-        if pieces[0][0] == REFUSED:
-            yield _result(bucket, pickle.loads(pieces[0][1]))  # noqa: S301 -- a refusal of our own worker
-        else:
-            yield _result(bucket, guarded(partial(_gather, tasks[bucket], [body for _, body in pieces], by, order)))
+        yield _result(bucket, _gather_bucket(tasks[bucket], rows, by, order))
+
+
+def _gather_bucket(
+    task: Task, rows: Iterator[tuple[int, int, pa.Buffer]], by: str, order: tuple[str, ...]
+) -> Outcome | RefineryError:
+    """Run the kernel of a bucket over its pieces, as they come; a refusal of a scatter task is the first of them."""
+    _, shard, body = next(rows)
+    if shard == REFUSED:
+        refusal: RefineryError = pickle.loads(body)  # noqa: S301 -- of our own worker
+        return refusal
+    bodies = itertools.chain([body], (body for _, _, body in rows))
+    return guarded(partial(gather, task, itertools.chain.from_iterable(map(piece_batches, bodies)), by, order))
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
     for batch in batches:
         for row in range(batch.num_rows):
             yield batch.column(0)[row].as_py(), batch.column(1)[row].as_py(), batch.column(3)[row].as_buffer()
-
-
-def _gather(task: Task, bodies: Sequence[pa.Buffer], by: str, order: tuple[str, ...]) -> Outcome:
-    return gather(task, bodies, by, order)
 
 
 def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: ANN401 -- a SparkSession, classic or Connect
@@ -362,10 +372,14 @@ def session_settings(master: str) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": "true" if UI in os.environ else "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {UNMEASURED}",
     }
+    if port := os.environ.get(UI):
+        settings["spark.ui.port"] = port
+    if events := os.environ.get(EVENTS):
+        settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events}
     if not master.startswith("local"):
         return settings
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # otherwise Spark resolves this machine's name, and warns

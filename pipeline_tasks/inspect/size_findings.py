@@ -21,7 +21,7 @@ UNEVEN = 10
 
 DAY = 24 * HOUR
 MOST_PIECES = 50_000_000
-"""Pieces of a shuffle: each is a row of Spark's shuffle, and an object of the other engines."""
+"""Pieces of a shuffle: each is a row of Spark's shuffle, and a request of the other engines."""
 
 MOST_TASKS = 5_000
 """Tasks of one run that Airflow's scheduler and its pages handle in minutes."""
@@ -118,8 +118,8 @@ def _pieces(sizes: Sizes, _: Workers) -> Iterator[Finding]:
     for size in sizes.stages:
         if size.pieces > MOST_PIECES:
             message = (
-                f"{size.shards:,} shards cut into {size.buckets:,} buckets each are {size.pieces:,} pieces; land "
-                "the snapshot in parts, or in fewer and larger files"
+                f"{size.shards:,} shards in {size.buckets:,} buckets are shuffled in {size.pieces:,} pieces; land the "
+                "snapshot in parts"
             )
             yield Finding(fault=False, where=size.stage, message=message)
 

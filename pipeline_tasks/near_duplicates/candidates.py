@@ -1,5 +1,6 @@
 """Find candidate pairs: members of a band, round by round, until every pair is compared or known to be connected."""
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.tables import DISTINCT_PAIRS, MEMBERS, PAIRS, RESULTS, UNSETTLED
 from pipeline_tasks.stage import Batches, HistoryReader
 from pipeline_tasks.text.base.tables import (
+    RUN_ROWS,
     Flags,
     Rows,
     batch_of,
@@ -23,7 +25,9 @@ from pipeline_tasks.text.base.tables import (
     read_table,
     run_numbers,
     run_starts,
+    tables_of,
     whole_numbers,
+    whole_runs,
 )
 from pipeline_tasks.text.near.ranking import is_known, known_nodes, node_ids
 
@@ -122,33 +126,49 @@ def _first_of_label(labels: Any, band: Rows, known: Flags) -> Rows:  # noqa: ANN
 
 
 def _results_of(members: pa.Table, results: tuple[Batches, ...]) -> "Results":
-    """Return the results of comparisons, sorted by band, with documents as rows of `members`."""
+    """Return the results of comparisons, sorted by band, with documents as rows of `members`.
+
+    A template's band has a result of each of its pages: of each only numbers are kept, and no ids.
+    """
     from pipeline_tasks.text.near.candidates import Results
 
-    rows = pa.concat_tables([RESULTS.empty_table(), *map(read_table, results)])
     starts = run_starts(members.column("key"))
-    band = np.searchsorted(whole_numbers(members.column("key"))[starts], whole_numbers(rows.column("key")))
-    order = np.argsort(band, kind="stable")
-    rows, band = rows.take(pa.array(order)), band[order]
-    member, center = _rows_of(members, run_numbers(starts, members.num_rows), rows, band)
-    distances = np.asarray(1 - combined(rows.column("similarity")).to_numpy(zero_copy_only=False), np.float64)
-    first = np.searchsorted(band, np.arange(len(starts) + 1))
-    return Results(first, member, center, distances, flags(rows.column("passed")))
-
-
-def _rows_of(members: pa.Table, band_of: Rows, results: pa.Table, band: Rows) -> tuple[Rows, Rows]:
-    """Return the rows of `members` that the two documents of each result have in its band."""
-    ids = node_ids(members.column("node"))
-    names = pc.unique(ids)
-    places = band_of * (len(names) + 1) + _codes(ids, names)
-    by_place = np.argsort(places)
-    member, center = (
-        by_place[
-            np.searchsorted(places, band * (len(names) + 1) + _codes(results.column(side), names), sorter=by_place)
-        ]
-        for side in ("member", "center")
+    numbered = _Numbered(members, starts)
+    given = map(numbered.results, tables_of(itertools.chain.from_iterable(results), max(members.num_rows, RUN_ROWS)))
+    band, member, center, distances, passed = map(
+        np.concatenate, zip(numbered.results(_NO_RESULTS), *given, strict=True)
     )
-    return member, center
+    order = np.argsort(band, kind="stable")
+    first = np.searchsorted(band[order], np.arange(len(starts) + 1))
+    return Results(first, member[order], center[order], distances[order], passed[order])
+
+
+class _Numbered:
+    """The members of bands by number: of their band, and of their id."""
+
+    def __init__(self, members: pa.Table, starts: Rows) -> None:
+        ids = node_ids(members.column("node"))
+        self._keys = whole_numbers(members.column("key"))[starts]
+        self._names = pc.unique(ids)
+        places = self._places(run_numbers(starts, members.num_rows), ids)
+        self._rows = np.argsort(places)
+        self._sorted = places[self._rows]
+
+    def _places(self, band: Rows, ids: Any) -> Rows:  # noqa: ANN401 -- an Arrow array
+        return band * (len(self._names) + 1) + _codes(ids, self._names)
+
+    def results(self, batch: pa.RecordBatch | pa.Table) -> tuple[Any, ...]:
+        """Return of `RESULTS` the band, the rows of both documents, how far apart they are, and whether they passed."""
+        band = np.searchsorted(self._keys, whole_numbers(batch.column("key")))
+        member, center = (
+            self._rows[np.searchsorted(self._sorted, self._places(band, batch.column(side)))]
+            for side in ("member", "center")
+        )
+        distances = np.asarray(1 - combined(batch.column("similarity")).to_numpy(zero_copy_only=False), np.float64)
+        return band, member, center, distances, flags(batch.column("passed"))
+
+
+_NO_RESULTS = empty_batch(RESULTS)
 
 
 def _codes(values: Any, names: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
@@ -158,9 +178,9 @@ def _codes(values: Any, names: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
 
 def distinct_pairs(pairs: Batches) -> Batches:
     """Yield `DISTINCT_PAIRS` of `PAIRS` sorted by member and center."""
-    rows = read_table(pairs)
-    starts = run_starts(rows.column("member"), rows.column("center"))
-    bounds = pa.array(np.append(starts, rows.num_rows), pa.int32())
-    keys = pa.ListArray.from_arrays(bounds, combined(rows.column("key")))
-    once = rows.select(DISTINCT_PAIRS.names[:-1]).take(pa.array(starts)).append_column("keys", keys)
-    yield from batches_of(once) if once.num_rows else [empty_batch(DISTINCT_PAIRS)]
+    for rows in whole_runs(pairs, "member", "center"):  # a pair has a row of each band at most
+        starts = run_starts(rows.column("member"), rows.column("center"))
+        bounds = pa.array(np.append(starts, rows.num_rows), pa.int32())
+        keys = pa.ListArray.from_arrays(bounds, combined(rows.column("key")))
+        once = rows.select(DISTINCT_PAIRS.names[:-1]).take(pa.array(starts)).append_column("keys", keys)
+        yield from batches_of(once) if once.num_rows else [empty_batch(DISTINCT_PAIRS)]

@@ -11,14 +11,16 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.tables import OPEN_BANDS
 from pipeline_tasks.stage import Batches, reject, replace_column
-from pipeline_tasks.text.base.tables import batch_of, read_table, rows_by
+from pipeline_tasks.text.base.tables import batch_of, rows_by, run_starts, whole_runs
 from pipeline_tasks.text.near.ranking import deciding_preference
 
 
 def count_unsettled(unsettled: Batches) -> Batches:
     """Yield `OPEN_BANDS` of `UNSETTLED` sorted by id."""
-    ids, bands = np.unique(read_table(unsettled).column("id").to_numpy().astype(str), return_counts=True)
-    yield batch_of(OPEN_BANDS, id=pa.array(ids.tolist(), pa.string()), bands=pa.array(bands, pa.int64()))
+    for rows in whole_runs(unsettled, "id"):  # a document has a row of each band at most
+        starts = run_starts(rows.column("id"))
+        bands = np.diff(np.append(starts, rows.num_rows))
+        yield batch_of(OPEN_BANDS, id=rows.column("id").take(pa.array(starts)), bands=pa.array(bands, pa.int64()))
 
 
 def reject_losers(

@@ -142,9 +142,12 @@ def known_edges(verified: Batches) -> Batches:
 
 def distinct_winners(rows: Batches, *, of: str = "node") -> Batches:
     """Yield the distinct `WINNERS` of rows sorted by id; `of` is the column of the node with that id."""
-    table = read_table(rows)
-    first = table.take(pa.array(run_starts(table.column("id"))))
-    yield batch_of(WINNERS, id=first.column("id"), node=first.column(of))
+    last = None  # the id of the row before: any document of a day may be like one winner
+    for batch in rows:
+        first = batch.take(pa.array(run_starts(batch.column("id"))))
+        new = first.slice(1) if first.num_rows and first.column("id")[0].as_py() == last else first
+        last = first.column("id")[-1].as_py() if first.num_rows else last
+        yield batch_of(WINNERS, id=new.column("id"), node=new.column(of))
 
 
 def moves_of_winners(winners: Batches, *followed_and_history: Any, followed: int) -> Batches:  # noqa: ANN401 -- Batches, then readers

@@ -23,6 +23,7 @@ from pipeline_tasks.constraints import (
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
 from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources, stage_card
+from pipeline_tasks.run.sorted_runs import run_bytes
 from pipeline_tasks.run.task import Files, StageIO, repoint
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
@@ -183,6 +184,7 @@ def _io(
         profiled=card.profiled,
         spread=card.spread,
         batch_rows=request.batch_rows,
+        run_bytes=run_bytes(request.resources.memory),
         snapshot=str(parent.params.get("snapshot", "")) if parent.landed else "",
         landing=request.landing,
         files=tuple(resources.items()),

@@ -1,27 +1,46 @@
 """Brings equal keys into one bucket: cuts shards into pieces by bucket, and sorts the pieces of a bucket."""
 
-import hashlib
 import io
-import uuid
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import xxhash
 
+from pipeline_tasks.run.sorted_runs import Rows, in_order, whole_numbers
 from pipeline_tasks.run.task import Outcome, StageIO, Task, read_input, run_streams
-from pipeline_tasks.stage import Batches, Shard, Shards
-from pipeline_tasks.store import storage
-
-Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
+from pipeline_tasks.stage import Shard, Shards
 
 PIECE_BYTES = 32 * 1024 * 1024
 """A bucket's rows of one shard travel in Arrow streams of about this many bytes."""
 
 SCATTER_BYTES = 256 * 1024 * 1024
 """Bytes of rows that may wait for their bucket's stream to fill, however many buckets there are; then all travel."""
+
+PIECE_INPUT = 128 * 1024
+"""Bytes of stored input that a scatter task takes for each bucket, where shards have less: no piece becomes tiny.
+
+A bucket has `stage.BUCKET_BYTES` of input, so some thousand requests read it, however many shards there are.
+"""
+
+SCATTER_INPUT = 1024 * 1024 * 1024
+"""Bytes of stored input that a scatter task takes at most, unless one shard has more: it is what a retry repeats."""
+
+
+def scatter_inputs(shards: Shards, buckets: int) -> list[Shards]:
+    """Return the shards that each scatter task takes: as many in a row as have `PIECE_INPUT` for each bucket."""
+    most = min(buckets * PIECE_INPUT, SCATTER_INPUT)
+    taken: list[list[Shard]] = []
+    weight = 0
+    for shard in shards:
+        if not taken or weight + shard.weight > most:
+            taken.append([])
+            weight = 0
+        taken[-1].append(shard)
+        weight += shard.weight
+    return [tuple(some) for some in taken]
 
 
 def bucket_of(values: pa.Array, buckets: int) -> Rows:
@@ -48,12 +67,12 @@ def _mix(values: "np.ndarray[Any, np.dtype[np.uint64]]") -> "np.ndarray[Any, np.
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def scatter(stage_io: StageIO, shard: Shard, by: str, buckets: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (bucket, rows, Arrow stream) pieces of one shard; each bucket gets at least one, so none lacks a schema."""
+def scatter(stage_io: StageIO, shards: Shards, by: str, buckets: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (bucket, rows, Arrow stream) pieces of shards; each bucket gets at least one, so none lacks a schema."""
     waiting: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
     weight = [0] * buckets
     schema = None
-    for batch in read_input(stage_io, shard):
+    for batch in itertools.chain.from_iterable(read_input(stage_io, shard) for shard in shards):
         schema = batch.schema
         for bucket, rows in _by_bucket(batch, by, buckets):
             waiting[bucket].append(rows)
@@ -71,19 +90,12 @@ def _by_bucket(batch: pa.RecordBatch, by: str, buckets: int) -> Iterator[tuple[i
 
     Rows of whole numbers come sorted by them: `gather` then reads each batch from front to back, and not at random.
     """
-    chosen, numbers = bucket_of(batch.column(by), buckets), _whole_numbers(batch.column(by))
+    chosen, numbers = bucket_of(batch.column(by), buckets), whole_numbers(batch.column(by))
     order = np.argsort(chosen, kind="stable")
     present, starts = np.unique(chosen[order], return_index=True)
     for bucket, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=False):
         placed = rows if numbers is None else rows[np.argsort(numbers[rows], kind="stable")]
         yield bucket, batch.take(pa.array(placed))
-
-
-def _whole_numbers(column: Any) -> Rows | None:  # noqa: ANN401 -- an Arrow array
-    """Return a column of whole numbers without nulls as a numpy array, None for any other."""
-    if not pa.types.is_integer(column.type) or column.null_count:
-        return None
-    return cast("Rows", column.to_numpy(zero_copy_only=False))
 
 
 def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> tuple[int, int, bytes]:
@@ -94,69 +106,15 @@ def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) ->
     return bucket, sum(batch.num_rows for batch in batches), sink.getvalue()
 
 
-def gather(task: Task, pieces: Iterable[bytes | pa.Buffer], by: str, order: Sequence[str]) -> Outcome:
-    """Sort one bucket's pieces by `by`, then `order`, and run the kernel over them."""
-    table = pa.concat_tables([pa.ipc.open_stream(piece).read_all() for piece in pieces]).combine_chunks()
+def gather(task: Task, batches: Iterable[pa.RecordBatch], by: str, order: Sequence[str]) -> Outcome:
+    """Sort one bucket's rows by `by`, then `order`, and run the kernel over them."""
     # Ties are broken by nothing, so the keys must order the rows totally; nulls come last on every engine.
-    return run_streams(task, [_ordered_batches(table, row_order(table, by, *order), task.io.batch_rows)])
+    return run_streams(task, [in_order(batches, (by, *order), task.io.batch_rows, task.io.run_bytes)])
 
 
-def row_order(table: pa.Table, *keys: str) -> Rows:
-    """Return the rows of a table sorted ascending by columns, as `pyarrow.compute.sort_indices` orders them.
-
-    Whole numbers are sorted by themselves. The columns after them are read for rows of equal numbers only.
-    """
-    numbers = _whole_numbers(table.column(keys[0]))
-    if numbers is None:
-        return _sorted_rows(table, keys)
-    rows = np.argsort(numbers)
-    equal = numbers[rows[1:]] == numbers[rows[:-1]]
-    places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-    tied = np.sort(rows[places])
-    rows[places] = tied[_sorted_rows(table.select(list(dict.fromkeys(keys))).take(pa.array(tied)), keys)]
-    return rows
-
-
-def _sorted_rows(table: pa.Table, keys: Sequence[str]) -> Rows:
-    sort_keys = [(name, "ascending") for name in dict.fromkeys(keys)]
-    return cast("Rows", pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64, copy=False))
-
-
-def _ordered_batches(table: pa.Table, order: Rows, rows: int) -> Batches:
-    """Yield batches of at most `rows` rows of a table in an order; one empty batch if it has none."""
-    if table.num_rows == 0:
-        yield pa.RecordBatch.from_pylist([], schema=table.schema)
-    for start in range(0, table.num_rows, rows):
-        yield from table.take(pa.array(order[start : start + rows])).combine_chunks().to_batches()
-
-
-# --- Pieces as objects under the root, for engines without a shuffle of their own -------------------------------
-
-
-def new_scratch(stage_io: StageIO) -> str:
-    """Return a folder for the pieces of one group; no other attempt has it, so each may remove its own."""
-    return f"{stage_io.prefix}/scratch/{uuid.uuid4().hex}"
-
-
-def scatter_to_store(stage_io: StageIO, shard: Shard, by: str, buckets: int, folder: str) -> list[tuple[int, Shard]]:
-    """Store one shard's pieces as objects in the scratch `folder`; returns (bucket, piece) pairs."""
-    store, pieces = storage.connect(stage_io.root), []
-    for bucket, rows, body in scatter(stage_io, shard, by, buckets):
-        digest = hashlib.sha256(body).hexdigest()
-        path = f"{folder}/{digest[:32]}.arrow"
-        store.put_scratch(path, body)
-        pieces.append((bucket, Shard(path, rows, len(body), digest)))
-    return pieces
-
-
-def gather_from_store(task: Task, pieces: Shards, by: str, order: Sequence[str]) -> Outcome:
-    """Read one bucket's pieces back and run the kernel over them."""
-    store = storage.connect(task.io.root)
-    return gather(task, [store.read(piece.path) for piece in pieces], by, order)
-
-
-def remove_scratch(stage_io: StageIO, folder: str) -> None:
-    """Remove the pieces of a group that is finished or has failed."""
-    store = storage.connect(stage_io.root)
-    for entry in list(store.list(folder)):
-        store.delete(entry.path)
+def piece_batches(body: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a piece; an empty one, which has the schema, if it has no rows."""
+    reader = pa.ipc.open_stream(body)
+    first = next(iter(reader), None)
+    yield pa.RecordBatch.from_pylist([], schema=reader.schema) if first is None else first
+    yield from reader

@@ -15,6 +15,7 @@ from pipeline_tasks.landing.listing import Listing
 from pipeline_tasks.landing.record_counts import counted_records
 from pipeline_tasks.recipe import Recipe, Step, stage_card
 from pipeline_tasks.run.partitions import partitions_for
+from pipeline_tasks.run.shuffle import scatter_inputs
 from pipeline_tasks.run.unit_costs import (
     BUCKET_BASE,
     CUT_SECONDS,
@@ -42,7 +43,7 @@ TASKS_OF_A_RUN = 4
 class StageSize:
     """What one stage has to do; `buckets` is 0 for a stage that brings no keys together.
 
-    `is_fixed`: the recipe has the number of buckets. `pieces` are cut of shards, one for each bucket.
+    `is_fixed`: the recipe has the number of buckets. `pieces` are one for each scatter task and bucket.
 
     `read` and `stored` are bytes, `memory` is of the largest task, `longest` the seconds of the largest shard on one
     core, `tasks` are those that Airflow shows.
@@ -184,7 +185,7 @@ def _stage_size(step: Step, shards: Shards, fixed_partitions: int) -> StageSize:
         is_mapped=card.splits,
         buckets=buckets,
         is_fixed=bool(fixed_buckets),
-        pieces=len(shards) * buckets,
+        pieces=len(scatter_inputs(shards, buckets)) * buckets,
         seconds=read / MEGABYTE * cost.seconds,
         longest=largest / MEGABYTE * cost.seconds,
         memory=max(TASK_MEMORY, int(BUCKET_BASE + cost.bucket * read / max(buckets, 1))),

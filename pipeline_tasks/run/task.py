@@ -23,6 +23,7 @@ from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.landed_files import LandedFiles
 from pipeline_tasks.run.layered import LayerInput, columns_read
 from pipeline_tasks.run.row_cache import CachedRows, KnownRows
+from pipeline_tasks.run.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.state_cost import Hardware
 from pipeline_tasks.run.states import State, hardware_of, state_of
 from pipeline_tasks.run.stopwatch import Stopwatch
@@ -47,7 +48,7 @@ Files = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class StageIO:
-    """Where the tasks of one stage read and write, and how input is cut into batches.
+    """Where the tasks of one stage read and write, how input is cut into batches, and how much is sorted in memory.
 
     `prefix` is the stage's own, relative to `root`, and `shared` that of its shared layers; `profiled` names output
     columns to profile, and `spread` those whose values are counted by where they are; `snapshot` and `landing` are the
@@ -60,6 +61,7 @@ class StageIO:
     profiled: tuple[str, ...] = ()
     spread: tuple[str, ...] = ()
     batch_rows: int = 4096
+    run_bytes: int = RUN_BYTES
     snapshot: str = ""
     landing: str = ""
     files: Files = ()
@@ -365,9 +367,7 @@ def _read_stream(stage_io: StageIO, shards: Shards) -> Batches:
 
 
 def read_input(stage_io: StageIO, shard: Shard) -> Batches:
-    """Yield the rows of a landed file, a piece of a bucket, or a committed shard."""
-    if shard.path.endswith(".arrow") and not shard.is_landed:
-        return _read_piece(stage_io, shard)
+    """Yield the rows of a landed file, or of a committed shard."""
     landed = landed_files(stage_io).read
     return read_shard(stage_io.root, shard, batch_rows=stage_io.batch_rows, landed=landed)
 
@@ -375,10 +375,6 @@ def read_input(stage_io: StageIO, shard: Shard) -> Batches:
 def landed_files(stage_io: StageIO) -> LandedFiles:
     """Return the landed files that the tasks of a stage read."""
     return LandedFiles(stage_io.landing, stage_io.snapshot, stage_io.batch_rows)
-
-
-def _read_piece(stage_io: StageIO, shard: Shard) -> Batches:
-    yield from pa.ipc.open_stream(storage.connect(stage_io.root).read(shard.path))
 
 
 def files_named(kernel: Callable[..., Any], files: Files) -> Files:

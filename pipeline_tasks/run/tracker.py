@@ -92,11 +92,15 @@ class Tracker:
 
         What a task rejected stays, as a manifest names it. Shared layers stay for other runs.
         """
-        store = storage.connect(self.io.root)
-        for receipt in self.receipts:
-            if receipt.shard.path not in named and receipt.shard.path.startswith(f"{self.io.prefix}/"):
-                store.delete(receipt_path(self.io.prefix, receipt.key))
-                store.delete(receipt.shard.path)  # last: a vacuum finds shards without a receipt, and not the reverse
+        store, own = storage.connect(self.io.root), f"{self.io.prefix}/"
+        intermediate = [
+            receipt
+            for receipt in self.receipts
+            if receipt.shard.path not in named and receipt.shard.path.startswith(own)
+        ]
+        store.delete_many([receipt_path(self.io.prefix, receipt.key) for receipt in intermediate])
+        # Last: a vacuum finds shards without a receipt, and not the reverse. Tasks may share a shard.
+        store.delete_many(list(dict.fromkeys(receipt.shard.path for receipt in intermediate)))
 
     def map_tasks(
         self,
@@ -189,6 +193,11 @@ def _weights(tasks: Sequence[Task]) -> dict[str, float]:
     scale = distinct / (sum(weights) or 1)
     paths = [receipt_path(task.io.prefix, task.key) for task in tasks]
     return {path: weight * scale for path, weight in zip(paths, weights, strict=True)}
+
+
+def without_input(task: Task) -> Task:
+    """Return the task of a bucket as a worker gets it: its rows come from the shuffle, and it has many shards."""
+    return replace(task, inputs=())
 
 
 def guarded(task: Callable[[], T]) -> T | RefineryError:

@@ -25,7 +25,15 @@ from pipeline_tasks.stage import (
     buckets_of,
     replace_column,
 )
-from pipeline_tasks.text.base.tables import batch_of, batches_of, read_table, run_numbers, run_starts, unchanged
+from pipeline_tasks.text.base.tables import (
+    batch_of,
+    batches_of,
+    read_table,
+    run_numbers,
+    run_starts,
+    unchanged,
+    whole_runs,
+)
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.edits.edges import Edges
@@ -127,10 +135,10 @@ def _summed(table: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 def count_documents(lines: Batches) -> Batches:
     """Yield `COUNTED` of rows sorted by both hashes."""
-    table = read_table(lines)
-    starts, totals = _summed(table)
-    numbers = run_numbers(starts, table.num_rows)
-    yield from batches_of(table.append_column("total", pa.array(totals[numbers], pa.int64())).combine_chunks())
+    for table in whole_runs(lines, "hash", "check"):  # a line has a row of each shard at most
+        starts, totals = _summed(table)
+        numbers = run_numbers(starts, table.num_rows)
+        yield from batches_of(table.append_column("total", pa.array(totals[numbers], pa.int64())).combine_chunks())
 
 
 def add_history(counted: Batches, *history: HistoryReader) -> Batches:
@@ -154,10 +162,10 @@ def add_history(counted: Batches, *history: HistoryReader) -> Batches:
 
 def recurring_lines(counted: Batches) -> Batches:
     """Yield the `LINES` that at least two documents of this snapshot have, for later snapshots."""
-    table = read_table(counted)  # the rows of a line may come in several batches
-    lines = table.take(pa.array(run_starts(table.column("hash"), table.column("check"))))
-    lines = lines.set_column(2, "documents", lines.column("total")).select(LINES.names)
-    yield from batches_of(lines.filter(pc.greater_equal(lines.column("documents"), RECURRING)).combine_chunks())
+    for table in whole_runs(counted, "hash", "check"):  # the rows of a line may come in several batches
+        lines = table.take(pa.array(run_starts(table.column("hash"), table.column("check"))))
+        lines = lines.set_column(2, "documents", lines.column("total")).select(LINES.names)
+        yield from batches_of(lines.filter(pc.greater_equal(lines.column("documents"), RECURRING)).combine_chunks())
 
 
 def templates(counted: Batches, *, params: Params) -> Batches:

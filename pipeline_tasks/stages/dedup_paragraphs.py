@@ -37,6 +37,7 @@ from pipeline_tasks.text.base.tables import (
     run_starts,
     unchanged,
     whole_numbers,
+    whole_runs,
 )
 
 if TYPE_CHECKING:
@@ -150,11 +151,11 @@ def _with_parts(documents: Batches, params: Params) -> Iterator[tuple[pa.RecordB
 
 def elect_winners(parts: Batches) -> Batches:
     """Yield `WON_PARTS`: the first row of each run of equal hashes (as `group` sorted them) is the winner."""
-    rows = read_table(parts)
-    starts = run_starts(rows.column("hash"), rows.column("check"))
-    winners = rows.take(pa.array(starts[run_numbers(starts, rows.num_rows)]))
-    won = rows.append_column("winner", winners.column("id"))
-    yield from batches_of(won.append_column("winner_snapshot", winners.column("snapshot")).combine_chunks())
+    for rows in whole_runs(parts, "hash", "check"):  # a part has a row of each shard at most
+        starts = run_starts(rows.column("hash"), rows.column("check"))
+        winners = rows.take(pa.array(starts[run_numbers(starts, rows.num_rows)]))
+        won = rows.append_column("winner", winners.column("id"))
+        yield from batches_of(won.append_column("winner_snapshot", winners.column("snapshot")).combine_chunks())
 
 
 def prefer_history(won: Batches, *history: HistoryReader) -> Batches:

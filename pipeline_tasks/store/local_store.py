@@ -64,17 +64,17 @@ class LocalStore:
             return
         with os_errors(str(target)), new_file(target) as (stream, name):
             if not (spare and _is_moved(local, name)):
-                with local.open("rb") as source:
-                    shutil.copyfileobj(source, stream, CHUNK)
+                _copy(local, stream)
                 flush(stream)
             name.replace(target)  # the name follows from the content, so replacing can only repair a damaged file
             _flush_folder(target.parent)
 
-    def put_scratch(self, path: str, body: bytes) -> None:
+    def put_scratch(self, path: str, local: Path) -> None:
         target = self._place(path)
         with os_errors(str(target)), new_file(target) as (stream, name):
-            stream.write(body)
-            flush(stream, durable=False)
+            if not _is_moved(local, name, durable=False):
+                _copy(local, stream)
+                flush(stream, durable=False)
             name.replace(target)
 
     def size(self, path: str) -> int | None:
@@ -110,6 +110,10 @@ class LocalStore:
     def delete(self, path: str) -> None:
         with os_errors(f"{self.root}/{path}"):
             self._place(path).unlink(missing_ok=True)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
@@ -162,8 +166,13 @@ def new_file(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
         name.unlink(missing_ok=True)
 
 
-def _is_moved(local: Path, name: Path) -> bool:
-    """Put a local file in the place of a new one, and wait until it is on the disk; False on another file system."""
+def _copy(local: Path, stream: BinaryIO) -> None:
+    with local.open("rb") as source:
+        shutil.copyfileobj(source, stream, CHUNK)
+
+
+def _is_moved(local: Path, name: Path, *, durable: bool = True) -> bool:
+    """Put a local file in the place of a new one; False on another file system. If durable, it is on the disk then."""
     mode = stat.S_IMODE(name.stat().st_mode)  # that of a new file: a temporary file is its owner's alone
     try:
         local.replace(name)
@@ -173,7 +182,7 @@ def _is_moved(local: Path, name: Path) -> bool:
         return False
     name.chmod(mode)
     with name.open("rb") as stream:
-        flush(stream)
+        flush(stream, durable=durable)
     return True
 
 

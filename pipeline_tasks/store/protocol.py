@@ -10,6 +10,9 @@ from pipeline_tasks.errors import ContractError, DigestMismatch
 CHUNK = 8 * 1024 * 1024
 """Bytes that are copied, hashed or fetched at a time."""
 
+DELETED_AT_ONCE = 1000
+"""Objects that one request removes at most: S3's own bound."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -43,8 +46,8 @@ class Store(Protocol):
         A `spare` file, which the caller has no further use for, may be moved there.
         """
 
-    def put_scratch(self, path: str, body: bytes) -> None:
-        """Store bytes that nobody misses after a crash, under a path of this attempt alone."""
+    def put_scratch(self, path: str, local: Path) -> None:
+        """Store a local file that nobody misses after a crash, under a path of this attempt alone; it may be moved."""
 
     def size(self, path: str) -> int | None:
         """Return the bytes of an object, None if there is none."""
@@ -60,6 +63,9 @@ class Store(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove an object; nothing happens if there is none."""
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove objects, in any order and several at once; nothing happens for one that is not there."""
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         """Yield the files under `prefix` that killed writers left half-written. `list` never yields them."""

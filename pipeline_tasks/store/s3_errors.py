@@ -65,6 +65,17 @@ def _response(error: BaseException) -> Mapping[str, Any]:
     return error.response if isinstance(error, ClientError) else {}
 
 
+def listed_error(entry: Mapping[str, Any], verb: str) -> Exception:
+    """Return an error that a server lists for one object of a request as if it had answered one for that object."""
+    from botocore.exceptions import ClientError
+
+    code = str(entry.get("Code", ""))
+    status = 503 if code in (*_OVERLOADED, "InternalError", "ServiceUnavailable") else 403
+    about = {"Code": code, "Message": str(entry.get("Message", ""))}
+    error: Exception = ClientError({"Error": about, "ResponseMetadata": {"HTTPStatusCode": status}}, verb)
+    return error
+
+
 def is_conflict(error: BaseException) -> bool:
     """Return whether a conditional PUT raced with another one, and is to be tried again."""
     return status_of(error) == _CONFLICT

@@ -9,7 +9,6 @@ import contextlib
 import errno
 import hashlib
 import io
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import RecipeError, StorageBusy
-from pipeline_tasks.store.protocol import CHUNK, Entry, confined, cut_short
+from pipeline_tasks.store.protocol import CHUNK, DELETED_AT_ONCE, Entry, confined, cut_short
 from pipeline_tasks.store.s3_client import require_bucket, s3_client
 from pipeline_tasks.store.s3_errors import (
     ABSENT,
@@ -26,6 +25,7 @@ from pipeline_tasks.store.s3_errors import (
     exists_already,
     is_conflict,
     is_refusal,
+    listed_error,
     pause,
     translated,
 )
@@ -256,15 +256,40 @@ class S3Store:
             )
             raise StorageBusy(message)
 
-    def put_scratch(self, path: str, body: bytes) -> None:
-        with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
-            local.write(body)
-            local.flush()
-            self.put_file(path, Path(local.name), hashlib.sha256(body).hexdigest())
+    def put_scratch(self, path: str, local: Path) -> None:
+        self.put_file(path, local, "of scratch")
 
     def delete(self, path: str) -> None:
         with self._errors(path):
             s3_client().delete_object(Bucket=self._bucket, Key=self._key(path))
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        parts = [paths[start : start + DELETED_AT_ONCE] for start in range(0, len(paths), DELETED_AT_ONCE)]
+        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+            list(pool.map(self._delete_part, parts))
+
+    def _delete_part(self, paths: Sequence[str]) -> None:
+        """Remove at most `DELETED_AT_ONCE` objects; those that the store was too busy for are asked for again."""
+        failed = self._not_deleted(paths)
+        for attempt in range(1, BODY_TRIES):
+            if not failed or any(map(is_refusal, failed.values())):
+                break
+            seconds = pause(attempt, paths[0])
+            time.sleep(seconds)
+            count_repeated(seconds)
+            failed = self._not_deleted([*failed])
+        for path, error in sorted(failed.items(), key=lambda item: not is_refusal(item[1])):
+            raise translated(self._uri(path), self._bucket, error) from error
+
+    def _not_deleted(self, paths: Sequence[str]) -> dict[str, Exception]:
+        """Ask to remove objects, with one request; return the errors of those that are still there."""
+        keys = {self._key(path): path for path in paths}
+        with self._errors(paths[0]):
+            answer = s3_client().delete_objects(
+                Bucket=self._bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            )
+        errors = (error for error in answer.get("Errors", ()) if error.get("Code") not in ABSENT)
+        return {keys[error["Key"]]: listed_error(error, "DeleteObjects") for error in errors}
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:

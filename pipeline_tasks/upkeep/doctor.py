@@ -115,7 +115,7 @@ def _storage(root: str) -> Check:
     store, name = storage.connect(root), f"doctor/{uuid.uuid4().hex}"
     created = store.create(name, b"refinery")
     equal = store.read(name) == b"refinery"
-    store.delete(name)
+    store.delete_many([name])
     deleted = store.size(name) is None
     ok = created and equal and deleted
     return Check("storage", ok, f"{store.root} can{'' if ok else 'not'} be written, read and deleted")

@@ -21,7 +21,7 @@ from pipeline_tasks.recipe import COMPOSE, PUBLISH, STAGES
 from pipeline_tasks.run.row_cache import CACHE
 from pipeline_tasks.run.task import stored_receipt
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.protocol import Entry, Store
+from pipeline_tasks.store.protocol import DELETED_AT_ONCE, Entry, Store
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.segment import COMPACTED
 from pipeline_tasks.upkeep.compact import in_use
@@ -323,34 +323,40 @@ def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
     for prefix in orphans.fenced:
         _fence(store, *prefix.split("/"))
     named = {file.path for version in _versions(root) for file in version.files}  # also by versions since then
-    for entry, reason in orphans.files:
-        if reason != UNUSED and entry.path not in named and not _committed_since(store, orphans, entry):
-            store.delete(entry.path)
+    unnamed = [entry for entry, reason in orphans.files if reason != UNUSED and entry.path not in named]
+    slots = [entry for entry in unnamed if _is_slot(entry)]
+    store.delete_many([entry.path for entry in slots])  # first: without them no run takes the rest for finished work
+    fenced = frozenset(orphans.fenced)
+    rest = (entry.path for entry in unnamed if not _is_slot(entry))
+    for prefix, paths in groupby(rest, key=lambda path: _prefix_of(path) if _prefix_of(path) in fenced else ""):
+        _remove_uncommitted(store, prefix, list(paths))
     _remove_unused(store, [entry for entry, reason in orphans.files if reason == UNUSED])
+
+
+def _remove_uncommitted(store: Store, fenced: str, paths: Sequence[str]) -> None:
+    """Remove files; where they are of a fenced prefix, each request only while nobody has committed there."""
+    at_once = DELETED_AT_ONCE if fenced else len(paths)
+    for start in range(0, len(paths), at_once):
+        if not fenced or not _is_committed(store, fenced):
+            store.delete_many(paths[start : start + at_once])
 
 
 def _remove_unused(store: Store, shared: Iterable[Entry]) -> None:
     """Remove shared layers but those that a run has named since they were listed; their receipts come first."""
     for stage, entries in groupby(shared, key=lambda entry: entry.path.partition("/")[0]):
         listed = list(entries)
-        for entry in listed:
-            if "/receipts/" in entry.path:
-                store.delete(entry.path)
+        store.delete_many([entry.path for entry in listed if "/receipts/" in entry.path])
         below = set[str]().union(*(_below(store, prefix) for prefix in _prefixes(store, (stage,))))
-        for entry in listed:
-            if "/receipts/" not in entry.path and entry.path not in below:
-                store.delete(entry.path)
+        shards = (entry.path for entry in listed if "/receipts/" not in entry.path)
+        store.delete_many([path for path in shards if path not in below])
 
 
 def _fence(store: Store, stage: str, fingerprint: str) -> None:
     store.create(commit_slot(store, stage, fingerprint), ABANDONED)
 
 
-def _committed_since(store: Store, orphans: Orphans, entry: Entry) -> bool:
+def _is_committed(store: Store, prefix: str) -> bool:
     """Return whether a prefix that was to be fenced has been committed in the meantime: then nothing of it may go."""
-    prefix = _prefix_of(entry.path)
-    if prefix not in orphans.fenced:
-        return False
     return any(store.size(path) not in (None, len(ABANDONED)) for path in _taken_slots(store, prefix))
 
 

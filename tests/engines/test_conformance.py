@@ -1,6 +1,7 @@
 """Every engine gives the bytes that the local one gives, whatever happens to its workers."""
 
 import gc
+import json
 import os
 import pickle
 import re
@@ -10,18 +11,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pyarrow as pa
 import pytest
 
+from pipeline_tasks.engines import ray as ray_engine
 from pipeline_tasks.engines.choose import cancel, engine, start
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.engines.ray import actor_options, task_options
 from pipeline_tasks.engines.ray import connect as connect_ray
+from pipeline_tasks.engines.sent import sender
 from pipeline_tasks.engines.spark import SparkEngine, session, session_settings, task_batch, task_settings
 from pipeline_tasks.errors import (
     ClusterUnreachable,
@@ -38,6 +43,7 @@ from pipeline_tasks.errors import (
 )
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.recipe import Resources
+from pipeline_tasks.run import shuffle
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
@@ -51,7 +57,7 @@ from pipeline_tasks.text.base.tables import unchanged
 from tests.cluster.containers import wait_until
 from tests.refining import commit_parent, refined, rows
 from tests.s3_server import free_port
-from tests.toys import hang_or_fail, table
+from tests.toys import hang_or_fail, refuse, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
@@ -111,11 +117,35 @@ def test_a_snapshot_without_rows_is_the_same_everywhere(cluster: tuple[str, str]
     assert stored(roots[0], stage) == stored(roots[1], stage)
 
 
-def test_groups_do_not_see_how_their_input_was_cut(any_engine: tuple[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("taken", [1, 1 << 30])
+def test_groups_do_not_see_how_their_input_was_cut(
+    any_engine: tuple[str, str], taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shuffle, "SCATTER_INPUT", taken)  # bytes that a scatter task takes: of a shard, or of all
     whole = run(tmp_path, any_engine, "toy_group", commit_parent(tmp_path, [table(0, 65)], "one"))[1]
     parts = run(tmp_path, any_engine, "toy_group", commit_parent(tmp_path, TABLES, "three"))[1]
     assert [shard.digest for shard in whole.shards] == [shard.digest for shard in parts.shards]
     assert whole.rejected == parts.rejected
+
+
+@pytest.mark.parametrize(("by", "order"), [("key", ("id",)), ("n", ("id",)), ("key", ("share", "text", "id"))])
+def test_a_bucket_that_does_not_fit_memory_has_the_same_bytes(
+    any_engine: tuple[str, str], by: str, order: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Nearly all rows have one key, and are sorted in runs of 300 bytes."""
+    rows_ = [pa.concat_tables([table(start, 2), *([table(start, 1)] * 30)]) for start in (5, 40, 80)]
+    hot = [
+        rows.set_column(0, "id", pa.array(range(at, at + len(rows))))
+        for at, rows in zip((0, 50, 99), rows_, strict=True)
+    ]
+    digests = []
+    for root, run_bytes, on in ((tmp_path / "memory", 1 << 30, ("local", "")), (tmp_path / "runs", 300, any_engine)):
+        shards = read_manifest(str(root), commit_parent(root, hot)).shards
+        made = engine(*on)(Tracker(StageIO(str(root), "toy/f", run_bytes=run_bytes)), History())
+        grouped = made.group(unchanged, shards, by=by, order=order, buckets=2)
+        digests.append([shard.digest for shard in grouped])
+        assert sum(shard.rows for shard in grouped) == 96
+    assert digests[0] == digests[1]
 
 
 @pytest.mark.parametrize("by", ["key", "n"])
@@ -259,12 +289,14 @@ def test_spark_runs_even_the_smallest_tasks_in_workers(at_spark: SparkEngine) ->
     assert os.getpid() not in at_spark._each([partial(os.getpid)] * 3, weight=0)
 
 
-def test_what_all_tasks_share_is_sent_to_spark_once() -> None:
-    """Every Spark task is given the whole batch: a history of thousands of shards must not be in it once per task."""
+def test_what_all_tasks_share_is_sent_to_workers_once() -> None:
+    """A history of thousands of shards was in each task of Ray's, and each Spark task is given the whole batch."""
     broadcast = tuple(Shard(f"some/{rank:064}", 1, 1, f"{rank:064}") for rank in range(2000))
     stage_io = StageIO("root", "prefix")
     tasks = [Task(stage_io, f"{rank}", unchanged, ((broadcast[rank],),), broadcast) for rank in range(100)]
     calls = [partial(run_task, task) for task in tasks]
+    alone = sender(calls)
+    assert max(len(alone.pickled([pair])) for pair in enumerate(calls)) < 1000  # as Ray gets each
     sent = task_batch(calls, 7)
     assert len(sent.common) + sum(map(len, sent.chunks)) < 1.2 * len(pickle.dumps(broadcast)) + 100 * 1000
     back = sorted(pair for part in range(7) for pair in sent.tasks(part))
@@ -313,6 +345,42 @@ def test_tasks_beside_one_that_failed_are_canceled_on_ray(ray: str, tmp_path: Pa
     for _ in wait_until("the worker of the other task ends", 60, each=0.1):
         if not psutil.pid_exists(worker):
             break
+
+
+class Lazy(Sequence[partial[Any]]):
+    """Tasks that leave a file each; for each one that is asked for, how many have not run is noted."""
+
+    def __init__(self, count: int, folder: Path) -> None:
+        self._tasks = [partial((folder / str(number)).touch) for number in range(count)]
+        self._folder, self.waiting = folder, [0]
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __getitem__(self, rank: Any) -> Any:
+        self.waiting.append(rank - len(list(self._folder.iterdir())))
+        return self._tasks[rank]
+
+
+def test_ray_is_sent_few_tasks_ahead_of_those_that_have_run(
+    ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tasks of a stage waited in the driver: a hundred thousand of them were gigabytes there."""
+    window = 4 * (os.cpu_count() or 1)
+    monkeypatch.setattr(ray_engine, "WINDOW", 1)
+    running, tasks = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History()), Lazy(100, tmp_path)
+    assert running._each(tasks, 0) == [None] * 100  # type: ignore[attr-defined]
+    assert len(list(tmp_path.iterdir())) == 100
+    assert 0 < max(tasks.waiting) <= window
+
+
+def test_after_a_refusal_ray_is_sent_no_more_tasks(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_engine, "WINDOW", 1)
+    running = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History())
+    later = [partial((tmp_path / str(number)).touch) for number in range(200)]
+    with pytest.raises(ContractError, match=r"^a refusal"):
+        running._each([partial(refuse, "a refusal"), *later], 0)  # type: ignore[attr-defined]
+    assert len(list(tmp_path.iterdir())) < 100
 
 
 def test_what_runs_here_is_canceled_between_two_batches(tmp_path: Path) -> None:
@@ -395,6 +463,37 @@ def test_spark_works_where_a_socket_has_no_room_and_leaves_no_folder(tmp_path: P
     assert done.returncode == 0, done.stderr[-3000:]
     assert (roots[1] / manifest).read_bytes() == (roots[0] / manifest).read_bytes()
     assert list(scratch.glob("refinery-*")) == []
+
+
+@pytest.mark.usefixtures("workers_find_tests")
+def test_sparks_event_log_has_our_words(tmp_path: Path) -> None:
+    """Every stage was `collect at spark.py:122`."""
+    events = tmp_path / "events"
+    events.mkdir()
+    arguments = [str(tmp_path), "toy_lookup", commit_parent(tmp_path, TABLES), "", "", "-1", "spark", "local[1]"]
+    command = [sys.executable, "-m", "tests.faults.victim", *arguments]
+    env = os.environ | {"REFINERY_SPARK_EVENTS": events.as_uri()}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    logged = []
+    for path in sorted(events.rglob("events_*")):
+        with pa.input_stream(str(path), compression="zstd") as log:
+            logged += [json.loads(line) for line in log.read().splitlines()]
+    stages = [event["Properties"] for event in logged if event["Event"] == "SparkListenerStageSubmitted"]
+    assert [stage["spark.job.description"] for stage in stages] == [
+        "toy_lookup: group by id into 3 buckets, then keep",
+        "toy_lookup: group by id into 3 buckets, then keep",
+        "toy_lookup: map lookup over 3 shards",
+        "toy_lookup: map keep_ids over 3 shards",
+        "toy_lookup: map unchanged over 3 shards",
+    ]
+
+
+def test_sparks_ui_is_off_unless_it_has_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert session_settings("spark://m:7077")["spark.ui.enabled"] == "false"
+    monkeypatch.setenv("REFINERY_SPARK_UI", "4041")
+    settings = session_settings("spark://m:7077")
+    assert (settings["spark.ui.enabled"], settings["spark.ui.port"]) == ("true", "4041")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from pipeline_tasks.store.reading import read_shards
 from tests.faults.forked import SERVER, ended, forked
 from tests.faults.victim import main
 from tests.refining import commit_parent
-from tests.toys import table
+from tests.toys import GroupParams, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
@@ -35,6 +35,10 @@ class Golden:
     path: str
     body: bytes
     writes: int
+
+
+BUCKETS = GroupParams().buckets
+"""Of `toy_group`, the one stage here that shuffles: a scratch object ends with where the pieces of each bucket end."""
 
 
 def land(root: str) -> str:
@@ -70,8 +74,10 @@ def require_whole(root: str, stage: str) -> int:
     for entry in entries:
         body = store.read(entry.path)
         kind, name = entry.path.split("/")[2:][0], entry.path.rpartition("/")[2]
-        if kind in ("data", "rejects", "quarantine", "scratch"):
+        if kind in ("data", "rejects", "quarantine"):
             assert name.partition(".")[0] == hashlib.sha256(body).hexdigest()[:32], entry.path
+        elif kind == "scratch":
+            assert name.endswith(".index") or len(body) == int.from_bytes(body[-8:], "little") + 8 * BUCKETS
         elif kind == "receipts":
             receipt = load_receipt(body, entry.path)
             stored = [shard for shard in (receipt.shard, receipt.rejects, receipt.quarantine) if shard]

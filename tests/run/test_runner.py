@@ -38,6 +38,7 @@ from pipeline_tasks.run.runner import Cost, partition_path, refine, seal
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage
 from pipeline_tasks.store import storage
+from tests.faulty_s3 import FaultyS3
 from tests.refining import commit_parent, refined, resealed, rows
 from tests.toys import CARDS, ROWS, MapParams, NoParams, learn, table
 
@@ -288,6 +289,18 @@ def test_a_commit_leaves_the_shards_that_it_names_and_no_others(tmp_path: Path, 
     }
     intermediate = cost.ran - len([name for name in names if "/receipts/" in name])
     assert intermediate == {"toy_broadcast": 3, "toy_lookup": 3}.get(stage, 0)
+
+
+def test_no_shard_goes_before_its_receipt(s3_root: str, faults: FaultyS3) -> None:
+    """A receipt without its shard makes the next attempt run; a shard without its receipt a vacuum finds."""
+    parent = commit_parent(s3_root, [table(0, 40)])  # type: ignore[arg-type] -- any root will do
+    faults.coming.append(("POST", (403, "AccessDenied")))  # the first request to delete many
+    with pytest.raises(RecipeError):
+        refine(RefineRequest(s3_root, "toy_broadcast", {}, parent), LocalEngine)
+    assert faults.happened
+    store = storage.connect(s3_root)
+    manifest = refine(RefineRequest(s3_root, "toy_broadcast", {}, parent), LocalEngine).manifest
+    assert len([entry for entry in store.list("toy_broadcast") if "/data/" in entry.path]) > len(manifest.stored)
 
 
 def numbered(batches: Batches, *, name: str) -> Batches:

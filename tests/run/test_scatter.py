@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.run import shuffle
-from pipeline_tasks.run.shuffle import bucket_of, row_order, scatter
+from pipeline_tasks.run.shuffle import bucket_of, scatter
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.stage import Shard
 
-SHARD, IO = Shard("given/data", 0, 0, ""), StageIO("root", "stage/f")
+SHARDS, IO = (Shard("given/data", 0, 0, ""),), StageIO("root", "stage/f")
 
 
 def table(keys: list[str]) -> pa.Table:
@@ -37,7 +36,7 @@ def test_every_row_is_in_one_piece_of_its_bucket(keys: list[str], buckets: int, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shuffle, "SCATTER_BYTES", bound)
         patch.setattr(shuffle, "read_input", lambda *_: read(whole, batch_rows))
-        pieces = list(scatter(IO, SHARD, "key", buckets))
+        pieces = list(scatter(IO, SHARDS, "key", buckets))
     assert {bucket for bucket, _, _ in pieces} == set(range(buckets))  # even an empty one has a schema
     found: list[dict[str, Any]] = []
     for bucket in range(buckets):
@@ -80,7 +79,7 @@ def test_rows_of_many_buckets_do_not_wait_for_the_whole_shard(monkeypatch: pytes
 
     monkeypatch.setattr(shuffle, "read_input", counted)
     monkeypatch.setattr(shuffle, "SCATTER_BYTES", 2000)
-    next(scatter(IO, SHARD, "key", 1000))
+    next(scatter(IO, SHARDS, "key", 1000))
     assert sum(given_out) < 100
 
 
@@ -93,7 +92,7 @@ def test_whole_numbers_travel_sorted_within_each_batch(keys: list[int], buckets:
     whole = pa.table({"key": pa.array(keys, pa.int64()), "row": pa.array(range(len(keys)), pa.int64())})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shuffle, "read_input", lambda *_: read(whole, batch_rows))
-        pieces = list(scatter(IO, SHARD, "key", buckets))
+        pieces = list(scatter(IO, SHARDS, "key", buckets))
     found: list[dict[str, Any]] = []
     for bucket, _, body in pieces:
         rows = pa.ipc.open_stream(body).read_all()
@@ -102,23 +101,6 @@ def test_whole_numbers_travel_sorted_within_each_batch(keys: list[int], buckets:
         assert order == sorted(order)
         found += rows.to_pylist()
     assert sorted(found, key=lambda row: row["row"]) == whole.to_pylist()
-
-
-@given(
-    numbers=st.lists(st.none() | st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), max_size=80),
-    names=st.lists(st.none() | st.text(max_size=2), min_size=80, max_size=80),
-)
-def test_rows_are_in_the_order_of_sort_indices(numbers: list[int | None], names: list[str | None]) -> None:
-    names = names[: len(numbers)]
-    node = pa.array([{"rank": name, "known": False} for name in names], pa.struct({"rank": "string", "known": "bool"}))
-    columns = {"number": pa.array(numbers, pa.int64()), "name": pa.array(names, pa.string()), "node": node}
-    rows = pa.table(columns)
-    joined = pa.concat_tables([rows.slice(0, 5), rows.slice(5)]).combine_chunks()
-    choices = (("number",), ("number", "name"), ("number", "node"), ("name", "number"), ("number", "number"))
-    sort_keys = [[(name, "ascending") for name in dict.fromkeys(keys)] for keys in choices]
-    expected = [pc.sort_indices(rows, sort_keys=keys).to_pylist() for keys in sort_keys]
-    assert [row_order(rows, *keys).tolist() for keys in choices] == expected
-    assert [row_order(joined, *keys).tolist() for keys in choices] == expected
 
 
 @pytest.mark.parametrize("keys", [pa.array([None, 0], pa.int64()), pa.array([None, ""], pa.string())])

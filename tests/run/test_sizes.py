@@ -76,7 +76,7 @@ def test_a_snapshot_that_fits_has_no_finding(recipe: str, landed: Listing, worke
         (partial(sizes, listing(*[10_000_000] * 99, 5 * GB, name="{}.jsonl.gz")), ROOMY, False, "land", "that cannot be cut has 5 GB"),
         (partial(sizes, listing(70 * GB, name="{}.parquet")), ROOMY, False, "land", "write several files"),
         (partial(sizes, listing(*[50_000] * 20_000)), ROOMY, False, "land", "concatenate them before they land"),
-        (partial(sizes, listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "dedup_exact", "pieces; land the snapshot"),
+        (partial(sizes, listing(*[GB] * 90_000)), Workers(10**6, 4 * GB), False, "dedup_exact", "pieces; land the"),
         (partial(sizes, listing(*[7 * GB] * 1100), {f"{name}": {} for name in ("ingest", "extract", "filter_url",
             "filter_language", "filter_quality", "scrub_pii")}), ROOMY, False, "partitions", "tasks in Airflow"),
         (partial(sizes, listing(*[GB] * 6000, digest="")), ROOMY, False, "land", "write `sha256` of each file into"),

@@ -57,6 +57,51 @@ def test_what_is_created_is_read_back_listed_and_deleted(any_root: str) -> None:
     assert list(store.list("")) == []
 
 
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_many_are_deleted_and_no_others(any_root: str, count: int) -> None:
+    store = connect(any_root)
+    names = [f"a/{number} & <ż>" for number in range(count)]
+    for path in (*names, "b"):
+        store.create(path, b"body")
+    store.delete_many([*names, "a/never"] if names else [])
+    assert paths(any_root) == ["b"]
+
+
+@pytest.mark.parametrize(("count", "requests"), [(999, 1), (1000, 1), (1001, 2), (2500, 3)])
+def test_a_request_deletes_a_thousand(s3_root: str, faults: FaultyS3, count: int, requests: int) -> None:
+    store = connect(s3_root)
+    store.create("there", b"body")
+    before = faults.requests
+    store.delete_many([f"gone/{number}" for number in range(count - 1)] + ["there"])
+    assert faults.requests - before == requests
+    assert paths(s3_root) == []
+
+
+REFUSED = [("AccessDenied", RecipeError), ("InvalidArgument", ContractError), ("InternalError", StorageBusy)]
+
+
+@pytest.mark.parametrize(("code", "kind"), REFUSED)
+def test_an_object_that_stays_is_named(
+    s3_root: str, faults: FaultyS3, code: str, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of the request is 200: what it lists of single objects went unread."""
+    monkeypatch.setattr(s3_errors, "PAUSE", 0.001)
+    faults.coming += [("POST", ("kept", f"{s3_root.split('/', 3)[3]}/b", code))] * s3_store.BODY_TRIES
+    with pytest.raises(kind, match=re.escape(f"{s3_root}/b")):
+        connect(s3_root).delete_many(["a", "b"])
+    assert len(faults.happened) == (s3_store.BODY_TRIES if kind is StorageBusy else 1)
+
+
+def test_an_object_that_the_store_was_too_busy_for_is_deleted_by_another_request(
+    s3_root: str, faults: FaultyS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_errors, "PAUSE", 0.001)
+    connect(s3_root).create("b", b"body")
+    faults.coming.append(("POST", ("kept", f"{s3_root.split('/', 3)[3]}/b", "SlowDown")))
+    connect(s3_root).delete_many(["a", "b"])
+    assert paths(s3_root) == []
+
+
 @pytest.mark.parametrize("spare", [False, True])
 def test_a_file_is_stored_as_any_new_file_and_kept_unless_spare(any_root: str, tmp_path: Path, *, spare: bool) -> None:
     body, (handle, name) = b"rows" * 9999, tempfile.mkstemp(dir=tmp_path)  # which its owner alone may read
@@ -97,9 +142,10 @@ def test_a_pipe_in_place_of_an_object_is_refused_and_not_waited_for(tmp_path: Pa
 
 
 @pytest.mark.parametrize("size", [0, 3, 9 << 20])
-def test_scratch_is_read_back_and_leaves_nothing_beside_it(any_root: str, size: int) -> None:
-    store, body = connect(any_root), bytes(size)
-    store.put_scratch("scratch/attempt/piece", body)
+def test_scratch_is_read_back_and_leaves_nothing_beside_it(any_root: str, size: int, tmp_path: Path) -> None:
+    store, body, local = connect(any_root), bytes(size), tmp_path / "local"
+    local.write_bytes(body)
+    store.put_scratch("scratch/attempt/piece", local)
     assert store.read("scratch/attempt/piece") == body
     assert paths(any_root) == ["scratch/attempt/piece"]
     assert list(store.unfinished("")) == []

@@ -66,6 +66,45 @@ def run_starts(*columns: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
     return np.flatnonzero(differs)
 
 
+RUN_ROWS = 1 << 16
+"""Rows of a table of a stream, at least: fewer cost more by the table than by the row."""
+
+
+def tables_of(batches: Iterable[pa.RecordBatch], rows: int = RUN_ROWS) -> Iterator[pa.Table]:
+    """Yield a stream as tables of at least so many rows; the last one has what is left."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield read_table(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield read_table(waiting)
+
+
+def whole_runs(batches: Iterable[pa.RecordBatch], *names: str) -> Iterator[pa.Table]:
+    """Yield a stream sorted by columns as tables, of which no two have rows of equal columns; at least one table.
+
+    A table has `RUN_ROWS` rows, or those of one run where that has more.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows, most = 0, RUN_ROWS
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows < most:
+            continue
+        table = read_table(waiting)
+        last = int(run_starts(*(table.column(name) for name in names))[-1])
+        waiting, rows = table.slice(last).to_batches(), table.num_rows - last
+        if last:
+            yield table.slice(0, last).combine_chunks()
+        most = max(RUN_ROWS, 2 * rows)  # a run that is longer is not looked at again with each batch
+    yield read_table(waiting)
+
+
 def run_numbers(starts: Rows, rows: int) -> Rows:
     """Return the number of each row's run, given where the runs start."""
     return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows)))

@@ -1,0 +1,74 @@
+"""Tasks as they are sent to workers: what they have in common is pickled once, and each task names it by a number."""
+
+import io
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any, cast
+
+from pipeline_tasks.run.task import Task
+
+Ranked = tuple[int, Callable[[], Any]]
+"""A task with its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Pickles tasks of one verb: `common` is what they share, such as a broadcast or a history of thousands of shards.
+
+    `_ranks` are the numbers of the common objects, by their `id`: the tasks have to live as long as this.
+    """
+
+    common: bytes
+    _ranks: Mapping[int, int]
+
+    def pickled(self, tasks: Sequence[Ranked]) -> bytes:
+        """Return tasks and their numbers as `received` reads them."""
+        sink = io.BytesIO()
+        writer = _Pickler(sink)
+        writer.ranks = self._ranks
+        writer.dump(tasks)
+        return sink.getvalue()
+
+
+def sender(tasks: Sequence[partial[Any]]) -> Sender:
+    """Return what sends some tasks; common to them are the first task's arguments, and their fields."""
+    common = [shared for value in tasks[0].args for shared in (value, *_fields(value))] if tasks else []
+    return Sender(pickle.dumps(common), {id(shared): rank for rank, shared in enumerate(common)})
+
+
+def received(common: bytes, pickled: bytes) -> list[Ranked]:
+    """Return the tasks that a `Sender` pickled."""
+    reader = _Unpickler(io.BytesIO(pickled))
+    reader.common = _objects(common)
+    return cast("list[Ranked]", reader.load())
+
+
+@lru_cache(maxsize=1)
+def _objects(common: bytes) -> list[Any]:
+    """Return the common objects; a worker reads those of one verb once."""
+    return cast("list[Any]", pickle.loads(common))  # noqa: S301 -- sent by our own driver
+
+
+def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a task
+    return [getattr(value, field.name) for field in fields(value)] if isinstance(value, Task) else []
+
+
+class _Pickler(pickle.Pickler):
+    """Writes a number for each object that is one of the common ones."""
+
+    ranks: Mapping[int, int] = MappingProxyType({})
+
+    def persistent_id(self, written: object) -> int | None:
+        return self.ranks.get(id(written))
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what `_Pickler` wrote."""
+
+    common: Sequence[Any] = ()
+
+    def persistent_load(self, rank: int) -> Any:  # noqa: ANN401 -- any common object
+        return self.common[rank]
