@@ -1,11 +1,17 @@
 """What a run asks of its stores grows with its files and not with their square; what it hands on does not grow."""
 
 import importlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.run.bill import Prices, bill_of
+from pipeline_tasks.run.sizes import sizes_of
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 FEW, MANY = 4, 12
@@ -52,6 +58,18 @@ def test_what_landing_hands_on_has_one_size_behind_any_number_of_versions(growth
     assert many["xcom_kb"] == few["xcom_kb"] < 1
     added = sum(many["land"].values()) - sum(few["land"].values())
     assert added <= 130 / 64 + 2, "pages of the log, and what is behind the last one"
+
+
+def test_what_lint_foretells_is_what_is_counted(growth: Any, tmp_path: Path) -> None:
+    """The first day of a crawl by the recipe `web`, gates and publication included."""
+    recipe, landing = load_recipe("web"), tmp_path / "crawl" / "2026-11-01"
+    growth.write_snapshot(landing, 3 * MANY, 1)
+    run = growth.CountedRun(str(tmp_path / "root"), landing.name, recipe, str(landing))
+    run.refine(str(landing))
+    verbs = sum((requests.verbs for requests in run.requests.values()), Counter[str]())
+    bill = bill_of(sizes_of(recipe, list_snapshot(str(landing))), Prices())
+    assert bill.reads == pytest.approx(verbs["GET"] + verbs["HEAD"], rel=0.2)
+    assert bill.writes == pytest.approx(verbs["PUT"] + verbs["POST"] + verbs["LIST"], rel=0.2)
 
 
 def test_a_driver_takes_a_few_kilobytes_for_each_shard(growth: Any) -> None:

@@ -34,11 +34,14 @@ from pipeline_tasks.landing.listing import Listing, folder_of, list_snapshot, re
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe
+from pipeline_tasks.run.bill import Prices, bill_facts, bill_lines, bill_of
 from pipeline_tasks.run.recipe_faults import Finding, recipe_faults
 from pipeline_tasks.run.sizes import size_facts, size_lines, sizes_of
 from pipeline_tasks.run.task import repoint
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
+
+PRICES = Prices()
 
 GIGABYTE = 1_000_000_000
 
@@ -81,6 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", default="", help="a snapshot: foretell its tasks, bytes and memory")
     parser.add_argument("--workers", type=number(int, 1), default=1, metavar="N", help="cores that run tasks (1)")
     parser.add_argument("--memory", type=number(float, 0), default=2, metavar="G", help="gigabytes for each (2)")
+    price, cost = PRICES.core_hour, "dollars that a core costs for an hour"
+    parser.add_argument("--core-hour", type=number(float, 0), default=price, metavar="D", help=f"{cost} ({price})")
     parser.add_argument("--root", default="", help="root whose published signals the rules are tried on")
     parser.add_argument("--snapshot", default="", help=f"snapshot to try them on (default: {NEWEST})")
     parser.add_argument("--allow", action="append", default=[], metavar="REASON", help="a rule that is off on purpose")
@@ -109,7 +114,10 @@ def _sized(options: argparse.Namespace) -> tuple[dict[str, Any], list[str], list
     findings = [*_unread(options.input, listing, recipe), *size_findings(sizes, workers)]
     if options.root:
         findings += history_findings(options.root, recipe.name)
-    return {"sizes": size_facts(sizes)}, [*size_lines(sizes, workers.cores)], findings
+    prices = replace(PRICES, core_hour=float(options.core_hour))
+    bill = bill_of(sizes, prices)
+    lines = [*size_lines(sizes, workers.cores), *bill_lines(bill, prices)]
+    return {"sizes": size_facts(sizes), "bill": bill_facts(bill)}, lines, findings
 
 
 def _unread(uri: str, listing: Listing, recipe: Recipe) -> Iterator[Finding]:

@@ -1,0 +1,123 @@
+"""Foretells what a run asks of its store and what that costs: requests, and dollars by public prices.
+
+Requests are counted and not timed: `benchmarks/growth.py` counts those of a stage for each shard of its input, and for
+each bucket where it has some. Every `CHUNK` of a file that is read is one more. With a history every stage that looks
+up asks for more; how much depends on what is known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+from pipeline_tasks.run.sizes import Sizes, StageSize
+from pipeline_tasks.store.protocol import CHUNK
+
+
+class Asked(NamedTuple):
+    """Requests that read (GET, HEAD) and that write (PUT, POST, LIST)."""
+
+    reads: float
+    writes: float
+
+    def times(self, count: float) -> "Asked":
+        """Return so many of these."""
+        return Asked(self.reads * count, self.writes * count)
+
+    def plus(self, other: "Asked") -> "Asked":
+        """Return the sum."""
+        return Asked(self.reads + other.reads, self.writes + other.writes)
+
+
+NONE = Asked(0, 0)
+OF_RUN = Asked(60, 40)
+"""Of landing, publication and the log, whatever the size."""
+
+OF_GATE = Asked(2.3, 0)
+"""Of a gate for each shard of which it reads a sample, `SAMPLED` bytes of a stage at most."""
+
+SAMPLED = 64_000_000
+
+PER_SHARD: Mapping[str, Asked] = {
+    "ingest": Asked(15, 7),
+    "extract": Asked(5, 2),
+    "filter_url": Asked(5, 2),
+    "filter_language": Asked(16, 5),
+    "filter_quality": Asked(20, 4),
+    "dedup_exact": Asked(6.5, 0.25),
+    "cut_templates": Asked(43, 19),
+    "dedup_minhash": Asked(180, 72),
+    "score_quality": Asked(17, 6),
+    "scrub_pii": Asked(10, 3),
+    "decontaminate": Asked(23, 6),
+}
+"""By stage, counted as slopes of runs of 8 and 24 files, and of 4 and 16 buckets, by the recipe `web`."""
+
+PER_BUCKET: Mapping[str, Asked] = {"dedup_exact": Asked(17, 8)}
+"""Of the stage that makes the buckets; those behind it have a shard for each."""
+
+OF_OTHERS = Asked(17, 6)
+"""For each shard, of a stage without a row: as one that has a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Dollars of a core hour, a thousand requests that read, a thousand that write, and a GB stored for a month.
+
+    Requests and bytes are those of S3 Standard in us-east-1 in 2026; a core hour is about that of a general machine on
+    demand there. Traffic within a region costs nothing.
+    """
+
+    core_hour: float = 0.05
+    reads: float = 0.0004
+    writes: float = 0.005
+    gigabyte_month: float = 0.023
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a run asks and costs: requests, and dollars once and each month."""
+
+    reads: int
+    writes: int
+    core_hours: float
+    dollars: float
+    dollars_a_month: float
+
+
+def bill_of(sizes: Sizes, prices: Prices) -> Bill:
+    """Return what a run of these sizes asks and costs."""
+    asked = OF_RUN
+    for size in sizes.stages:
+        asked = asked.plus(asked_of(size))
+    hours = sizes.seconds / 3600
+    dollars = hours * prices.core_hour + (asked.reads * prices.reads + asked.writes * prices.writes) / 1000
+    monthly = sum(size.stored for size in sizes.stages) / 1e9 * prices.gigabyte_month
+    return Bill(round(asked.reads), round(asked.writes), round(hours, 3), round(dollars, 4), round(monthly, 4))
+
+
+def asked_of(size: StageSize) -> Asked:
+    """Return the requests of a stage and of its gate."""
+    per_shard, per_bucket = PER_SHARD.get(size.stage, OF_OTHERS), PER_BUCKET.get(size.stage, NONE)
+    shards_out = size.buckets or size.shards
+    sampled = min(shards_out, SAMPLED * shards_out // max(size.read, 1) + 1)
+    chunks = Asked(size.read // CHUNK, 0)
+    pieces = Asked(size.pieces - size.buckets, 0)  # of the first scatter task they are in the slopes
+    parts = (per_shard.times(size.shards), per_bucket.times(size.buckets), OF_GATE.times(sampled), chunks, pieces)
+    total = NONE
+    for part in parts:
+        total = total.plus(part)
+    return total
+
+
+def bill_lines(bill: Bill, prices: Prices) -> list[str]:
+    """Return what a run asks and costs as lines for a person."""
+    once = f"${bill.dollars:,.2f} at ${prices.core_hour:g} a core hour"
+    return [
+        f"{bill.reads:,} requests that read and {bill.writes:,} that write; {bill.core_hours:,.2f} core hours",
+        f"{once}, and ${bill.dollars_a_month:,.2f} a month for what is stored (prices of S3 in us-east-1)",
+    ]
+
+
+def bill_facts(bill: Bill) -> dict[str, float]:
+    """Return what a run asks and costs as plain JSON values."""
+    return asdict(bill)
