@@ -46,7 +46,7 @@ def scatter_inputs(shards: Shards, buckets: int) -> list[Shards]:
 def bucket_of(values: pa.Array, buckets: int) -> Rows:
     """Return each value's bucket in [0, buckets): ours, so that every engine agrees.
 
-    Text hashes by XXH3-64 of its UTF-8 bytes, whole numbers by the splitmix64 finalizer; a bucket
+    Text and bytes hash by XXH3-64 of these (of text, in UTF-8), whole numbers by the splitmix64 finalizer; a bucket
     is a range of the hash, so buckets in order are ranges in order. Nulls go where "" and 0 go.
     """
     if buckets == 1:
@@ -55,9 +55,14 @@ def bucket_of(values: pa.Array, buckets: int) -> Rows:
         whole = values.fill_null(0).to_numpy(zero_copy_only=False)
         hashes = _mix(whole.astype(np.uint64, copy=False))
     else:
-        digests = (xxhash.xxh3_64_intdigest((value or "").encode()) for value in values.to_pylist())
+        digests = (xxhash.xxh3_64_intdigest(value or b"") for value in _as_bytes(values).to_pylist())
         hashes = np.fromiter(digests, dtype=np.uint64, count=len(values))
     return ((hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
+
+
+def _as_bytes(values: pa.Array) -> pa.Array:
+    """Return texts as their UTF-8 bytes, and bytes as they are."""
+    return values.cast(pa.large_binary() if pa.types.is_large_string(values.type) else pa.binary())
 
 
 def _mix(values: "np.ndarray[Any, np.dtype[np.uint64]]") -> "np.ndarray[Any, np.dtype[np.uint64]]":

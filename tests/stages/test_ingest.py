@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks import stage
+from pipeline_tasks.engines import choose
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.landing.listing import land
@@ -349,6 +351,20 @@ def test_a_file_reads_only_the_history_of_its_own_pages(tmp_path: Path, monkeypa
     assert (manifest.rows_in, manifest.rows, manifest.rejected) == (9, 6, {"ingest:unchanged": 3})
     assert spent[root]["rows"] <= 9 * 128
     assert spent[root]["pages"] <= 9 + 2 * 3  # for each file the index's root page and the one below it
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.slow)])
+def test_keys_are_looked_up_by_buckets_where_there_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.setattr(stage, "PARALLEL_BYTES", 100)  # of 4 MB, which is a hundred thousand pages
+    root = tmp_path / "root"
+    published(root, "d0", crawl(tmp_path, "d0", pages("same", 90)))
+    landing = crawl(tmp_path, "d1", pages("same", 99), pages("other", 5))
+    before = tuple(version.manifests["ingest"] for version in version_log.earlier(str(root), "ours", "d1"))
+    request = RefineRequest(str(root), "ingest", {}, land(str(root), landing)[0], before, landing)
+    _, manifest, _ = refine(request, choose.engine(engine))
+    assert (manifest.rows, manifest.rejected) == (14, {"ingest:unchanged": 90})
 
 
 def test_a_day_of_many_files_is_compacted_by_itself_and_looked_up_once(tmp_path: Path) -> None:
