@@ -46,7 +46,7 @@ from pipeline_tasks.store.local_store import LocalStore
 WHY: Mapping[str, Any] = {"override": "a benchmark"}
 
 
-ASKING = ("open", "create", "put_file", "put_scratch", "size", "stamp", "list", "delete")
+ASKING = ("open", "create", "put_file", "put_scratch", "size", "stamp", "list", "delete_many")
 """Methods of a store that are a request each where it is S3; others call them, and long lists and files have more."""
 
 

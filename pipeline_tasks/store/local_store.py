@@ -108,12 +108,12 @@ class LocalStore:
             )
 
     def delete(self, path: str) -> None:
-        with os_errors(f"{self.root}/{path}"):
-            self._place(path).unlink(missing_ok=True)
+        self.delete_many([path])
 
     def delete_many(self, paths: Sequence[str]) -> None:
         for path in paths:
-            self.delete(path)
+            with os_errors(f"{self.root}/{path}"):
+                self._place(path).unlink(missing_ok=True)
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
