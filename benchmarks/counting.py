@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.store.local_store import LocalStore
-from pipeline_tasks.store.protocol import CHUNK, Entry
-from pipeline_tasks.store.s3_store import MERGE_GAP
+from pipeline_tasks.store.protocol import CHUNK, MERGE_GAP, Entry
 
 PAGE = 1000
 """Objects that a LIST names at most."""

@@ -5,7 +5,7 @@ What flows between tasks is a list of parts: manifests that the next stage reads
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypedDict
 
@@ -101,6 +101,16 @@ def page(kind: str, path: str) -> str:
     return f"{base()}/{kind}/{path}" if path else ""
 
 
+def earlier_of(landed: Mapping[str, Any], **fields: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:
+    """Return what a request says of earlier snapshots: the address of the object that has it.
+
+    A run whose `land` ended before an upgrade has no such object, and lists in its place, of which `fields` take some.
+    """
+    if "earlier" in landed:
+        return {"earlier": landed["earlier"]}
+    return {name: take(landed) for name, take in fields.items()}
+
+
 class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Base of the operators: keeps the recipe, and sends requests of a run."""
 
@@ -176,7 +186,8 @@ class Land(RequestOperator):
         self.preflight(context, run, self.steps, landing=run.input, sample=run.sample, fields=fields)
         reply = send(LandRequest(input=run.input, sample=run.sample, fields=fields, **about))
         self.manifest = path_of(reply["manifest"])
-        history = send(HistoryRequest(**{**about, "recipe": self.recipe}))  # a trial reads that of the whole runs
+        # a trial reads the history of the whole runs
+        history = send(HistoryRequest(**{**about, "recipe": self.recipe}, landed=reply["manifest"]))
         log_reply(context, LAND, reply, f"{amount(reply)}{sample_text(run, reply)}")
         for name in reply["ignored"]:
             log.warning("land  %s is no crawl file and was left out", name)
@@ -247,7 +258,7 @@ class StageOperator(RequestOperator):
             stage=self.stage,
             params={**self.step["params"], **(mixture_of(context["params"]) if self.stage == MIX else {})},
             parent=part["manifest"],
-            earlier=self.landed["earlier"],
+            **earlier_of(self.landed, history=lambda then: tuple(then["history"].get(self.stage, ()))),
             landing=self.landed["landing"],
             span=(part["span"][0], part["span"][1]) if part["span"] else None,
             error_budget=ErrorBudget(**self.step["error_budget"]),
@@ -367,7 +378,11 @@ class Gate(Reviewed, StageOperator):
         self.manifest = path_of(self.refined["manifest"])
         request = JudgeRequest(
             manifest=self.refined["manifest"],
-            earlier=self.landed["earlier"],
+            **earlier_of(
+                self.landed,
+                previous=lambda then: then["previous"].get(self.stage, ""),
+                trailing=lambda then: tuple(then["trailing"].get(self.stage, ())),
+            ),
             bounds=self.step["bounds"],
             override=override or run.override.get(self.stage, ""),
             **self.about(context, run),
@@ -417,7 +432,7 @@ class PublishGate(Reviewed, RequestOperator):
         """Return the verdict on the snapshot, under the run's override unless another is given."""
         request = JudgeSnapshotRequest(
             manifests={stage: parts[0]["manifest"] for stage, parts in self.gates.items()},
-            earlier=self.landed["earlier"],
+            **earlier_of(self.landed, trailing=lambda then: tuple(then.get("snapshots", ()))),
             bounds=self.bounds,
             override=override or run.override.get(PUBLISH, ""),
             **self.about(context, run),

@@ -7,18 +7,21 @@ it was, and it has the record id and the payload digest that it had.
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.landing.decompression import GZIP, BytesSource, Reader
 from pipeline_tasks.landing.formats import batches_of
 from pipeline_tasks.landing.gzip_members import read_member
 from pipeline_tasks.landing.record import Row
+from pipeline_tasks.store.protocol import MERGE_GAP
 
 MOST = 0.75
 """Share of a file's bytes up to which its records are read one by one: a file that is read whole is checked whole."""
 
 GROUP_BYTES = 16 << 20
-"""Stored bytes of records that are in memory at a time."""
+"""Stored bytes that are in memory at a time: of records, and of the gaps between them that a store reads."""
 
 Range = tuple[int, int]
 """Bytes of a file: from, and up to."""
@@ -28,8 +31,16 @@ ReadRanges = Callable[[Sequence[Range]], list[bytes]]
 
 
 def is_worth_it(places: pa.Table, size: int) -> bool:
-    """Return whether records are few enough bytes of a file of `size` bytes to be read one by one."""
-    return bool(places["length"].to_numpy().sum() <= MOST * size)
+    """Return whether few enough bytes of a file of `size` bytes are read for records, with the gaps between them."""
+    return bool(_costs(places).sum() <= MOST * size)
+
+
+def _costs(places: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the bytes that each record takes: its own, and the gap before it if a store reads that with it."""
+    offsets, lengths = (places[name].to_numpy() for name in ("offset", "length"))
+    gaps = offsets[1:] - offsets[:-1] - lengths[:-1]
+    costs: npt.NDArray[np.int64] = lengths + np.append(0, np.where(gaps <= MERGE_GAP, gaps, 0))[: len(lengths)]
+    return costs
 
 
 def read_placed(
@@ -50,10 +61,10 @@ def read_placed(
 
 
 def _groups(places: pa.Table) -> Iterator[pa.Table]:
-    """Cut places where the records before have `GROUP_BYTES`; none is empty but that of no places."""
+    """Cut places where `GROUP_BYTES` are read for those before; none is empty but that of no places."""
     start, size = 0, 0
-    for at, length in enumerate(places["length"].to_pylist()):
-        size += length
+    for at, cost in enumerate(_costs(places).tolist()):
+        size += cost
         if size >= GROUP_BYTES:
             yield places.slice(start, at + 1 - start)
             start, size = at + 1, 0

@@ -13,12 +13,12 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES, stage_card
-from pipeline_tasks.sealed import reference, require_digest, seal, sha256, split_reference, unseal
+from pipeline_tasks.sealed import path_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 
-FOLDER = "requests/earlier"
-"""Where the objects are; a vacuum removes them when they are old, as requests of other kinds."""
+FOLDER = "earlier"
+"""Where the objects are, in the prefix of the landing or composition that they belong to: they go with it."""
 
 _WAY_OUT = "clear the task `land` and what follows, or start the run again: it is found anew"
 
@@ -89,10 +89,10 @@ def is_partial(manifests: Mapping[str, Manifest]) -> bool:
     return any(manifest.poison for manifest in manifests.values())
 
 
-def store_earlier(root: str, earlier: Earlier) -> str:
-    """Store what a run takes of earlier snapshots; return its reference."""
+def store_earlier(root: str, earlier: Earlier, landed: str) -> str:
+    """Store what a run takes of earlier snapshots beside a manifest, of what landed; return its reference."""
     body = seal(asdict(earlier))
-    path = f"{FOLDER}/{sha256(body)[:32]}.json"
+    path = f"{path_of(landed).rpartition('/')[0]}/{FOLDER}/{sha256(body)[:32]}.json"
     storage.commit(storage.connect(root), path, body)
     return reference(path, sha256(body))
 

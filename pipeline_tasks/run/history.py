@@ -64,20 +64,23 @@ def has_keys(manifest: Manifest) -> bool:
     return bool(shards) and all(shard.index_digest for shard in shards)
 
 
-Compactions = Mapping[tuple[str, ...], Manifest]
-"""Committed compactions by the fingerprints of their parts."""
+Compactions = Mapping[tuple[str, ...], Mapping[str, Manifest]]
+"""Committed compactions by the fingerprints of their parts, and then by their own.
+
+Those of one run differ where what writes them is of another version.
+"""
 
 
-def compactions(root: str, among: Callable[[Entry], bool] = lambda _: True) -> dict[tuple[str, ...], Manifest]:
+def compactions(root: str, among: Callable[[Entry], bool] = lambda _: True) -> Compactions:
     """Return every committed compaction under `root`, of those whose manifest is `among`."""
     store = storage.connect(root)
-    by_parts = {}
+    by_parts: dict[tuple[str, ...], dict[str, Manifest]] = {}
     for entry in store.list(COMPACTED):
         name = entry.path.split("/")[2]
         if name.startswith("manifest.") and entry.bytes not in (0, len(ABANDONED)) and among(entry):
             with contextlib.suppress(FileNotFoundError):  # removed since it was listed
                 manifest = load(store.read(entry.path), f"{store.root}/{entry.path}")
-                by_parts[manifest.parents] = manifest
+                by_parts.setdefault(manifest.parents, {})[manifest.fingerprint] = manifest
     return by_parts
 
 
@@ -93,9 +96,8 @@ def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, 
     while start < len(manifests):
         for length in range(min(longest, len(manifests) - start), 0, -1):
             run = Run(tuple(manifests[start : start + length]))
-            merged = known.get(run.fingerprints)
-            if merged is not None and merged.fingerprint != run.name:
-                merged = None
+            own = known.get(run.fingerprints)
+            merged = own.get(run.name) if own else None  # a name takes time: it has digests of all that was saved
             if merged is not None or length == 1:
                 covered.append((run, merged or run.parts[0]))
                 start += length

@@ -176,14 +176,14 @@ def _compose(request: ComposeRequest) -> Reply:
         require_log(request.root, recipe)
     require_takedowns(request.root, request.versions.recipe)
     path, manifest, versions = compose(request.root, request.recipe, request.versions)
-    newest = version_log.latest_by_snapshot(request.root, request.recipe)
+    last = tuple(version.manifests for version in version_log.latest_by_snapshot(request.root, request.recipe)[-1:])
     stale = {version.version.number for version in stale_now(request.root, request.versions.recipe)}
     return {
         "manifest": reference_of(path, manifest),
         "snapshots": [version.snapshot for version in versions],
         "stale": [version.snapshot for version in versions if version.number in stale],
         "documents": manifest.rows,
-        "earlier": store_earlier(request.root, Earlier(snapshots=tuple(version.manifests for version in newest[-1:]))),
+        "earlier": store_earlier(request.root, Earlier(snapshots=last), reference_of(path, manifest)),
     }
 
 
@@ -192,7 +192,7 @@ def _history(request: HistoryRequest) -> Reply:
     require_log(request.root, request.recipe)  # and so would a log that was removed
     earlier = earlier_than(request.root, request.recipe, request.snapshot)
     return {
-        "earlier": store_earlier(request.root, earlier),
+        "earlier": store_earlier(request.root, earlier, request.landed) if request.landed else "",
         "history": {stage: list(manifests) for stage, manifests in earlier.history.items()},
         "previous": earlier.previous,
         "trailing": earlier.trailing,

@@ -99,7 +99,10 @@ class ComposeRequest:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRequest:
-    """Name the manifests whose history this snapshot of a recipe reads, and store them in an object for its tasks."""
+    """Name the manifests whose history this snapshot of a recipe reads.
+
+    With `landed`, the manifest of the landing, they are also stored beside it in one object, for the tasks of the run.
+    """
 
     verb: ClassVar[str] = "history"
 
@@ -107,6 +110,7 @@ class HistoryRequest:
     recipe: PlainWord
     snapshot: SnapshotName
     run_id: Note = ""
+    landed: OptionalPath = ""
 
 
 @dataclass(frozen=True, slots=True)

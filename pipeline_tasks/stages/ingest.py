@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -143,11 +144,14 @@ def select_pages(records: Batches, *, params: Params, revisits: bool = False) ->
 
 def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
     """Reject what an earlier snapshot has: pages whose key is `seen`, and revisits, `unchanged` where that is so."""
-    keys = pa.Table.from_batches(seen).column("key").combine_chunks()
+    known = _KeySet(pa.Table.from_batches(seen).column("key").combine_chunks())
     for batch in pages:
         is_revisit = pc.equal(batch["kind"], "revisit")
+        is_seen = known.has(_keys(batch))
+        if pc.any(is_revisit).as_py():
+            is_seen |= known.has(_original_keys(batch))
         revisit = pc.if_else(is_revisit, pa.scalar("ingest:revisit"), pa.scalar(None, pa.string()))
-        reasons = pc.if_else(_is_seen(batch, keys), pa.scalar("ingest:unchanged"), revisit)
+        reasons = pc.if_else(pa.array(is_seen), pa.scalar("ingest:unchanged"), revisit)
         yield reject(batch, reasons, _evidence_of_history(batch, reasons))
 
 
@@ -226,11 +230,45 @@ def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
     return pc.or_(pc.invert(pc.is_in(media, pa.array(params.keep_types, pa.string()))), is_other)
 
 
-def _is_seen(batch: pa.RecordBatch, seen: pa.Array) -> pa.Array:
-    """Return whether each record, or what it refers to, was `seen`."""
-    if not len(seen):
-        return pa.array(np.zeros(batch.num_rows, bool))
-    return pc.or_(pc.is_in(_keys(batch), value_set=seen), pc.is_in(_original_keys(batch), value_set=seen))
+class _KeySet:
+    """Keys that are looked up often: sorted once, by their first 8 bytes; each of them has 16.
+
+    Every file of a partition has all keys of the partition that were seen, and a hash table of them for each batch
+    takes longer than all else.
+    """
+
+    def __init__(self, keys: pa.Array) -> None:
+        halves = _halves(keys.drop_null())
+        order = np.argsort(halves[:, 0], kind="stable")
+        self._firsts, self._seconds = halves[order, 0], halves[order, 1]
+
+    def has(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
+        """Return whether each key is one of these; a null is none."""
+        is_valid = keys.is_valid().to_numpy(zero_copy_only=False)
+        found = np.zeros(len(keys), bool)
+        if not len(self._firsts):
+            return found
+        wanted = _halves(keys.drop_null())
+        at = np.searchsorted(self._firsts, wanted[:, 0])
+        hit = np.zeros(len(wanted), bool)
+        while True:  # once, but for keys that share a first half
+            near = np.minimum(at, len(self._firsts) - 1)
+            alike = (at < len(self._firsts)) & (self._firsts[near] == wanted[:, 0]) & ~hit
+            hit |= alike & (self._seconds[near] == wanted[:, 1])
+            if not (alike & ~hit).any():
+                break
+            at = at + 1
+        found[is_valid] = hit
+        return found
+
+
+def _halves(keys: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return keys of 16 bytes, none of them null, as numbers of 64 bits, shape (n, 2)."""
+    if not len(keys):
+        return np.zeros((0, 2), np.uint64)
+    _, offsets, body = keys.buffers()
+    [start] = np.frombuffer(offsets, np.int32, 1, 4 * keys.offset)
+    return np.frombuffer(body, "<u8", 2 * len(keys), int(start)).reshape(-1, 2)
 
 
 def _lengths(values: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ taken from it, and without it the entries are read one by one. `refinery verify`
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_tasks.errors import ContractError
@@ -21,6 +21,9 @@ from pipeline_tasks.store.protocol import Store
 
 PAGE = 64
 """Entries of a page; a log of n takes n / PAGE requests, and one for each of the entries behind the last page."""
+
+PAGES_AT_ONCE = 4
+"""Pages that an append writes at most."""
 
 _ENTRY = re.compile(r"(heads/|pages/)?(\d{12})(?(1)|\.json)")
 
@@ -83,8 +86,18 @@ def read_chain(root: str, log: Log) -> list[ChainEntry]:
     listed = _listed(store, log)
     known = _KNOWN.get((store.root, log.folder))
     if known is None or known[0] != listed:
-        known = _KNOWN[store.root, log.folder] = (listed, tuple(_read_chain(store, log, listed)))
+        known = _KNOWN[store.root, log.folder] = (listed, tuple(_believed(store, log, listed)))
     return list(known[1])
+
+
+def _believed(store: Store, log: Log, listed: "_Listed") -> list[ChainEntry]:
+    """Return the chain by its pages; by its entries alone where it does not hold, as a page may be the one at fault."""
+    try:
+        return _read_chain(store, log, listed)
+    except ContractError:
+        if not listed.pages:
+            raise
+        return _read_chain(store, log, replace(listed, pages=[]))
 
 
 def _read_chain(store: Store, log: Log, listed: "_Listed") -> list[ChainEntry]:
@@ -147,6 +160,23 @@ def _of_page(store: Store, log: Log, end: int) -> Iterator[tuple[int, bytes]]:
     with contextlib.suppress(ContractError, FileNotFoundError):
         bodies = unseal(store.read(path), f"{store.root}/{path}", "remove it").get("entries", [])
         yield from ((end - len(bodies) + place, str(body).encode()) for place, body in enumerate(bodies, 1))
+
+
+def page_faults(store: Store, log: Log) -> Iterator[str]:
+    """Yield the paths of pages that have another entry than the log."""
+    for end in _listed(store, log).pages:
+        bodies = dict(_of_page(store, log, end))
+        there = {at: log.entry_path(at) for at in bodies if store.size(log.entry_path(at)) is not None}
+        if not bodies or {at: store.read(path) for at, path in there.items()} != bodies:
+            yield log.page_path(end)
+
+
+def _write_pages(store: Store, log: Log, number: int) -> None:
+    """Store some of the pages up to an entry that the log lacks: it may have been long before it had any."""
+    there = set(_listed(store, log).pages)
+    missing = [end for end in range(PAGE, number + 1, PAGE) if end not in there]
+    for end in missing[:PAGES_AT_ONCE]:
+        _write_page(store, log, end)
 
 
 def _write_page(store: Store, log: Log, end: int) -> None:
@@ -218,8 +248,8 @@ def append(root: str, log: Log, chain: list[ChainEntry], fields: Mapping[str, An
     if not store.create(log.entry_path(number), body):
         return False
     storage.commit(store, log.head_path(number), head_body(sha256(body)))
-    if number % PAGE == 0:
-        _write_page(store, log, number)
+    if number >= PAGE:
+        _write_pages(store, log, number)
     return True
 
 

@@ -14,6 +14,10 @@ DELETED_AT_ONCE = 1000
 """Objects that one request removes at most: S3's own bound."""
 
 
+MERGE_GAP = 128 * 1024
+"""A gap of at most this many bytes is fetched to save a request: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A stored object: its path relative to the root, its size, and its time of modification as the server has it."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import RecipeError, StorageBusy
-from pipeline_tasks.store.protocol import CHUNK, DELETED_AT_ONCE, Entry, confined, cut_short
+from pipeline_tasks.store.protocol import CHUNK, DELETED_AT_ONCE, MERGE_GAP, Entry, confined, cut_short
 from pipeline_tasks.store.s3_client import require_bucket, s3_client
 from pipeline_tasks.store.s3_errors import (
     ABSENT,
@@ -39,9 +39,6 @@ PARALLEL_REQUESTS = 10
 
 BODY_TRIES = 8
 """How often an object is requested whose body breaks off, or arrives corrupted."""
-
-MERGE_GAP = 128 * 1024
-"""A gap of at most this many bytes is fetched to save a request: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
 
 
 _CONDITIONAL: set[str] = set()

@@ -16,7 +16,7 @@ import pyarrow.compute
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import choose
-from pipeline_tasks.errors import RowsVanished
+from pipeline_tasks.errors import ContractError, RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.manifest import Manifest, dump, stage_prefix
 from pipeline_tasks.publish import version_log
@@ -133,8 +133,12 @@ def _by_file(manifest: Manifest) -> bool:
 def compact(root: str, factory: EngineFactory) -> list[Manifest]:
     """Merge all runs that are due; return the new compactions. If it is killed, no partial compaction is committed."""
     storage.require_root(root)
-    merged = []
+    merged: list[Manifest] = []
     while runs := due(root):
+        made = {manifest.fingerprint for manifest in merged}
+        if all(run.name in made for run in runs):
+            message = f"{root}: {runs[0].name} was compacted and is due again. This is a defect: report it"
+            raise ContractError(message)
         merged += [_compacted(root, run, factory) for run in runs]
     return merged
 

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.landing import placed_records
+from pipeline_tasks.landing.record import Row
 from pipeline_tasks.run.landed_files import LandedFiles
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import LANDING, Shard
@@ -66,6 +67,9 @@ def test_few_records_are_read_without_the_others(
     tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch, rows: list[int], group: int
 ) -> None:
     monkeypatch.setattr(placed_records, "GROUP_BYTES", group)
+    monkeypatch.setattr(
+        placed_records, "MERGE_GAP", -1
+    )  # a store reads these gaps, of a hundred bytes, with the records
     files, shard, whole = landed(tmp_path, archive())
     opened.clear()
     read = pa.Table.from_batches(files.read(shard, COLUMNS, places(whole, rows)))
@@ -127,3 +131,22 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).unlink()
     with pytest.raises(ContractError, match=f"{NAME} vanished"):
         list(files.read(shard, COLUMNS, places(whole, [4])))
+
+
+def test_a_group_has_the_gaps_that_a_store_reads_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placed_records, "GROUP_BYTES", 10_000)
+    near = [{"offset": 1000 * at, "length": 10, "record_id": "", "payload_digest": ""} for at in range(100)]
+    read: list[int] = []
+
+    def ranges(asked: Sequence[tuple[int, int]]) -> list[bytes]:
+        read.append(asked[-1][1] - asked[0][0])
+        return [b""] * len(asked)
+
+    monkeypatch.setattr(placed_records, "_is", lambda *_: True)
+    monkeypatch.setattr(placed_records, "_row", lambda *place: Row(place[-1], 10))
+    places_near = pa.Table.from_pylist(near)
+    list(placed_records.read_placed(NAME, ranges, places_near, snapshot="s", columns=("url",)))
+    assert max(read) <= 11_000
+    assert not placed_records.is_worth_it(places_near, 100_000), "nearly all of it is read"
+    far = pa.Table.from_pylist([{**place, "offset": place["offset"] * 1000} for place in near])
+    assert placed_records.is_worth_it(far, 100_000_000)

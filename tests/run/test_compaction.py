@@ -22,6 +22,7 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import DigestMismatch, JobLost, RowsVanished
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.run import history as run_history
 from pipeline_tasks.run.history import compactions, cover
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
@@ -115,12 +116,13 @@ def test_a_day_is_the_same_with_and_without_compaction(seven_days: Path) -> None
 
 def test_compactions_hold_the_rows_of_their_parts_in_order(seven_days: Path) -> None:
     known = compactions(str(seven_days))
-    assert [len(manifest.parents) for manifest in known.values()] == [3, 3]
+    assert [len(parents) for parents in known] == [3, 3]
     parts = {
         manifest.fingerprint: manifest
         for manifest in (read_manifest(str(seven_days), path) for path in history(seven_days, "z"))
     }
-    for fingerprints, manifest in known.items():
+    for fingerprints, made in known.items():
+        [manifest] = made.values()
         for rank, shard in enumerate(manifest.history["documents"]):
             merged = rows(seven_days, [shard])
             assert merged == sorted(merged)
@@ -473,3 +475,17 @@ def test_every_engine_compacts_to_the_same_bytes(
         compaction.compact(str(root), engine(*on))
     assert everything(roots[0], "compacted") == everything(roots[1], "compacted")
     assert segments(roots[1]) == [8]
+
+
+def test_compactions_of_another_writer_are_made_again_once(seven_days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are there then, with the same parents; the name says which is used."""
+    before = compactions(str(seven_days))
+    assert before
+    monkeypatch.setattr(run_history, "FORMAT", 3)
+    assert compact(seven_days)
+    assert compact(seven_days) == []
+    known = compactions(str(seven_days))
+    assert {parents: len(made) for parents, made in known.items()} == dict.fromkeys(before, 2)
+    assert segments(seven_days) == [3, 3, 1]
+    monkeypatch.setattr(run_history, "FORMAT", 2)
+    assert compact(seven_days) == []

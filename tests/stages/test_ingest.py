@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline_tasks import stage
 from pipeline_tasks.engines import choose
@@ -21,6 +23,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine, seal
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stage import Batches
+from pipeline_tasks.stages import ingest
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, drop_unchanged, page_keys, select_pages
 from pipeline_tasks.store import shard_file, storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -179,6 +182,27 @@ def test_no_records_give_an_empty_table_of_pages() -> None:
 
 def seen(*records: dict[str, Any]) -> pa.Table:
     return pa.Table.from_batches(page_keys(iter(table(*records).to_batches())))
+
+
+@given(
+    known=st.lists(st.integers(0, 40), max_size=30),
+    asked=st.lists(st.none() | st.integers(0, 40), max_size=30),
+    cut=st.integers(0, 5),
+)
+def test_pages_are_unchanged_whose_keys_were_seen(known: list[int], asked: list[int | None], cut: int) -> None:
+    """Also among keys that share their first half, and in slices of arrays."""
+    seen = pa.record_batch({"key": pa.array([_key(number) for number in known], pa.binary())})
+    keys = pa.array([None if number is None else _key(number) for number in asked], pa.binary()).slice(cut)
+    pages = table(*[record()] * len(keys)).combine_chunks().to_batches()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ingest, "_keys", lambda _: keys)
+        dropped = [*drop_unchanged(iter(pages), iter([seen]))]
+    reasons = [reason for batch in dropped for reason in batch["reason"].to_pylist()]
+    assert reasons == ["ingest:unchanged" if number in {*known} else None for number in asked[cut:]]
+
+
+def _key(number: int) -> bytes:
+    return (number // 4).to_bytes(8, "little") + (number % 4).to_bytes(8, "little")
 
 
 def test_a_page_seen_before_is_unchanged_and_a_changed_one_is_not() -> None:

@@ -10,7 +10,8 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store import log_chain
 from pipeline_tasks.store.local_store import LocalStore
-from pipeline_tasks.store.log_chain import Log, append, read_chain
+from pipeline_tasks.store.log_chain import Log, append, page_faults, read_chain
+from pipeline_tasks.store.storage import connect
 
 LOG = Log("notes", {"kind": "note"}, "note {number}", "write it again")
 
@@ -117,16 +118,29 @@ def test_an_entry_that_is_in_a_page_and_gone_or_changed_is_named(
         read_chain(str(tmp_path), LOG)
 
 
-def test_a_forged_page_breaks_the_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_with_other_entries_is_not_believed_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log_chain, "PAGE", 4)
     write(tmp_path, 5)
+    whole = read_chain(str(tmp_path), LOG)
+    assert list(page_faults(connect(str(tmp_path)), LOG)) == []
     page = tmp_path / LOG.page_path(4)
     bodies = json.loads(page.read_bytes())["entries"]
     changed = json.loads(bodies[1])
     bodies[1] = seal({**{name: value for name, value in changed.items() if name != "sha256"}, "place": 7}).decode()
     page.write_bytes(seal({"entries": bodies}))
-    with pytest.raises(ContractError, match=LOG.entry_path(3)):
-        read_chain(str(tmp_path), LOG)
+    assert read_chain(str(tmp_path), LOG) == whole
+    assert list(page_faults(connect(str(tmp_path)), LOG)) == [LOG.page_path(4)]
+
+
+def test_a_log_that_was_long_before_it_had_pages_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, 11)
+    monkeypatch.setattr(log_chain, "PAGE", 2)
+    for count in (4, 6):
+        write(tmp_path, 1)
+        assert len(list((tmp_path / "notes" / "pages").iterdir())) == count
+    assert [entry.number for entry in read_chain(str(tmp_path), LOG)] == list(range(1, 14))
 
 
 def _entries(*numbers: int) -> set[str]:

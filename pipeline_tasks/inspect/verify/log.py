@@ -130,6 +130,9 @@ def _check_chain(root: str, log: log_chain.Log, findings: Findings) -> Iterator[
     links = [_read(root, log, number, findings) for number in range(1, last + 1)]
     for link in links:
         _read_head(root, log, link, findings, exists=link.number in heads, last=link.number == last)
+    for path in log_chain.page_faults(store, log):
+        problem = "is a page with other entries than the log, which has them"
+        findings.add(Problem(f"{root}/{path}", problem, "", "", "remove it: it is a cache"))
     known = {link.digest for link in links if link.digest}
     for link, following in zip(links, [*links, _Link(last + 1, "")][1:], strict=True):
         if link.head in known - {link.digest}:  # of another entry
