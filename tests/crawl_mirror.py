@@ -153,9 +153,11 @@ def mirrored() -> Iterator[Mirror]:
         mirror.address = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield mirror
-        server.shutdown()
-        thread.join()
+        try:
+            yield mirror
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def http_date(moment: float) -> str:

@@ -17,9 +17,12 @@ from pipeline_tasks.sources.common_crawl import ADDRESS, KINDS, LATEST, CommonCr
 from pipeline_tasks.sources.download import Flow
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
-from pipeline_tasks.sources.web import Web, require_address, web
+from pipeline_tasks.sources.web import Web, web
 
 SOURCES = ("cc",)
+
+CRAWL = "{crawl}"
+"""What of `--to` becomes the id of the crawl, so that each `latest` has a landing of its own."""
 
 MOST_WORKERS = 32
 
@@ -31,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the source, what to take of it, where to, and how fast."""
     parser.add_argument("source", choices=SOURCES, help="cc: Common Crawl")
     parser.add_argument("--crawl", required=True, metavar="ID", help="a crawl, as CC-MAIN-2026-45, or latest")
-    parser.add_argument("--to", required=True, metavar="URI", help="an empty folder, or s3://bucket/prefix, to land in")
+    parser.add_argument("--to", required=True, metavar="URI", help="where to land: a new folder or s3://bucket/prefix")
     parser.add_argument("--kind", choices=tuple(KINDS), default="warc", help="kind of files (%(default)s)")
     parser.add_argument("--segments", default="", metavar="N-M", help="segments by number, as 0-3 or 0,5,7-9")
     parser.add_argument("--sample", type=float, default=1.0, metavar="SHARE", help="a share of the files")
@@ -51,15 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Pull, or plan to; print what has landed and how it is refined."""
     _require_bounds(options)
-    landing = landing_at(options.to, Path(options.spool or state_folder() / "pulls"))
     progress = _Progress()
     with web(Rate(options.rate, options.bytes_per_second), options.workers) as on:
         source = _source(on, options)
+        to = options.to.replace(CRAWL, source.crawl)
+        landing = landing_at(to, Path(options.spool or state_folder() / "pulls"))
         by = Pull(on, options.workers, Flow(on_bytes=progress.add))
         if options.dry_run:
             _print_plan(plan(source, landing, by), landing.uri, as_json=options.json)
         else:
-            _print_landed(pull(source, landing, by), options.to, as_json=options.json)
+            _print_landed(pull(source, landing, by), to, as_json=options.json)
     return 0
 
 
@@ -76,10 +80,6 @@ def _require_bounds(options: argparse.Namespace) -> None:
 
 
 def _source(on: Web, options: argparse.Namespace) -> CommonCrawl:
-    address = options.address.rstrip("/")
-    require_address(address)
-    if options.again:
-        on.budget(address).reopen()
     query = CommonCrawl(
         crawl=options.crawl,
         kind=options.kind,
@@ -88,9 +88,12 @@ def _source(on: Web, options: argparse.Namespace) -> CommonCrawl:
         files=options.files,
         seed=options.seed,
         without=tuple(options.without),
-        address=address,
+        address=options.address.rstrip("/"),
     )
     require_query(query)
+    if options.again:
+        for url in (query.listing, query.crawls):
+            on.budget(url).reopen()
     if options.crawl == LATEST:
         return common_crawl.at_latest(on, query)
     return query

@@ -74,6 +74,11 @@ class CommonCrawl:
         """URL of the list of paths."""
         return f"{self.address}/crawl-data/{self.crawl}/{self.kind}.paths.gz"
 
+    @property
+    def crawls(self) -> str:
+        """URL of the list of crawls."""
+        return CRAWLS if self.address == ADDRESS else f"{self.address}/collinfo.json"
+
     def query(self) -> Mapping[str, Any]:
         return {
             "source": "common_crawl",
@@ -128,7 +133,7 @@ def require_query(query: CommonCrawl) -> None:
 
 def at_latest(web: Web, query: CommonCrawl) -> CommonCrawl:
     """Return the query of the newest crawl; ContractError for a list of crawls that is none."""
-    url = CRAWLS if query.address == ADDRESS else f"{query.address}/collinfo.json"
+    url = query.crawls
     try:
         crawls = [str(crawl["id"]) for crawl in json.loads(fetched(web, url, LISTING_BYTES))]
         newest = max(crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl))

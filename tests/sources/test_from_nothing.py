@@ -42,8 +42,9 @@ def documents(refinery: Refinery, landing: Path, root: Path, recipe: Path) -> in
 def test_a_crawl_is_pulled_and_refined_by_two_commands(tmp_path: Path, mirror: Mirror, refinery: Refinery) -> None:
     mirror.add({f"part-{number}.warc.gz": pages(number) for number in range(3)})
     mirror.files["/collinfo.json"] = json.dumps([{"id": CRAWL}]).encode()
-    landing, root, recipe = tmp_path / "landing", tmp_path / "root", tmp_path / "small.yaml"
-    words = ["pull", "cc", "--crawl", "latest", "--from", mirror.address, "--to", landing, "--rate", "1000"]
+    landing, root, recipe = tmp_path / CRAWL, tmp_path / "root", tmp_path / "small.yaml"
+    to = tmp_path / "{crawl}"
+    words = ["pull", "cc", "--crawl", "latest", "--from", mirror.address, "--to", to, "--rate", "1000"]
     planned = refinery(*words, "--dry-run", "--json")
     assert planned.returncode == 0, planned.stderr
     plan = json.loads(planned.stdout)

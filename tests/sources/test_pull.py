@@ -23,12 +23,14 @@ from pipeline_tasks.errors import (
     SourceBusy,
     SourceRefused,
 )
+from pipeline_tasks.landing.arrival import INCOMPLETE, arrival_of
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.common_crawl import CommonCrawl
 from pipeline_tasks.sources.download import PIECE, Flow
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
+from pipeline_tasks.store.storage import connect
 from tests.crawl_mirror import CRAWL, Asked, Fault, Mirror, archive, archives
 from tests.sources.pulling import FAST, on_loopback
 
@@ -39,11 +41,12 @@ def pulled(
     rate: Rate = FAST,
     workers: int = 4,
     on_bytes: Callable[[str, int], None] = lambda _name, _size: None,
+    spool: Path = Path("nowhere"),
     **query: object,
 ) -> Landed:
     source = CommonCrawl(CRAWL, address=mirror.address, **query)  # type: ignore[arg-type]
     with on_loopback(rate, workers) as on:
-        return pull(source, landing_at(to, Path(to + "-spool")), Pull(on, workers, Flow(PIECE, on_bytes)))
+        return pull(source, landing_at(to, spool), Pull(on, workers, Flow(PIECE, on_bytes)))
 
 
 def names_in(folder: str | Path) -> list[str]:
@@ -67,7 +70,7 @@ def test_a_crawl_lands_with_digests_its_query_and_its_terms(
     files = archives(3)
     mirror.add(files)
     to = str(tmp_path / "landing") if kind == "local" else request.getfixturevalue("s3_root")
-    landed = pulled(mirror, to)
+    landed = pulled(mirror, to, spool=tmp_path / "spool")
     assert landed == Landed(CRAWL, 3, sum(map(len, files.values())))
     listing = list_snapshot(to)
     assert listing.snapshot == CRAWL
@@ -257,6 +260,21 @@ def test_a_file_that_changes_between_tries_is_begun_anew(
     assert [asked.start for asked in mirror.data()] == [0, 3 * PIECE, *([] if heeds_if_range else [0])]
 
 
+def test_a_bucket_keeps_what_is_complete_for_another_machine(mirror: Mirror, tmp_path: Path, s3_root: str) -> None:
+    files = archives(3, 20_000)
+    paths = mirror.add(files)
+    mirror.fault = lambda asked: Fault(404) if asked.path == f"/{paths[0]}" else None
+    with pytest.raises(SnapshotIncomplete, match="2 of 3 files are complete"):
+        pulled(mirror, s3_root, spool=tmp_path / "one")
+    with pytest.raises(SnapshotIncomplete, match="refinery pull"):
+        list_snapshot(s3_root)
+    mirror.fault, asked = lambda _asked: None, len(mirror.asked)
+    assert pulled(mirror, s3_root, spool=tmp_path / "another").found == 2
+    assert [asked.path for asked in mirror.asked[asked:] if asked.is_data] == [f"/{paths[0]}"]
+    assert [entry.path for entry in connect(s3_root).list("")] == [*files, "snapshot.json"]
+    assert names_in(tmp_path / "another") == []
+
+
 def test_a_file_that_was_cut_in_the_landing_is_pulled_again(mirror: Mirror, tmp_path: Path) -> None:
     files = archives(2, 20_000)
     paths = mirror.add(files)
@@ -329,6 +347,7 @@ def test_a_killed_pull_goes_on_where_it_was_and_gets_no_flushed_byte_twice(mirro
         assert done.returncode == -signal.SIGKILL
         with pytest.raises(SnapshotIncomplete, match="refinery pull"):
             list_snapshot(to)
+        assert arrival_of(to).state == INCOMPLETE  # the schedule waits for it
         starts.append(flushed)
         written = -(-position // PIECE) * PIECE  # it is killed behind the piece in which the position is
         flushed += (written - 1) // flush * flush  # and before that is flushed: at most one flush is lost
