@@ -78,11 +78,11 @@ class Fault(NamedTuple):
 
 
 def landing_at(uri: str, spool: Path) -> Landing:
-    """Return a landing; below `spool` is the folder of partial files of a bucket's landing."""
-    if uri.startswith("s3://"):
-        return Landing(uri.rstrip("/"), spool / hashlib.sha256(uri.rstrip("/").encode()).hexdigest()[:16])
-    local = str(Path(uri.removeprefix("file://")).absolute())
-    return Landing(local, Path(local, PULL))
+    """Return a landing, RecipeError for one of another kind; partial files of a bucket's landing are below `spool`."""
+    root = storage.connect(uri).root
+    if root.startswith("s3://"):
+        return Landing(root, spool / hashlib.sha256(root.encode()).hexdigest()[:16])
+    return Landing(root, Path(root, PULL))
 
 
 def pull(source: Source, landing: Landing, by: Pull) -> Landed:
@@ -91,6 +91,7 @@ def pull(source: Source, landing: Landing, by: Pull) -> Landed:
     RecipeError if the landing has anything else, or another query. SourceRefused, SourceBusy, ContractError for files
     or lists that are not whole, SnapshotIncomplete for those that do not exist: what is complete stays for the next.
     """
+    storage.require_folder(landing.uri)
     storage.require_usable(landing.uri)
     landed = _landed(source, landing)
     if landed and not any(name.startswith(PULL) for name in sizes(landing)):

@@ -399,6 +399,19 @@ def dropped_once(mirror: Mirror) -> Callable[[Asked], Fault | None]:
     )
 
 
+@pytest.mark.parametrize("to", ["gs://bucket/landing", "s3:/bucket", "file"])
+def test_a_place_that_is_none_is_refused_before_a_request(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    mirror.add(archives(1, 20_000))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    before = names_in(tmp_path)
+    with pytest.raises(RecipeError, match=to):
+        pulled(mirror, to)
+    assert (mirror.asked, names_in(tmp_path)) == ([], before)
+
+
 def test_a_partial_file_is_believed_as_far_as_it_was_flushed(mirror: Mirror, tmp_path: Path) -> None:
     (path,) = mirror.add({"x.warc.gz": archive("x", 300_000)})
     mirror.fault = dropped_once(mirror)
