@@ -29,6 +29,9 @@ LONGEST_WAIT = 600.0
 REFUSAL = 3600.0
 """Seconds after a refusal in which no request is sent."""
 
+ASKED = 0.02
+"""Seconds after which a lock is asked for again."""
+
 SLOWEST = 0.01
 """Requests per second of the slowest budget: one in 100 seconds."""
 
@@ -93,10 +96,8 @@ class Budget:
 
         SourceRefused while the source refuses; SourceBusy if it asked to wait for longer than a pull waits.
         """
-        with _locked(self.path) as stream:
+        with self._locked(self.path) as stream:
             self.wait(_seconds_left(_read(stream), self.host))
-            if self.stop.is_set():
-                raise Stopped
             _write(stream, replace(_read(stream), next=time.time() + 1 / self.rate.requests))
             yield Turn(stream)
 
@@ -104,7 +105,7 @@ class Budget:
         """Wait until bytes that were read are within the rate."""
         if not self.rate.bytes:
             return
-        with _locked(self.path.with_suffix(".bytes.json")) as stream:  # bodies go on while a request waits
+        with self._locked(self.path.with_suffix(".bytes.json")) as stream:  # bodies go on while a request waits
             now = time.time()
             begin = min(max(_read(stream).next, now), now + LONGEST_WAIT)
             _write(stream, _State(next=begin + size / self.rate.bytes))
@@ -112,13 +113,30 @@ class Budget:
 
     def wait(self, seconds: float) -> None:
         """Wait; Stopped if the pull ends meanwhile."""
-        if seconds > 0 and self.stop.wait(seconds):
+        if self.stop.wait(max(seconds, 0.0)):
             raise Stopped
 
     def reopen(self) -> None:
         """Forget a refusal and a request to wait: a person has decided to go on."""
-        with _locked(self.path) as stream:
+        with self._locked(self.path) as stream:
             _write(stream, replace(_read(stream), paused_until=0.0, refused_until=0.0, refusal=""))
+
+    @contextlib.contextmanager
+    def _locked(self, path: Path) -> Iterator[TextIO]:
+        """Hold the lock of a file; who has it may wait for minutes, so that this asks again, and Stopped ends it."""
+        with path.open("a+") as stream:
+            while not _is_free(stream):
+                self.wait(ASKED)
+            yield stream
+
+
+def _is_free(stream: TextIO) -> bool:
+    """Take the lock of a file, unless somebody has it."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def host_of(url: str) -> str:
@@ -147,13 +165,6 @@ def _refused(state: _State) -> SourceRefused:
 
 def _clock(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[TextIO]:
-    with path.open("a+") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield stream
 
 
 def _read(stream: TextIO) -> _State:

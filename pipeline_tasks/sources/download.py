@@ -114,20 +114,19 @@ class _Partial:
 
     def __init__(self, part: Part, path: Path, flow: Flow) -> None:
         self._part, self._path, self._flow = part, path, flow
-        self.note = read_note(path)
+        self.note, self.at = read_note(path), 0
         self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
         if self._file.seek(0, os.SEEK_END) < self.note.flushed:
             self.note = Note()
-        self._keep()
 
     def begin(self, note: Note) -> None:
         """Go on with the file that the note is of: from its beginning, unless it is the note of what is here."""
         if note != self.note:
             self.note = note
-            self._keep()
+            self.keep()
             self.flush()
 
-    def _keep(self) -> None:
+    def keep(self) -> None:
         """Keep the bytes that the note says are on the disk, and read them again."""
         self._file.truncate(self.note.flushed)
         self._file.seek(0)
@@ -175,7 +174,7 @@ class _Partial:
     def close(self) -> None:
         """Keep what has arrived for the next try."""
         try:
-            if self.at != self.note.flushed:
+            if self.at > self.note.flushed:
                 self.flush()
         finally:
             self._file.close()
@@ -192,6 +191,7 @@ def _write_note(path: Path, note: Note) -> None:
 
 def _attempt(on: Web, part: Part, path: Path, flow: Flow) -> Received:
     with os_errors(str(path)), contextlib.closing(_Partial(part, path, flow)) as partial:
+        partial.keep()
         if partial.at != partial.note.total:
             with answered(on, part.address, headers=_headers(partial.note)) as response:
                 partial.begin(_begun(partial.note, response, part.address))

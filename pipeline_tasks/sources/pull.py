@@ -20,7 +20,6 @@ from pipeline_tasks.errors import (
     RefineryError,
     SnapshotIncomplete,
     SourceBusy,
-    SourceRefused,
 )
 from pipeline_tasks.landing.listing import NAMED, PROMISE, PULL
 from pipeline_tasks.sealed import canonical
@@ -208,7 +207,7 @@ def _download_all(landing: Landing, parts: Sequence[Part], found: Mapping[str, R
     pool = ThreadPoolExecutor(by.workers, thread_name_prefix="pull")
     try:
         faults = list(filter(None, pool.map(partial(_land, landing, by), missing)))
-    except (SourceRefused, SourceBusy) as error:
+    except RefineryError as error:
         _stop(pool, by)
         complete = len(_receipts(landing, parts))
         files = counted(len(parts), "file")

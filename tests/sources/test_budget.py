@@ -58,6 +58,14 @@ def test_a_wait_is_heeded_or_ends_the_pull() -> None:
         taken(budget)
 
 
+def test_a_stop_ends_the_wait_for_a_turn_that_another_has() -> None:
+    with Budget("host", Rate(1_000.0)).turn():
+        waiting = Budget("host", Rate(1_000.0))
+        waiting.stop.set()
+        with pytest.raises(Stopped):
+            taken(waiting)
+
+
 def test_a_stop_ends_every_wait() -> None:
     budget = Budget("host", Rate(0.01))
     assert taken(budget)
