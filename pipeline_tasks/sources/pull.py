@@ -28,7 +28,7 @@ from pipeline_tasks.sources.download import Flow, Received, discard, download
 from pipeline_tasks.sources.source import UNKNOWN, Part, Source
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.local_store import os_errors
+from pipeline_tasks.store.local_store import flush_folder, os_errors
 from pipeline_tasks.store.protocol import Store
 
 QUERY = f"{PULL}query.json"
@@ -248,7 +248,12 @@ def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
     if not store.create(receipt, body):
         store.delete(receipt)
         storage.commit(store, receipt, body)
-    store.put_file(name, local, received.sha256, spare=True)
+    if landing.uri.startswith("s3://"):
+        store.put_file(name, local, received.sha256, spare=True)
+    else:
+        with os_errors(f"{landing.uri}/{name}"):  # in one step: between two a kill would lose the file
+            local.replace(Path(landing.uri, name))
+            flush_folder(Path(landing.uri))
     discard(local)
 
 

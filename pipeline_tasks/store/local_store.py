@@ -55,7 +55,7 @@ class LocalStore:
                 os.link(name, target)
             except FileExistsError:
                 return False
-            _flush_folder(target.parent)
+            flush_folder(target.parent)
             return True
 
     def put_file(self, path: str, local: Path, digest: str, *, spare: bool = False) -> None:
@@ -68,7 +68,7 @@ class LocalStore:
                     shutil.copyfileobj(source, stream, CHUNK)
                 flush(stream)
             name.replace(target)  # the name follows from the content, so replacing can only repair a damaged file
-            _flush_folder(target.parent)
+            flush_folder(target.parent)
 
     def put_scratch(self, path: str, body: bytes) -> None:
         target = self._place(path)
@@ -184,7 +184,8 @@ def flush(stream: BinaryIO, *, durable: bool = True) -> None:
         os.fsync(stream.fileno())
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Wait until the names of a folder are on the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

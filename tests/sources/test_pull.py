@@ -110,7 +110,7 @@ def test_a_place_with_other_files_is_refused(mirror: Mirror, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_faults_on_the_way_leave_the_same_bytes_and_are_never_sent_again(
+def test_faults_on_the_way_leave_the_same_bytes_and_files_go_on_where_they_broke_off(
     mirror: Mirror, tmp_path: Path, seed: int
 ) -> None:
     files = archives(12)
@@ -321,9 +321,18 @@ from pipeline_tasks.sources.download import Flow
 from pipeline_tasks.sources.pull import Pull, landing_at, pull
 from pipeline_tasks.sources.web import web
 
-address, to, place, crawl, at, flush = sys.argv[1:]
+address, to, place, crawl, at, flush, names = sys.argv[1:]
 budget.PLACE = Path(place)
-left = int(at)
+left, unnamed = int(at), int(names)
+
+def count_names(event, arguments):
+    global unnamed
+    if event == "os.rename" and not str(arguments[1]).endswith(".json"):
+        unnamed -= 1
+        if unnamed == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count_names)
 
 def count(name, size):
     global left
@@ -336,15 +345,34 @@ with web(Rate(1000.0), 1) as on:
 """
 
 
+def killed(mirror: Mirror, to: str, position: int = 0, flush: int = PIECE, names: int = 0) -> int:
+    """Pull in a process that is killed at a byte, or before so many files get their names; return its exit code."""
+    arguments = [mirror.address, to, budget.PLACE, CRAWL, position or 1 << 40, flush, names]
+    command = [sys.executable, "-c", KILLED, *map(str, arguments)]
+    return subprocess.run(command, check=False, cwd=Path(__file__).parents[2]).returncode
+
+
+@pytest.mark.slow
+def test_a_pull_that_is_killed_before_a_file_gets_its_name_asks_for_no_byte_again(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    files = archives(2, 50_000)
+    mirror.add(files)
+    to = str(tmp_path / "landing")
+    codes = [killed(mirror, to, names=names) for names in (1, 2, 3)]
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert_whole(to, files)
+    data = {path.rpartition("/")[2]: size for path, size in mirror.sent.items() if "paths" not in path}
+    assert data == {name: len(body) for name, body in files.items()}
+
+
 @pytest.mark.slow
 def test_a_killed_pull_goes_on_where_it_was_and_gets_no_flushed_byte_twice(mirror: Mirror, tmp_path: Path) -> None:
     files = archives(2, 700_000)
     first, second = mirror.add(files)
     to, flush, starts, flushed = str(tmp_path / "landing"), 2 * PIECE, [], 0
     for position in (1, 2 * PIECE, 5 * PIECE, 6 * PIECE + 1):
-        arguments = [mirror.address, to, str(budget.PLACE), CRAWL, str(position), str(flush)]
-        done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False, cwd=Path(__file__).parents[2])
-        assert done.returncode == -signal.SIGKILL
+        assert killed(mirror, to, position, flush) == -signal.SIGKILL
         with pytest.raises(SnapshotIncomplete, match="refinery pull"):
             list_snapshot(to)
         assert arrival_of(to).state == INCOMPLETE  # the schedule waits for it
