@@ -11,9 +11,8 @@ from pathlib import Path
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.sources import common_crawl
 from pipeline_tasks.sources.budget import SLOWEST, Rate
-from pipeline_tasks.sources.common_crawl import ADDRESS, KINDS, LATEST, CommonCrawl, require_query
+from pipeline_tasks.sources.common_crawl import ADDRESS, KINDS, CommonCrawl, require_query, resolved
 from pipeline_tasks.sources.download import Flow
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
@@ -94,9 +93,7 @@ def _source(on: Web, options: argparse.Namespace) -> CommonCrawl:
     if options.again:
         for url in (query.listing, query.crawls):
             on.budget(url).reopen()
-    if options.crawl == LATEST:
-        return common_crawl.at_latest(on, query)
-    return query
+    return resolved(on, query)
 
 
 @dataclass(slots=True)

@@ -131,8 +131,10 @@ def require_query(query: CommonCrawl) -> None:
             raise RecipeError(message)
 
 
-def at_latest(web: Web, query: CommonCrawl) -> CommonCrawl:
-    """Return the query of the newest crawl; ContractError for a list of crawls that is none."""
+def resolved(web: Web, query: CommonCrawl) -> CommonCrawl:
+    """Return a query that names its crawl, for `latest` the newest; ContractError for a list of crawls that is none."""
+    if query.crawl != LATEST:
+        return query
     url = query.crawls
     try:
         crawls = [str(crawl["id"]) for crawl in json.loads(fetched(web, url, LISTING_BYTES))]

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.sources.common_crawl import CommonCrawl, at_latest, read_paths, require_query
+from pipeline_tasks.sources.common_crawl import CommonCrawl, read_paths, require_query, resolved
 from tests.crawl_mirror import CRAWL, Mirror
 from tests.sources.pulling import on_loopback
 
@@ -94,11 +94,11 @@ def test_the_latest_crawl_is_the_newest_of_the_list(mirror: Mirror) -> None:
     mirror.files["/collinfo.json"] = json.dumps(crawls).encode()
     query = CommonCrawl("latest", address=mirror.address)
     with on_loopback() as on:
-        assert at_latest(on, query).crawl == CRAWL
+        assert resolved(on, query).crawl == CRAWL
         for broken in (b"[]", b"{}", b"<html>", b'[{"name": 1}]'):
             mirror.files["/collinfo.json"] = broken
             with pytest.raises(ContractError, match=r"collinfo\.json"):
-                at_latest(on, query)
+                resolved(on, query)
 
 
 @pytest.mark.parametrize(
