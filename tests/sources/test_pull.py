@@ -297,7 +297,7 @@ def test_requests_of_all_workers_are_within_the_rate(mirror: Mirror, tmp_path: P
         assert moment >= begin + place / 20.0
 
 
-def test_processes_share_one_rate(mirror: Mirror, tmp_path: Path) -> None:
+def test_pulls_share_one_rate(mirror: Mirror, tmp_path: Path) -> None:
     mirror.add(archives(5, 20_000))
     begin = time.time()
     places = [str(tmp_path / name) for name in ("one", "two")]
