@@ -2,13 +2,14 @@
 
 RefineryError
 ├── RecipeError      the request makes no sense      never retried   exit 78
-│   ├── NothingLanded
+│   ├── NothingLanded, SourceRefused
 ├── ContractError    the data breaks a promise       never retried   exit 65
 │   ├── DigestMismatch, SchemaBroken, RowsVanished, BudgetExceeded, DeterminismViolation
 ├── KernelFailed     a defect or the data ended it   tried elsewhere exit 70
 ├── GateRefused      legal data, unwelcome           never retried   exit 65
 └── Transient        the world was busy              retried         exit 75
-    ├── StorageBusy, JobLost, ClusterUnreachable, NoMemory, NoSpace, MachineFailed, SnapshotIncomplete
+    ├── StorageBusy, JobLost, ClusterUnreachable, NoMemory, NoSpace, MachineFailed, SnapshotIncomplete,
+        SourceBusy
 """
 
 import re
@@ -50,6 +51,10 @@ class RecipeError(RefineryError, ValueError):
 
 class NothingLanded(RecipeError):
     """No snapshot has landed at the input."""
+
+
+class SourceRefused(RecipeError):
+    """A source answers that it wants no more requests of ours; a person decides when to go on."""
 
 
 class ContractError(RefineryError, ValueError):
@@ -120,3 +125,7 @@ class MachineFailed(Transient):
 
 class SnapshotIncomplete(Transient):
     """A snapshot promises files that have not landed yet."""
+
+
+class SourceBusy(Transient):
+    """A source of data failed, broke off or asked to wait more often than was worth trying again here."""

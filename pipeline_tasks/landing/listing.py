@@ -34,6 +34,9 @@ from pipeline_tasks.store import storage
 PROMISE = "snapshot.json"
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
 
+PULL = ".pull/"
+"""Folder of what a pull of a source has brought so far: it is there until `snapshot.json` is."""
+
 PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
 """Common Crawl's own listings: one path per line; a file may also be here under the last component of its path."""
 
@@ -94,21 +97,30 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
     """List the snapshot at `uri` (a folder, a prefix or one file) against what it promises.
 
     A producer can promise files in `snapshot.json` or Common Crawl's `warc.paths.gz`: SnapshotIncomplete is raised
-    while a promised file is missing or has another size. Without a promise the snapshot is all archives in the folder,
-    or all tables if there are no archives. Its name is `snapshot`, else the one in `snapshot.json`, else that of the
-    folder. NothingLanded is raised where there are no files, or none are promised, RecipeError for the folder of a
-    Delta, Iceberg or Hudi table, and for one that contains several promised snapshots and promises no files itself.
+    while a promised file is missing or has another size, or while `refinery pull` has not ended. Without a promise the
+    snapshot is all archives in the folder, or all tables if there are no archives. Its name is `snapshot`, else the one
+    in `snapshot.json`, else that of the folder. NothingLanded is raised where there are no files, or none are promised,
+    RecipeError for the folder of a Delta, Iceberg or Hudi table, and for one that contains several promised snapshots
+    and promises no files itself.
     """
     uri = _absolute(uri)
     folder = look(uri)
     last = uri.rstrip("/").rpartition("/")[2]
     if PROMISE in folder.files:
         return _promised(folder, snapshot, last)
+    _require_no_pull(uri, folder)
     identifier = snapshot or last
     for name in PATHS:
         if name in folder.files:
             return _listed(folder, name, identifier)
     return _unpromised(uri, folder, identifier)
+
+
+def _require_no_pull(uri: str, folder: Folder) -> None:
+    """Raise SnapshotIncomplete for a landing whose pull has not ended: what is there is not all of it."""
+    if any(name.startswith(PULL) for name in folder.files):
+        message = f"{uri} has not landed whole: its pull has not ended; run the same `refinery pull` again"
+        raise SnapshotIncomplete(message)
 
 
 def _promised(folder: Folder, snapshot: str, last: str) -> Listing:

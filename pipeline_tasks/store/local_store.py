@@ -55,7 +55,7 @@ class LocalStore:
                 os.link(name, target)
             except FileExistsError:
                 return False
-            _flush_folder(target.parent)
+            flush_folder(target.parent)
             return True
 
     def put_file(self, path: str, local: Path, digest: str, *, spare: bool = False) -> None:
@@ -67,7 +67,7 @@ class LocalStore:
                 _copy(local, stream)
                 flush(stream)
             name.replace(target)  # the name follows from the content, so replacing can only repair a damaged file
-            _flush_folder(target.parent)
+            flush_folder(target.parent)
 
     def put_scratch(self, path: str, local: Path) -> None:
         target = self._place(path)
@@ -193,7 +193,8 @@ def flush(stream: BinaryIO, *, durable: bool = True) -> None:
         os.fsync(stream.fileno())
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Wait until the names of a folder are on the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

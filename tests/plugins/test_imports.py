@@ -64,6 +64,7 @@ ALLOWED = {
     "plugins/refinery_sensor.py": {"landing.arrival", "landing.listing", *VOCABULARY},
     "plugins/refinery_similar.py": READS,
     "plugins/refinery_snapshot.py": READS,
+    "plugins/refinery_sources.py": {"embedded.airflow_home", "sources"},
     "plugins/refinery_target.py": READS,
     "plugins/refinery_turn.py": {"landing.arrival", *VOCABULARY},
     "plugins/refinery_walk.py": set(),
@@ -72,6 +73,7 @@ ALLOWED = {
     "dags/arrivals.py": {"recipe"},
     "dags/build.py": {"recipe"},
     "dags/maintenance.py": {"recipe", *REQUESTS},
+    "dags/pull_common_crawl.py": set(),
     "dags/refine.py": {"recipe"},
     "dags/train_quality_model.py": set(),
 }

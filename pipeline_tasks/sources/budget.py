@@ -1,0 +1,183 @@
+"""Keeps the requests to one host within a rate, over all threads and processes of this user on this machine.
+
+The budget of a host is a file. Who holds its lock may send a request, and holds it until the status of the answer is
+known; bodies arrive side by side. So no request is sent before an answer that forbids it was heeded, by any process.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+from urllib.parse import urlsplit
+
+from pipeline_tasks.errors import SourceBusy, SourceRefused
+from pipeline_tasks.store.temporary import SHORT, user_folder
+
+PLACE = SHORT
+"""Where the budgets of a user are: one place for all processes, whatever their TMPDIR."""
+
+LONGEST_WAIT = 600.0
+"""Seconds that a pull waits because a source asks for it; for more it ends, and says when to go on."""
+
+REFUSAL = 3600.0
+"""Seconds after a refusal in which no request is sent."""
+
+ASKED = 0.02
+"""Seconds after which a lock is asked for again."""
+
+SLOWEST = 0.01
+"""Requests per second of the slowest budget: one in 100 seconds."""
+
+
+class Stopped(Exception):
+    """The pull ends; this request is not sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Requests per second, and bytes per second (0 is no bound)."""
+
+    requests: float
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """When the next request may be sent, or the next bytes read; until when the source asked to wait, or refused."""
+
+    next: float = 0.0
+    paused_until: float = 0.0
+    refused_until: float = 0.0
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The right to send one request; what its answer forbids is written here, before the next one is sent."""
+
+    stream: TextIO
+
+    def pause(self, seconds: float) -> None:
+        """Let no request be sent for some seconds."""
+        state = _read(self.stream)
+        _write(self.stream, replace(state, paused_until=max(state.paused_until, time.time() + seconds)))
+
+    def refuse(self, why: str, seconds: float = 0.0) -> SourceRefused:
+        """Let no request be sent for `REFUSAL` seconds or more; return the error."""
+        until = time.time() + max(seconds, REFUSAL)
+        state = replace(_read(self.stream), refused_until=until, refusal=why)
+        _write(self.stream, state)
+        return _refused(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one host is asked for; `stop` ends every wait."""
+
+    host: str
+    rate: Rate
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def path(self) -> Path:
+        """The file of the state, and of the lock."""
+        return user_folder(PLACE) / f"budget-{hashlib.sha256(self.host.encode()).hexdigest()[:16]}.json"
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Wait for the turn of a request, and hold it.
+
+        SourceRefused while the source refuses; SourceBusy if it asked to wait for longer than a pull waits.
+        """
+        with self._locked(self.path) as stream:
+            self.wait(_seconds_left(_read(stream), self.host))
+            _write(stream, replace(_read(stream), next=time.time() + 1 / self.rate.requests))
+            yield Turn(stream)
+
+    def spend(self, size: int) -> None:
+        """Wait until bytes that were read are within the rate."""
+        if not self.rate.bytes:
+            return
+        with self._locked(self.path.with_suffix(".bytes.json")) as stream:  # bodies go on while a request waits
+            now = time.time()
+            begin = min(max(_read(stream).next, now), now + LONGEST_WAIT)
+            _write(stream, _State(next=begin + size / self.rate.bytes))
+        self.wait(begin - now)
+
+    def wait(self, seconds: float) -> None:
+        """Wait; Stopped if the pull ends meanwhile."""
+        if self.stop.wait(max(seconds, 0.0)):
+            raise Stopped
+
+    def reopen(self) -> None:
+        """Forget a refusal and a request to wait: a person has decided to go on."""
+        with self._locked(self.path) as stream:
+            _write(stream, replace(_read(stream), paused_until=0.0, refused_until=0.0, refusal=""))
+
+    @contextlib.contextmanager
+    def _locked(self, path: Path) -> Iterator[TextIO]:
+        """Hold the lock of a file; who has it may wait for minutes, so that this asks again, and Stopped ends it."""
+        with path.open("a+") as stream:
+            while not _is_free(stream):
+                self.wait(ASKED)
+            yield stream
+
+
+def _is_free(stream: TextIO) -> bool:
+    """Take the lock of a file, unless somebody has it."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def host_of(url: str) -> str:
+    """Return the host and port of a URL."""
+    return urlsplit(url).netloc.lower()
+
+
+def _seconds_left(state: _State, host: str) -> float:
+    """Return the seconds until the next request; a state of a clock that was set back holds nobody for long."""
+    now = time.time()
+    if state.refused_until > now:
+        raise _refused(state)
+    if state.paused_until - now > LONGEST_WAIT:
+        message = f"{host} asks to send no request until {_clock(state.paused_until)}; run the same command then"
+        raise SourceBusy(message)
+    return max(min(state.next - now, 1 / SLOWEST), state.paused_until - now)
+
+
+def _refused(state: _State) -> SourceRefused:
+    message = (
+        f"{state.refusal}: the source refuses more requests, and none is sent until {_clock(state.refused_until)}. Run "
+        "the same command then, with a smaller --rate; with --again it sends requests before"
+    )
+    return SourceRefused(message)
+
+
+def _clock(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _read(stream: TextIO) -> _State:
+    """Return the stored state, the first one where a process was killed while it wrote."""
+    stream.seek(0)
+    try:
+        return _State(**json.loads(stream.read() or "{}"))
+    except (ValueError, TypeError):
+        return _State()
+
+
+def _write(stream: TextIO, state: _State) -> None:
+    stream.seek(0)
+    stream.truncate()
+    stream.write(json.dumps(asdict(state)))
+    stream.flush()

@@ -1,0 +1,208 @@
+"""Common Crawl: the files of a crawl by its own lists of paths, all of them or chosen by segment, share or number."""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.landing.listing import LISTING_BYTES, LISTING_LINES
+from pipeline_tasks.sources.source import Part, Terms
+from pipeline_tasks.sources.web import Web, fetched, require_address
+
+ADDRESS = "https://data.commoncrawl.org"
+
+CRAWLS = "https://index.commoncrawl.org/collinfo.json"
+"""List of all crawls; a mirror has it as `collinfo.json`."""
+
+LATEST = "latest"
+
+KINDS: Mapping[str, tuple[str, int]] = {"warc": (".warc.gz", 1_000_000_000), "wet": (".warc.wet.gz", 75_000_000)}
+"""Kinds of files: how their names end, and the bytes that one has in crawls since 2023, about."""
+
+TERMS = Terms(
+    "https://commoncrawl.org/terms-of-use",
+    "Data of Common Crawl is used under Common Crawl's Terms of Use (https://commoncrawl.org/terms-of-use). The pages "
+    "in it were crawled from the web; their copyright is with their publishers, and the terms give no right to them.",
+)
+
+_CRAWL = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
+_SEGMENTS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class CommonCrawl:
+    """A query of one crawl: `segments` are numbers of segments in the order of their names, such as `0-3,7`.
+
+    Of these, `sample` takes a share of the files and `files` a number, 0 all; both follow from hashes of the paths with
+    `seed`, so a larger sample has all files of a smaller one. `without` are names of files that are left out.
+    """
+
+    crawl: str
+    kind: str = "warc"
+    segments: str = ""
+    sample: float = 1.0
+    files: int = 0
+    seed: int = 0
+    without: tuple[str, ...] = ()
+    address: str = ADDRESS
+
+    @property
+    def snapshot(self) -> str:
+        return self.crawl
+
+    @property
+    def cursor(self) -> str:
+        return self.crawl
+
+    @property
+    def terms(self) -> Terms:
+        return TERMS
+
+    @property
+    def typical_bytes(self) -> int:
+        return KINDS[self.kind][1]
+
+    @property
+    def listing(self) -> str:
+        """URL of the list of paths."""
+        return f"{self.address}/crawl-data/{self.crawl}/{self.kind}.paths.gz"
+
+    @property
+    def crawls(self) -> str:
+        """URL of the list of crawls."""
+        return CRAWLS if self.address == ADDRESS else f"{self.address}/collinfo.json"
+
+    def query(self) -> Mapping[str, Any]:
+        return {
+            "source": "common_crawl",
+            "address": self.address,
+            "crawl": self.crawl,
+            "kind": self.kind,
+            "segments": self.segments,
+            "sample": self.sample,
+            "files": self.files,
+            "seed": self.seed,
+            "without": sorted(self.without),
+        }
+
+    def parts(self, web: Web) -> Sequence[Part]:
+        paths = read_paths(fetched(web, self.listing, LISTING_BYTES), self.listing, self.crawl, self.kind)
+        chosen = self._chosen(paths)
+        if not chosen:
+            message = f"{self.listing} has {len(paths):,} files, and none of them is chosen; choose more"
+            raise RecipeError(message)
+        return [Part(_name(path), f"{self.address}/{path}") for path in chosen]
+
+    def _chosen(self, paths: Sequence[str]) -> list[str]:
+        """Return the paths that the query takes, in the order of the list."""
+        unknown = set(self.without) - set(map(_name, paths))
+        if unknown:
+            message = f"{self.listing} has no file {min(unknown)!a}; correct --without"
+            raise RecipeError(message)
+        taken = [path for path in _of_segments(paths, self.segments, self.listing) if _name(path) not in self.without]
+        if self.sample < 1:
+            taken = [path for path in taken if _share(path, self.seed) < self.sample]
+        if self.files:
+            fewest = set(sorted(taken, key=lambda path: (_share(path, self.seed), path))[: self.files])
+            taken = [path for path in taken if path in fewest]
+        return taken
+
+
+def require_query(query: CommonCrawl) -> None:
+    """Raise RecipeError for a query that makes no sense."""
+    require_address(query.address)
+    wrong = {
+        f"--crawl {query.crawl!a}: name a crawl, as CC-MAIN-2026-45, or latest": not _CRAWL.fullmatch(query.crawl),
+        f"--segments {query.segments!a}: name numbers, as 0-3 or 0,5,7": (
+            query.segments and not _SEGMENTS.fullmatch(query.segments)
+        ),
+        f"--sample {query.sample}: name a share above 0, up to 1": not 0 < query.sample <= 1,
+        f"--files {query.files}: name a number of files above 0": query.files < 0,
+    }
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise RecipeError(message)
+
+
+def resolved(web: Web, query: CommonCrawl) -> CommonCrawl:
+    """Return a query that names its crawl, for `latest` the newest; ContractError for a list of crawls that is none."""
+    if query.crawl != LATEST:
+        return query
+    url = query.crawls
+    try:
+        crawls = [str(crawl["id"]) for crawl in json.loads(fetched(web, url, LISTING_BYTES))]
+        newest = max(crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl))
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{url} is no list of crawls ({str(error)[:100]!a}); name the crawl by --crawl"
+        raise ContractError(message) from error
+    return replace(query, crawl=newest)
+
+
+def read_paths(body: bytes, url: str, crawl: str, kind: str) -> list[str]:
+    """Return the paths of a list; ContractError for one that is cut, empty, or has a path of another place or twice."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(body)) as stream:
+            lines = stream.read(LISTING_BYTES + 1).decode("ascii").splitlines()
+            is_whole = not stream.read(1)
+    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        message = f"{url} is cut or damaged ({error}); run the same command again, later"
+        raise ContractError(message) from error
+    if not is_whole or len(lines) > LISTING_LINES:
+        message = f"{url} has more than {LISTING_BYTES:,} bytes or {LISTING_LINES:,} lines; it is no list of a crawl"
+        raise ContractError(message)
+    if not lines:
+        message = f"{url} is empty: it lists no files; run the same command again, later"
+        raise ContractError(message)
+    _require_paths(lines, url, crawl, kind)
+    return lines
+
+
+def _require_paths(lines: Sequence[str], url: str, crawl: str, kind: str) -> None:
+    ending = re.escape(KINDS[kind][0])
+    path = re.compile(rf"crawl-data/{re.escape(crawl)}/segments/[0-9][0-9.]*/{kind}/[A-Za-z0-9][A-Za-z0-9._-]*{ending}")
+    for number, line in enumerate(lines, 1):
+        if not path.fullmatch(line):
+            message = (
+                f"{url} has in line {number:,} {line[:200]!a}, which is no {kind} file of {crawl}; nothing of the list "
+                "is downloaded: tell who made it"
+            )
+            raise ContractError(message)
+    name, times = Counter(map(_name, lines)).most_common(1)[0]
+    if times > 1:
+        message = f"{url} has {times} files that are named {name}; a landing has one of each name"
+        raise ContractError(message)
+
+
+def _of_segments(paths: Sequence[str], segments: str, url: str) -> Sequence[str]:
+    if not segments:
+        return paths
+    names = sorted({_segment(path) for path in paths})
+    wanted: set[str] = set()
+    for span in segments.split(","):
+        first, _, last = span.partition("-")
+        start, stop = int(first), int(last or first) + 1
+        if not start < stop <= len(names):
+            message = f"--segments {span}: {url} has segments 0 to {len(names) - 1}"
+            raise RecipeError(message)
+        wanted.update(names[start:stop])
+    return [path for path in paths if _segment(path) in wanted]
+
+
+def _segment(path: str) -> str:
+    return path.split("/")[3]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _share(path: str, seed: int) -> float:
+    """Return a number in [0, 1) that follows from a path and the seed."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{path}".encode()).digest()[:8]) / 2**64

@@ -1,0 +1,65 @@
+"""Says what a pull would take: files, bytes, time at its rate, and space; nothing is written."""
+
+import contextlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import SnapshotIncomplete, SourceBusy
+from pipeline_tasks.sources.pull import Landing, Pull, sizes
+from pipeline_tasks.sources.source import UNKNOWN, Part, Source
+from pipeline_tasks.sources.web import Web, answered
+from pipeline_tasks.store import storage
+
+SIZED = 5
+"""Files whose sizes a plan asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a pull would take: files, bytes by an estimate, seconds at the rate at least, free bytes if known."""
+
+    snapshot: str
+    files: int
+    complete: int
+    bytes: int
+    estimate: str
+    seconds: float
+    free: int | None
+
+
+def plan(source: Source, landing: Landing, by: Pull) -> Plan:
+    """Return what a pull would take, by the sizes of a few files; nothing is written."""
+    parts = source.parts(by.web)
+    there = sizes(landing) if landing.uri.startswith("s3://") or Path(landing.uri).is_dir() else {}
+    missing = [part for part in parts if part.name not in there]
+    known = [size for part in missing[:: max(len(missing) // SIZED, 1)][:SIZED] if (size := _size(by.web, part))]
+    mean = sum(known) / len(known) if known else source.typical_bytes
+    total = round(mean * len(missing))
+    rate = by.web.rate
+    return Plan(
+        source.snapshot,
+        len(parts),
+        len(parts) - len(missing),
+        total,
+        _basis(len(known)),
+        max(len(missing) / rate.requests, total / rate.bytes if rate.bytes else 0.0),
+        None if landing.uri.startswith("s3://") else shutil.disk_usage(storage.existing(landing.uri)).free,
+    )
+
+
+def _basis(known: int) -> str:
+    return f"by the sizes of {counted(known, 'file')}" if known else "by the size that such files usually have"
+
+
+def _size(web: Web, part: Part) -> int:
+    """Return the bytes of a part, 0 where the source does not say."""
+    if part.bytes != UNKNOWN:
+        return part.bytes
+    with (
+        contextlib.suppress(SourceBusy, SnapshotIncomplete),
+        answered(web, part.address, method="HEAD") as head,
+    ):
+        return int(head.headers.get("Content-Length", "0"))
+    return 0

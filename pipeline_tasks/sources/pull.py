@@ -1,0 +1,345 @@
+"""Pulls a snapshot into a landing: all of its files, checked, and then `snapshot.json`; or no `snapshot.json`."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import (
+    ContractError,
+    RecipeError,
+    RefineryError,
+    SnapshotIncomplete,
+    SourceBusy,
+)
+from pipeline_tasks.landing.listing import NAMED, PROMISE, PULL
+from pipeline_tasks.sealed import canonical
+from pipeline_tasks.sources.budget import Stopped
+from pipeline_tasks.sources.download import Flow, Received, discard, download
+from pipeline_tasks.sources.source import UNKNOWN, Part, Source
+from pipeline_tasks.sources.web import Web
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.local_store import flush_folder, os_errors
+from pipeline_tasks.store.protocol import Store
+
+QUERY = f"{PULL}query.json"
+"""What the files of an unfinished landing are: the query, and a digest of its parts."""
+
+RECEIPT = ".receipt.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Where a snapshot arrives, and the local folder of its partial files: its own `.pull`, or a spool for a bucket."""
+
+    uri: str
+    work: Path
+
+    @property
+    def store(self) -> Store:
+        """The store of the landing."""
+        return storage.connect(self.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """How a snapshot is pulled: client and rate, files at once, and how bytes are written."""
+
+    web: Web
+    workers: int
+    flow: Flow = field(default_factory=Flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A landed snapshot: its name, files and bytes, and the files that were complete before this pull."""
+
+    snapshot: str
+    files: int
+    bytes: int
+    found: int = 0
+
+
+class Fault(NamedTuple):
+    """A part that did not arrive, with its error."""
+
+    part: Part
+    error: RefineryError
+
+
+def landing_at(uri: str, spool: Path) -> Landing:
+    """Return a landing, RecipeError for one of another kind; partial files of a bucket's landing are below `spool`."""
+    root = storage.connect(uri).root
+    if root.startswith("s3://"):
+        return Landing(root, spool / hashlib.sha256(root.encode()).hexdigest()[:16])
+    return Landing(root, Path(root, PULL))
+
+
+def pull(source: Source, landing: Landing, by: Pull) -> Landed:
+    """Land the snapshot of a query, or go on where an earlier pull ended; nothing is requested if it has landed.
+
+    RecipeError if the landing has anything else, or another query. SourceRefused, SourceBusy, ContractError for files
+    or lists that are not whole, SnapshotIncomplete for those that do not exist: what is complete stays for the next.
+    """
+    storage.require_folder(landing.uri)
+    storage.require_usable(landing.uri)
+    landed = _landed(source, landing)
+    if landed and not any(name.startswith(PULL) for name in sizes(landing)):
+        return landed
+    if landed is None:
+        _require_unused(landing)
+    parts = () if landed else source.parts(by.web)  # nothing is written before all that can be refused is
+    with _locked(landing):
+        landed = landed or _landed(source, landing) or _pulled(source, parts, landing, by)
+        _clean(landing)
+    return landed
+
+
+def _pulled(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> Landed:
+    _require_query(source, parts, landing)
+    found = _receipts(landing, parts)
+    _download_all(landing, parts, found, by)
+    return replace(_promise(source, parts, landing), found=len(found))
+
+
+# --- What has landed ----------------------------------------------------------------------------------------------
+
+
+def _landed(source: Source, landing: Landing) -> Landed | None:
+    """Return the snapshot that has landed by this query, None if none has; RecipeError if another one has."""
+    try:
+        promise = json.loads(landing.store.read(PROMISE))
+        files = {file["path"]: file["bytes"] for file in promise["files"]}
+        query = promise.get("source", {}).get("query")
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{landing.uri}/{PROMISE} cannot be read ({str(error)[:100]!a}); name another --to"
+        raise RecipeError(message) from error
+    _require_same(query, source.query(), f"{landing.uri}/{PROMISE}")
+    there = sizes(landing)
+    broken = [name for name, size in files.items() if there.get(name) != size]
+    if broken:
+        message = (
+            f"{landing.uri} landed whole, and has lost {_some(broken)} since, or has other bytes of it; restore it, or "
+            f"remove {PROMISE} and {_them(broken)}, and run the same command again"
+        )
+        raise ContractError(message)
+    return Landed(promise["snapshot"], len(files), sum(files.values()), len(files))
+
+
+def _require_same(there: Mapping[str, Any] | None, asked: Mapping[str, Any], where: str) -> None:
+    """Raise RecipeError, which names what differs, unless two queries are equal."""
+    if there != asked:
+        was = there or {}
+        differing = [name for name in asked if was.get(name) != asked[name]]
+        shown = ", ".join(f"{name} {was.get(name)!r} and not {asked[name]!r}" for name in differing) or "other fields"
+        message = f"{where} is of another query, with {shown}; name another --to, or ask as then"
+        raise RecipeError(message)
+
+
+def _require_unused(landing: Landing) -> None:
+    """Raise RecipeError for a place with files that no pull has brought."""
+    names = sizes(landing)
+    if QUERY not in names:
+        other = sorted(name for name in names if not name.startswith(PULL))
+        if other:
+            message = (
+                f"{landing.uri} has files that no pull has brought, first {other[0]!a}; name an empty place by --to"
+            )
+            raise RecipeError(message)
+
+
+def _require_query(source: Source, parts: Sequence[Part], landing: Landing) -> None:
+    """Note the query and its parts in a new landing; RecipeError if the landing has others."""
+    digest = hashlib.sha256(canonical([asdict(part) for part in parts])).hexdigest()
+    body = canonical({"query": dict(source.query()), "parts": digest}) + b"\n"
+    stored = storage.keep(landing.store, QUERY, body)
+    if stored == body:
+        return
+    there = json.loads(stored)
+    _require_same(there["query"], source.query(), f"{landing.uri}/{QUERY}")
+    message = (
+        f"{source.snapshot} lists other files now than when {landing.uri} was begun; remove that landing, or name "
+        "another --to, and pull again"
+    )
+    raise RecipeError(message)
+
+
+def sizes(landing: Landing) -> dict[str, int]:
+    """Return the bytes of each file in the place of a landing, partial ones among them."""
+    return {entry.path: entry.bytes for entry in landing.store.list("")}
+
+
+def _receipts(landing: Landing, parts: Sequence[Part]) -> dict[str, Received]:
+    """Return the receipts of the parts that are complete: a receipt is written before its file takes its name."""
+    there = sizes(landing)
+    names = [part.name for part in parts if f"{PULL}{part.name}{RECEIPT}" in there and part.name in there]
+    receipts = zip(names, storage.each(landing.store, partial(_receipt, landing), names), strict=True)
+    return {name: receipt for name, receipt in receipts if receipt.bytes == there[name]}
+
+
+def _receipt(landing: Landing, name: str) -> Received:
+    try:
+        return Received(**json.loads(landing.store.read(f"{PULL}{name}{RECEIPT}")))
+    except (ValueError, TypeError):
+        return Received(UNKNOWN, "", "")
+
+
+# --- Downloads ----------------------------------------------------------------------------------------------------
+
+
+def _download_all(landing: Landing, parts: Sequence[Part], found: Mapping[str, Received], by: Pull) -> None:
+    """Land the parts that are not found, several at once.
+
+    A part that does not exist, or is damaged, leaves the others to go on; any other error ends all of them.
+    """
+    missing = [part for part in parts if part.name not in found]
+    pool = ThreadPoolExecutor(by.workers, thread_name_prefix="pull")
+    try:
+        faults = list(filter(None, pool.map(partial(_land, landing, by), missing)))
+    except RefineryError as error:
+        _stop(pool, by)
+        complete = len(_receipts(landing, parts))
+        files = counted(len(parts), "file")
+        message = f"{error}. {complete:,} of {files} are complete in {landing.uri}, and stay there"
+        raise type(error)(message) from error
+    finally:
+        _stop(pool, by)
+    if faults:
+        raise _incomplete(faults, len(parts), landing)
+
+
+def _stop(pool: ThreadPoolExecutor, by: Pull) -> None:
+    by.web.stop.set()
+    pool.shutdown(cancel_futures=True)
+
+
+def _land(landing: Landing, by: Pull, part: Part) -> Fault | None:
+    """Download one part and give it its name in the landing; return what is wrong with it alone."""
+    if by.web.stop.is_set():
+        return None
+    local = landing.work / f"{part.name}.part"
+    try:
+        received = download(by.web, part, local, by.flow)
+        _keep(landing, part.name, local, received)
+    except (SnapshotIncomplete, ContractError) as error:
+        return Fault(part, error)
+    except Stopped:  # what ended the pull is raised where it happened
+        return None
+    except BaseException:
+        by.web.stop.set()
+        raise
+    return None
+
+
+def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
+    """Write the receipt of a file, and then the file: a file without a receipt is not believed."""
+    store, receipt, body = landing.store, f"{PULL}{name}{RECEIPT}", canonical(asdict(received))
+    if not store.create(receipt, body):
+        store.delete(receipt)
+        storage.commit(store, receipt, body)
+    if landing.uri.startswith("s3://"):
+        store.put_file(name, local, received.sha256, spare=True)
+    else:
+        with os_errors(f"{landing.uri}/{name}"):  # in one step: between two a kill would lose the file
+            local.replace(Path(landing.uri, name))
+            flush_folder(Path(landing.uri))
+    discard(local)
+
+
+def _incomplete(faults: Sequence[Fault], total: int, landing: Landing) -> RefineryError:
+    """Return the error that names the parts that did not arrive: SnapshotIncomplete, or ContractError for damage."""
+    damaged = [fault for fault in faults if isinstance(fault.error, ContractError)]
+    absent = [fault.part.address for fault in faults if not isinstance(fault.error, ContractError)]
+    reasons = [
+        f"{counted(len(absent), 'file')} that the source lists {_verb(absent)} not there: {_some(absent)}"
+        if absent
+        else "",
+        f"{counted(len(damaged), 'file')} {_verb(damaged)} damaged at the source: "
+        + _some([str(fault.error) for fault in damaged])
+        if damaged
+        else "",
+    ]
+    message = (
+        f"{' and '.join(filter(None, reasons))}. Nothing has landed: {total - len(faults):,} of "
+        f"{counted(total, 'file')} are complete in {landing.uri}, and stay there. Run the same command again later, or "
+        "leave those files out by --without NAME in a new landing"
+    )
+    return ContractError(message) if damaged else SnapshotIncomplete(message)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _verb(things: Sequence[object]) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _them(things: Sequence[object]) -> str:
+    return "it" if len(things) == 1 else "them"
+
+
+# --- The promise --------------------------------------------------------------------------------------------------
+
+
+def _promise(source: Source, parts: Sequence[Part], landing: Landing) -> Landed:
+    """Look once more that all parts are there by their receipts, and write `snapshot.json`."""
+    receipts = _receipts(landing, parts)
+    lost = [part.name for part in parts if part.name not in receipts]
+    if lost:
+        message = f"{landing.uri} has lost {_some(lost)} while others were pulled; run the same command again"
+        raise SnapshotIncomplete(message)
+    files = [{"path": part.name, **_digest(receipts[part.name])} for part in parts]
+    total = sum(receipt.bytes for receipt in receipts.values())
+    promise = {
+        "snapshot": source.snapshot,
+        "files": files,
+        "source": {
+            "query": dict(source.query()),
+            "cursor": source.cursor,
+            "terms": source.terms.block(),
+            "pulled": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "files": len(files),
+            "bytes": total,
+        },
+    }
+    storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")
+    return Landed(source.snapshot, len(files), total)
+
+
+def _digest(receipt: Received) -> dict[str, Any]:
+    return {"bytes": receipt.bytes, "sha256": receipt.sha256}
+
+
+def _clean(landing: Landing) -> None:
+    """Remove what only an unfinished pull needs; a listing skips what cannot be removed, as hidden."""
+    for entry in list(landing.store.list(PULL)):
+        with contextlib.suppress(RefineryError):
+            landing.store.delete(entry.path)
+    shutil.rmtree(landing.work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(landing: Landing) -> Iterator[None]:
+    """Hold the landing of this machine; SourceBusy if another pull has it."""
+    with os_errors(str(landing.work)):
+        landing.work.mkdir(parents=True, exist_ok=True)
+        with (landing.work / "lock").open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                message = f"another pull is at work on {landing.uri}; wait for it, or end it"
+                raise SourceBusy(message) from error
+            yield

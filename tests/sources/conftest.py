@@ -1,0 +1,24 @@
+"""A mirror of Common Crawl, and budgets that end with the test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.sources import budget
+from tests.crawl_mirror import Mirror, mirrored
+
+
+@pytest.fixture(autouse=True)
+def budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place for budgets of this test alone: a server of another test may have had the same port."""
+    place = tmp_path / "budgets"
+    place.mkdir()
+    monkeypatch.setattr(budget, "PLACE", place)
+    return place
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    with mirrored() as running:
+        yield running

@@ -1,0 +1,113 @@
+"""A budget spaces requests, whatever was idle before, and lets no request through what an answer forbids."""
+
+import json
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.errors import SourceBusy, SourceRefused
+from pipeline_tasks.sources.budget import LONGEST_WAIT, Budget, Rate, Stopped
+from pipeline_tasks.sources.web import retry_after
+from tests.crawl_mirror import http_date
+from tests.sources.pulling import SLEW
+
+
+def taken(budget: Budget) -> float:
+    with budget.turn():
+        return time.time()
+
+
+def test_requests_are_spaced_and_idle_time_is_not_saved_up() -> None:
+    budget = Budget("host", Rate(50.0))
+    for _ in range(2):
+        begin = time.time()
+        moments = [taken(budget) for _ in range(4)]
+        for place, moment in enumerate(moments):
+            assert moment >= begin + place / 50 - SLEW
+        budget.path.write_text(json.dumps({"next": time.time() - 100}))
+
+
+def test_hosts_have_budgets_of_their_own() -> None:
+    with Budget("one", Rate(1.0)).turn() as turn:
+        assert isinstance(turn.refuse("https://one/x was answered with 403"), SourceRefused)
+    with pytest.raises(SourceRefused):
+        taken(Budget("one", Rate(1.0)))
+    assert taken(Budget("two", Rate(1.0)))
+
+
+def test_a_refusal_holds_for_every_budget_of_the_host_until_a_person_goes_on() -> None:
+    with Budget("host", Rate(1.0)).turn() as turn:
+        turn.refuse("https://host/x was answered with 403")
+    with pytest.raises(SourceRefused, match="https://host/x was answered with 403"):
+        taken(Budget("host", Rate(9.0)))
+    Budget("host", Rate(1.0)).reopen()
+    assert taken(Budget("host", Rate(9.0)))
+
+
+def test_a_wait_is_heeded_or_ends_the_pull() -> None:
+    budget = Budget("host", Rate(1_000.0))
+    with budget.turn() as turn:
+        asked = time.time()
+        turn.pause(0.2)
+    assert taken(budget) >= asked + 0.2 - SLEW
+    with budget.turn() as turn:
+        turn.pause(LONGEST_WAIT + 5)
+    with pytest.raises(SourceBusy, match="host"):
+        taken(budget)
+
+
+def test_a_stop_ends_the_wait_for_a_turn_that_another_has() -> None:
+    with Budget("host", Rate(1_000.0)).turn():
+        waiting = Budget("host", Rate(1_000.0))
+        waiting.stop.set()
+        with pytest.raises(Stopped):
+            taken(waiting)
+
+
+def test_a_stop_ends_every_wait() -> None:
+    budget = Budget("host", Rate(0.01))
+    assert taken(budget)
+    budget.stop.set()
+    with pytest.raises(Stopped):
+        taken(budget)
+
+
+def test_bytes_are_spaced() -> None:
+    budget = Budget("host", Rate(1.0, bytes=1_000.0))
+    begin = time.time()
+    for _ in range(3):
+        budget.spend(100)
+    assert time.time() >= begin + 0.2 - SLEW
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"next": 1, "other": 2}'])
+def test_a_state_that_cannot_be_read_is_the_first_one(budgets: Path, content: str) -> None:
+    budget = Budget("host", Rate(1_000.0))
+    budget.path.write_text(content)
+    assert taken(budget)
+    assert json.loads(budget.path.read_text())["next"] > 0
+    assert budget.path.is_relative_to(budgets)
+
+
+def test_a_clock_that_was_set_back_holds_nobody_for_long() -> None:
+    budget = Budget("host", Rate(1_000.0))
+    budget.path.write_text(json.dumps({"next": time.time() + 1e9}))
+    waits: list[float] = []
+
+    class Clock(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            return False
+
+    assert taken(Budget("host", Rate(1_000.0), Clock()))
+    assert waits == [100.0]
+
+
+def test_retry_after_is_seconds_or_a_date() -> None:
+    assert [retry_after(value) for value in ("", "7", " 7 ", "-7", "soon")] == [0, 7, 7, 0, 0]
+    later = (datetime.now(UTC) + timedelta(seconds=100)).timestamp()
+    assert 90 < retry_after(http_date(later)) <= 100
+    assert retry_after(http_date(0)) == 0
