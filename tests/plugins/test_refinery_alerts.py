@@ -301,6 +301,10 @@ def test_a_refusal_of_another_task_is_told(hooks: Hooks, monkeypatch: pytest.Mon
     assert (alert["kind"], alert["numbers"]) == ("task_failed", ["GateRefused: tokenize: 20 documents are too little"])
 
 
+LANDED = "land/f00d/manifest.json"
+"""Beside it lies what is earlier."""
+
+
 # --- Drifts ------------------------------------------------------------------------------------------------------------
 
 
@@ -308,7 +312,7 @@ def gate(root: Path, stage: str, days: list[str], last: str) -> Any:
     """Return the gate of a day's stage after usual days, as the DAG wires it."""
     from refinery_operators import Gate
 
-    earlier = store_earlier(str(root), Earlier(snapshots=tuple({stage: path} for path in days)))
+    earlier = store_earlier(str(root), Earlier(snapshots=tuple({stage: path} for path in days)), LANDED)
     landed = {"earlier": earlier, "landing": ""}
     refined = {"manifest": last, "rows_in": 400, "rows": 400, "rejected": {}, "quarantined": {}, "wall": 1.0, "ran": 1}
     step = {"bounds": {}, "alerts": asdict(AlertLimits())}
@@ -364,7 +368,7 @@ def test_a_snapshot_of_which_less_is_left_is_sent_by_the_gate_of_publish(
     usual = [committed(tmp_path, *day(short=1_000 + 10 * number, words=1_000)) for number in range(4)]
     now = committed(tmp_path, *day(short=1_240, words=1_060))
     gates = {stage: [{"manifest": path, "verdict": ""}] for stage, path in now.items()}
-    landed = {"earlier": store_earlier(str(tmp_path), Earlier(snapshots=tuple(usual))), "landing": ""}
+    landed = {"earlier": store_earlier(str(tmp_path), Earlier(snapshots=tuple(usual)), LANDED), "landing": ""}
     task = PublishGate(task_id="publish_gate", recipe="web", landed=landed, gates=gates, bounds={})
     title, bounds = message(tmp_path, task, monkeypatch)
     assert title == "The gate of publish warns of snapshot 2026-11-20 of recipe web"

@@ -23,8 +23,8 @@ def batch_of(schema: pa.Schema, **columns: Any) -> pa.RecordBatch:  # noqa: ANN4
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of `schema` without rows."""
-    return pa.RecordBatch.from_pylist([], schema=schema)
+    """Return a batch of `schema` without rows; `from_pylist` imports pandas, and some batches are made at import."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def combined(column: Any) -> Any:  # noqa: ANN401 -- an Arrow array
