@@ -157,8 +157,6 @@ def _delete_many(method: Method, requests: Sequence[Requests]) -> Method:
     def delete_many(store: LocalStore, paths: Sequence[str]) -> None:
         for _ in range(0, len(paths), PAGE):
             _add(store, requests, "POST")
-        for counts in _add(store, requests):
-            counts.verbs["DELETE"] -= len(paths)  # on a disk, each is removed by itself
         method(store, paths)
 
     return delete_many
