@@ -4,7 +4,7 @@ import argparse
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from pipeline_tasks.landing.listing import Listing, folder_of, list_snapshot, re
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe
-from pipeline_tasks.run.bill import Prices, bill_facts, bill_lines, bill_of
+from pipeline_tasks.run.bill import Prices, bill_lines, bill_of
 from pipeline_tasks.run.recipe_faults import Finding, recipe_faults
 from pipeline_tasks.run.sizes import size_facts, size_lines, sizes_of
 from pipeline_tasks.run.task import repoint
@@ -117,7 +117,7 @@ def _sized(options: argparse.Namespace) -> tuple[dict[str, Any], list[str], list
     prices = replace(PRICES, core_hour=float(options.core_hour))
     bill = bill_of(sizes, prices)
     lines = [*size_lines(sizes, workers.cores), *bill_lines(bill, prices)]
-    return {"sizes": size_facts(sizes), "bill": bill_facts(bill)}, lines, findings
+    return {"sizes": size_facts(sizes), "bill": asdict(bill)}, lines, findings
 
 
 def _unread(uri: str, listing: Listing, recipe: Recipe) -> Iterator[Finding]:

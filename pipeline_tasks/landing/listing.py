@@ -30,6 +30,7 @@ from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.s3_store import PARALLEL_REQUESTS
 
 PROMISE = "snapshot.json"
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
@@ -332,7 +333,7 @@ def land(
     wanted = sample * sum(size for _, size, _ in listing.files) if sample < 1 else math.inf  # empty files are read
     files = _sampled_files(listing.files, wanted)
     read_by = canonical(fields).decode() if fields else ""
-    with ThreadPoolExecutor(storage.ABREAST, thread_name_prefix="land") as pool:  # hashing leaves Python to others
+    with ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="land") as pool:  # hashing leaves Python to others
         listed = pool.map(partial(_shards, folder, piece), files)
         read = tuple(replace(shard, fields=read_by) for shards in listed for shard in shards)
     shards = _sampled_shards(read, wanted)

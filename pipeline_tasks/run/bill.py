@@ -6,7 +6,7 @@ up asks for more; how much depends on what is known.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipeline_tasks.run.sizes import Sizes, StageSize
@@ -116,8 +116,3 @@ def bill_lines(bill: Bill, prices: Prices) -> list[str]:
         f"{bill.reads:,} requests that read and {bill.writes:,} that write; {bill.core_hours:,.2f} core hours",
         f"{once}, and ${bill.dollars_a_month:,.2f} a month for what is stored (prices of S3 in us-east-1)",
     ]
-
-
-def bill_facts(bill: Bill) -> dict[str, float]:
-    """Return what a run asks and costs as plain JSON values."""
-    return asdict(bill)

@@ -1,13 +1,12 @@
 """Selects the pages among the records of landed files; rejects others by kind, status, type, or as unchanged."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -144,15 +143,16 @@ def select_pages(records: Batches, *, params: Params, revisits: bool = False) ->
 
 def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
     """Reject what an earlier snapshot has: pages whose key is `seen`, and revisits, `unchanged` where that is so."""
-    known = _KeySet(pa.Table.from_batches(seen).column("key").combine_chunks())
+    from pipeline_tasks.text.base.sorted_keys import SortedKeys
+
+    known = SortedKeys(pa.Table.from_batches(seen).column("key").combine_chunks())
     for batch in pages:
-        is_revisit = pc.equal(batch["kind"], "revisit")
-        is_seen = known.has(_keys(batch))
+        is_revisit, is_seen = pc.equal(batch["kind"], "revisit"), pc.is_valid(known.places(_keys(batch)))
         if pc.any(is_revisit).as_py():
-            is_seen |= known.has(_original_keys(batch))
+            is_seen = pc.or_(is_seen, pc.is_valid(known.places(_original_keys(batch))))
         revisit = pc.if_else(is_revisit, pa.scalar("ingest:revisit"), pa.scalar(None, pa.string()))
-        reasons = pc.if_else(pa.array(is_seen), pa.scalar("ingest:unchanged"), revisit)
-        yield reject(batch, reasons, _evidence_of_history(batch, reasons))
+        reasons = pc.if_else(is_seen, pa.scalar("ingest:unchanged"), revisit)
+        yield reject(batch, reasons, _proofs(reasons, batch.select(("kind", "payload_digest")), lambda _, row: row))
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Array:
@@ -230,47 +230,6 @@ def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
     return pc.or_(pc.invert(pc.is_in(media, pa.array(params.keep_types, pa.string()))), is_other)
 
 
-class _KeySet:
-    """Keys that are looked up often: sorted once, by their first 8 bytes; each of them has 16.
-
-    Every file of a partition has all keys of the partition that were seen, and a hash table of them for each batch
-    takes longer than all else.
-    """
-
-    def __init__(self, keys: pa.Array) -> None:
-        halves = _halves(keys.drop_null())
-        order = np.argsort(halves[:, 0], kind="stable")
-        self._firsts, self._seconds = halves[order, 0], halves[order, 1]
-
-    def has(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
-        """Return whether each key is one of these; a null is none."""
-        is_valid = keys.is_valid().to_numpy(zero_copy_only=False)
-        found = np.zeros(len(keys), bool)
-        if not len(self._firsts):
-            return found
-        wanted = _halves(keys.drop_null())
-        at = np.searchsorted(self._firsts, wanted[:, 0])
-        hit = np.zeros(len(wanted), bool)
-        while True:  # once, but for keys that share a first half
-            near = np.minimum(at, len(self._firsts) - 1)
-            alike = (at < len(self._firsts)) & (self._firsts[near] == wanted[:, 0]) & ~hit
-            hit |= alike & (self._seconds[near] == wanted[:, 1])
-            if not (alike & ~hit).any():
-                break
-            at = at + 1
-        found[is_valid] = hit
-        return found
-
-
-def _halves(keys: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return keys of 16 bytes, none of them null, as numbers of 64 bits, shape (n, 2)."""
-    if not len(keys):
-        return np.zeros((0, 2), np.uint64)
-    _, offsets, body = keys.buffers()
-    [start] = np.frombuffer(offsets, np.int32, 1, 4 * keys.offset)
-    return np.frombuffer(body, "<u8", 2 * len(keys), int(start)).reshape(-1, 2)
-
-
 def _lengths(values: pa.Array) -> pa.Array:
     return pc.fill_null(pc.binary_length(values), fill_value=0).cast(pa.int64())
 
@@ -325,14 +284,21 @@ def _named(pages: pa.RecordBatch, source: str) -> pa.RecordBatch:
 
 def _evidence(batch: pa.RecordBatch, reasons: pa.Array, params: Params) -> pa.Array:
     """Return for every row with a reason the facts it follows from, and the bound they break."""
-    proofs: list[str | None] = [None] * batch.num_rows
     size = pc.max_element_wise(_lengths(batch["payload"]), _lengths(batch["text"]))
     shown = ("kind", "status", "content_type", "payload_digest", "error_detail")
     facts = batch.select(shown).append_column("bytes", size)
+    return _proofs(reasons, facts, partial(_proof, params=params))
+
+
+def _proofs(
+    reasons: pa.Array, facts: pa.RecordBatch, proof: Callable[[str, dict[str, Any]], dict[str, Any]]
+) -> pa.Array:
+    """Return for every row with a reason, as JSON, the proof that its facts are of it."""
+    proofs: list[str | None] = [None] * facts.num_rows
     for at in np.flatnonzero(np.asarray(pc.is_valid(reasons))):
-        reason = reasons[at].as_py().partition(":")[2]
         row = {name: facts[name][at].as_py() for name in facts.schema.names}
-        proofs[at] = json.dumps(_proof(reason, row, params), sort_keys=True, separators=(",", ":"))
+        shown = proof(reasons[at].as_py().partition(":")[2], row)
+        proofs[at] = json.dumps(shown, sort_keys=True, separators=(",", ":"))
     return pa.array(proofs, pa.string())
 
 
@@ -347,16 +313,6 @@ def _proof(reason: str, row: dict[str, Any], params: Params) -> dict[str, Any]:
     if reason == "revisit":
         return {**proof, "payload_digest": row["payload_digest"]}
     return {**proof, "detail": row["error_detail"]} if row["error_detail"] else proof
-
-
-def _evidence_of_history(batch: pa.RecordBatch, reasons: pa.Array) -> pa.Array:
-    """Return for every row with a reason its kind and the digest that an earlier snapshot has."""
-    proofs: list[str | None] = [None] * batch.num_rows
-    facts = batch.select(("kind", "payload_digest"))
-    for at in np.flatnonzero(np.asarray(pc.is_valid(reasons))):
-        row = {name: facts[name][at].as_py() for name in facts.schema.names}
-        proofs[at] = json.dumps(row, sort_keys=True, separators=(",", ":"))
-    return pa.array(proofs, pa.string())
 
 
 def page_keys(pages: Batches) -> Batches:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isfinite
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
@@ -26,6 +26,9 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
+
+if TYPE_CHECKING:
+    from pipeline_tasks.text.base.sorted_keys import SortedKeys
 
 pc: Any = pyarrow.compute
 
@@ -113,19 +116,19 @@ def _sized(docs: Batches, params: Params) -> Batches:
 
 
 class Leaving(NamedTuple):
-    """The documents that leave: their keys, sorted, and the winner of each; some 90 bytes a document."""
+    """The documents that leave: their keys, and the winner of each; some 90 bytes a document."""
 
-    keys: pa.Array
+    keys: "SortedKeys"
     winners: pa.Array
 
 
-def _leaving(params: Params) -> Leaving:
+def _leaving(params: Params) -> Leaving | None:
+    from pipeline_tasks.text.base.sorted_keys import SortedKeys
+
     if not params.superseded:
-        return Leaving(pa.array([], pa.large_string()), pa.array([], pa.large_string()))
+        return None
     table = pq.read_table(params.superseded, columns=[*_KEY, "winner"]).combine_chunks()
-    keys = _keys(table)
-    order = pc.array_sort_indices(keys)
-    return Leaving(keys.take(order), _large(table["winner"]).take(order))
+    return Leaving(SortedKeys(_keys(table)), _large(table["winner"]))
 
 
 def _keys(rows: pa.RecordBatch | pa.Table) -> pa.Array:
@@ -138,14 +141,11 @@ def _large(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return whole.cast(pa.large_string())
 
 
-def _winners(batch: pa.RecordBatch, leaving: Leaving) -> pa.Array:
+def _winners(batch: pa.RecordBatch, leaving: Leaving | None) -> pa.Array:
     """Return the winner of each document that leaves, null for any other."""
-    if not len(leaving.keys):
+    if leaving is None:
         return pa.nulls(batch.num_rows, pa.large_string())
-    keys = _keys(batch)
-    places = pc.min_element_wise(pc.search_sorted(leaving.keys, keys).cast(pa.int64()), len(leaving.keys) - 1)
-    is_there = pc.equal(leaving.keys.take(places), keys)
-    return pc.if_else(is_there, leaving.winners.take(places), pa.scalar(None, pa.large_string()))
+    return leaving.winners.take(leaving.keys.places(_keys(batch)))
 
 
 def failing(batch: pa.RecordBatch, name: str, condition: Condition, where: str = "select.where") -> pa.Array:

@@ -35,7 +35,7 @@ PART = 64 * 1024 * 1024
 """Objects above this many bytes are uploaded in parts, which become visible only when all are completed."""
 
 PARALLEL_REQUESTS = 10
-"""Ranges of one object that are requested at the same time: as many as boto3 keeps connections."""
+"""Requests that are sent at the same time, of ranges of an object or of objects: as many as boto3 keeps connections."""
 
 BODY_TRIES = 8
 """How often an object is requested whose body breaks off, or arrives corrupted."""

@@ -16,15 +16,12 @@ from pipeline_tasks.store.known_digests import keep_digest, known_digest
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.protocol import CHUNK, Store
 from pipeline_tasks.store.s3_client import require_reachable
-from pipeline_tasks.store.s3_store import S3Store
+from pipeline_tasks.store.s3_store import PARALLEL_REQUESTS, S3Store
 from pipeline_tasks.store.temporary import user_folder
 
 _OTHER_KIND = re.compile(r"(?!s3://[^/]|file:///)[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)")
 """The start of a URI that names no store, or of one that is mistyped: `s3:/bucket`, `S3://bucket`, `s3://` alone."""
 
-
-ABREAST = 10
-"""Requests that wait for a bucket at once: as many as a client of it keeps connections."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -84,7 +81,7 @@ def each(store: Store, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U
     if not store.root.startswith("s3://"):
         yield from map(call, items)
         return
-    with ThreadPoolExecutor(ABREAST, thread_name_prefix="store") as pool:
+    with ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="store") as pool:
         yield from pool.map(call, items)
 
 
