@@ -49,7 +49,7 @@ def in_order(
         return _sorted_batches(waiting, keys, batch_rows)
     if waiting:
         runs.append(_run(waiting, keys, batch_rows))
-    return _merged(runs, keys, batch_rows)
+    return merged([iter(pa.ipc.open_stream(run)) for run in runs], keys, batch_rows)
 
 
 def _sorted_batches(batches: list[pa.RecordBatch], keys: Sequence[str], batch_rows: int) -> Batches:
@@ -118,20 +118,24 @@ def _blocks(batches: Batches) -> Batches:
     yield from map(pa.concat_batches, groups.rest())
 
 
-def _merged(runs: Sequence[IO[bytes]], keys: Sequence[str], batch_rows: int) -> Batches:
-    """Yield the rows of sorted runs in order: those of all blocks up to the first end of one, then the next ones."""
-    readers = [pa.ipc.open_stream(run) for run in runs]
-    blocks = [next(reader) for reader in readers]
-    while blocks:
+def merged(streams: Iterable[Batches], keys: Sequence[str], batch_rows: int) -> Batches:
+    """Yield the rows of sorted streams in order, in batches of at most `batch_rows`; none if no stream has a row.
+
+    A block of each stream is in memory: all rows up to the first end of one are complete, as no later block has a row
+    before it. Equal rows come in the order of their streams.
+    """
+    filled = [(batch for batch in stream if batch.num_rows) for stream in streams]
+    live = [(block, stream) for stream in filled if (block := next(stream, None)) is not None]
+    while live:
+        blocks = [block for block, _ in live]
         cuts = _cuts(blocks, keys)
         cut = [block.slice(0, rows) for block, rows in zip(blocks, cuts, strict=True) if rows]
         yield from _sorted_batches(cut, keys, batch_rows)
         rest = [
-            (block.slice(rows) if rows < block.num_rows else next(reader, None), reader)
-            for block, rows, reader in zip(blocks, cuts, readers, strict=True)
+            (block.slice(rows) if rows < block.num_rows else next(stream, None), stream)
+            for (block, stream), rows in zip(live, cuts, strict=True)
         ]
-        blocks = [block for block, _ in rest if block is not None]
-        readers = [reader for block, reader in rest if block is not None]
+        live = [(block, stream) for block, stream in rest if block is not None]
 
 
 def _cuts(blocks: Sequence[pa.RecordBatch], keys: Sequence[str]) -> list[int]:

@@ -7,12 +7,9 @@ is, and when a run uses it, is in `run.history`.
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any
+from itertools import chain, groupby
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import choose
@@ -25,6 +22,7 @@ from pipeline_tasks.run.alignment import overlapping
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
 from pipeline_tasks.run.runner import EngineFactory, RunningEngine
 from pipeline_tasks.run.shuffle import bucket_of
+from pipeline_tasks.run.sorted_runs import merged
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import canonical, sha256
@@ -34,11 +32,12 @@ from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.segment import COMPACTED
 
-pc: Any = pyarrow.compute
-
 FANOUT = 8
 """So many neighbors of one size are merged: n snapshots are at most 7 entries per power of 8, and a row is written
 anew once per power."""
+
+BATCH_ROWS = 1 << 16
+"""Rows of a batch of merged history, at most."""
 
 FILE_ROWS = 1 << 24
 """Rows of a merged segment of history that is saved per landed file: each is one more lookup, and one task to merge."""
@@ -252,19 +251,9 @@ def merge(
     With `only` (turn, factor, count) of the rows whose bucket among `count`, modulo `factor`, is `turn`.
     """
     iterators = [iter(stream) if only is None else _of_bucket(stream, keys[0], *only) for stream in streams]
-    held = [next(iterator) for iterator in iterators]
-    yield held[0].slice(0, 0)
-    order = [(name, "ascending") for name in keys]
-    while live := _refill(held, iterators):
-        # No later batch has a row below the lowest last row, so rows up to it are complete.
-        bound = min(tuple(held[rank].column(name)[-1].as_py() for name in keys) for rank in live)
-        parts = []
-        for rank in live:
-            cut = _up_to(held[rank], keys, bound)
-            parts.append(held[rank].slice(0, cut))
-            held[rank] = held[rank].slice(cut)
-        table = pa.Table.from_batches(parts)
-        yield from table.take(pc.sort_indices(table, sort_keys=order)).combine_chunks().to_batches()
+    first = next(iterators[0])
+    yield first.slice(0, 0)
+    yield from merged([chain([first], iterators[0]), *iterators[1:]], keys, BATCH_ROWS)
 
 
 def _of_bucket(
@@ -272,20 +261,3 @@ def _of_bucket(
 ) -> Iterator[pa.RecordBatch]:
     for batch in stream:
         yield batch.filter(pa.array(bucket_of(batch.column(key), count) % factor == turn))
-
-
-def _refill(held: list[pa.RecordBatch], iterators: Sequence[Iterator[pa.RecordBatch]]) -> list[int]:
-    """Replace each empty batch by the next one of its stream; return the ranks of streams that have rows left."""
-    for rank, iterator in enumerate(iterators):
-        while not held[rank].num_rows and (batch := next(iterator, None)) is not None:
-            held[rank] = batch
-    return [rank for rank, batch in enumerate(held) if batch.num_rows]
-
-
-def _up_to(batch: pa.RecordBatch, keys: Sequence[str], bound: Sequence[Any]) -> int:
-    """Return how many rows of a sorted batch are not above `bound`."""
-    inside = pa.array(np.ones(batch.num_rows, bool))
-    for name, value in reversed(list(zip(keys, bound, strict=True))):
-        column, limit = batch.column(name), pa.scalar(value, batch.schema.field(name).type)
-        inside = pc.or_(pc.less(column, limit), pc.and_(pc.equal(column, limit), inside))
-    return int(pc.sum(inside).as_py())
