@@ -230,12 +230,11 @@ def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[s
 
 def facts_of(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the counts by the names that the module's text has."""
-    first, last = sizes[-1], unpromised
-    by_landing = [round(size.landed_reads[LAND] + size.landed_reads["ingest"], 3) for size in (first, last)]
+    largest = sizes[-1]
     facts: dict[str, Any] = {
-        "reads_per_byte": by_landing[0],
-        "unpromised": by_landing[1],
-        "extract_reads": first.landed_reads["extract"],
+        "reads_per_byte": _read_by_landing(largest),
+        "unpromised": _read_by_landing(unpromised),
+        "extract_reads": largest.landed_reads["extract"],
         "requests_per_file": {str(size.files): size.per_file() for size in sizes},
     }
     if histories:
@@ -244,6 +243,10 @@ def facts_of(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mappin
         facts["xcom_kb"] = most["xcom_kb"]
         facts["requests_per_version"] = round(more / max(most["versions"] - fewest["versions"], 1), 2)
     return facts
+
+
+def _read_by_landing(size: Size) -> float:
+    return round(size.landed_reads[LAND] + size.landed_reads["ingest"], 3)
 
 
 def main() -> None:

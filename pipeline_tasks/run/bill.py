@@ -1,4 +1,4 @@
-"""Foretells what a run asks of its store and what that costs: requests, and dollars by public prices.
+"""Foretells the requests of a run to its store, and what it costs by public prices.
 
 Requests are counted and not timed: `benchmarks/growth.py` counts those of a stage for each shard of its input, and for
 each bucket where it has some. Every `CHUNK` of a file that is read is one more. With a history every stage that looks
@@ -13,49 +13,49 @@ from pipeline_tasks.run.sizes import Sizes, StageSize
 from pipeline_tasks.store.protocol import CHUNK
 
 
-class Asked(NamedTuple):
+class Requests(NamedTuple):
     """Requests that read (GET, HEAD) and that write (PUT, POST, LIST)."""
 
     reads: float
     writes: float
 
-    def times(self, count: float) -> "Asked":
+    def times(self, count: float) -> "Requests":
         """Return so many of these."""
-        return Asked(self.reads * count, self.writes * count)
+        return Requests(self.reads * count, self.writes * count)
 
-    def plus(self, other: "Asked") -> "Asked":
+    def plus(self, other: "Requests") -> "Requests":
         """Return the sum."""
-        return Asked(self.reads + other.reads, self.writes + other.writes)
+        return Requests(self.reads + other.reads, self.writes + other.writes)
 
 
-NONE = Asked(0, 0)
-OF_RUN = Asked(60, 40)
+NONE = Requests(0, 0)
+OF_RUN = Requests(60, 40)
 """Of landing, publication and the log, whatever the size."""
 
-OF_GATE = Asked(2.3, 0)
+OF_GATE = Requests(2.3, 0)
 """Of a gate for each shard of which it reads a sample, `SAMPLED` bytes of a stage at most."""
 
 SAMPLED = 64_000_000
 
-PER_SHARD: Mapping[str, Asked] = {
-    "ingest": Asked(15, 7),
-    "extract": Asked(5, 2),
-    "filter_url": Asked(5, 2),
-    "filter_language": Asked(16, 5),
-    "filter_quality": Asked(20, 4),
-    "dedup_exact": Asked(6.5, 0.25),
-    "cut_templates": Asked(43, 19),
-    "dedup_minhash": Asked(180, 72),
-    "score_quality": Asked(17, 6),
-    "scrub_pii": Asked(10, 3),
-    "decontaminate": Asked(23, 6),
+PER_SHARD: Mapping[str, Requests] = {
+    "ingest": Requests(15, 7),
+    "extract": Requests(5, 2),
+    "filter_url": Requests(5, 2),
+    "filter_language": Requests(16, 5),
+    "filter_quality": Requests(20, 4),
+    "dedup_exact": Requests(6.5, 0.25),
+    "cut_templates": Requests(43, 19),
+    "dedup_minhash": Requests(180, 72),
+    "score_quality": Requests(17, 6),
+    "scrub_pii": Requests(10, 3),
+    "decontaminate": Requests(23, 6),
 }
 """By stage, counted as slopes of runs of 8 and 24 files, and of 4 and 16 buckets, by the recipe `web`."""
 
-PER_BUCKET: Mapping[str, Asked] = {"dedup_exact": Asked(17, 8)}
+PER_BUCKET: Mapping[str, Requests] = {"dedup_exact": Requests(17, 8)}
 """Of the stage that makes the buckets; those behind it have a shard for each."""
 
-OF_OTHERS = Asked(17, 6)
+OF_OTHERS = Requests(17, 6)
 """For each shard, of a stage without a row: as one that has a model."""
 
 
@@ -86,22 +86,22 @@ class Bill:
 
 def bill_of(sizes: Sizes, prices: Prices) -> Bill:
     """Return what a run of these sizes asks and costs."""
-    asked = OF_RUN
+    requests = OF_RUN
     for size in sizes.stages:
-        asked = asked.plus(asked_of(size))
+        requests = requests.plus(requests_of(size))
     hours = sizes.seconds / 3600
-    dollars = hours * prices.core_hour + (asked.reads * prices.reads + asked.writes * prices.writes) / 1000
+    dollars = hours * prices.core_hour + (requests.reads * prices.reads + requests.writes * prices.writes) / 1000
     monthly = sum(size.stored for size in sizes.stages) / 1e9 * prices.gigabyte_month
-    return Bill(round(asked.reads), round(asked.writes), round(hours, 3), round(dollars, 4), round(monthly, 4))
+    return Bill(round(requests.reads), round(requests.writes), round(hours, 3), round(dollars, 4), round(monthly, 4))
 
 
-def asked_of(size: StageSize) -> Asked:
+def requests_of(size: StageSize) -> Requests:
     """Return the requests of a stage and of its gate."""
     per_shard, per_bucket = PER_SHARD.get(size.stage, OF_OTHERS), PER_BUCKET.get(size.stage, NONE)
     shards_out = size.buckets or size.shards
     sampled = min(shards_out, SAMPLED * shards_out // max(size.read, 1) + 1)
-    chunks = Asked(size.read // CHUNK, 0)
-    pieces = Asked(size.pieces - size.buckets, 0)  # of the first scatter task they are in the slopes
+    chunks = Requests(size.read // CHUNK, 0)
+    pieces = Requests(size.pieces - size.buckets, 0)  # of the first scatter task they are in the slopes
     parts = (per_shard.times(size.shards), per_bucket.times(size.buckets), OF_GATE.times(sampled), chunks, pieces)
     total = NONE
     for part in parts:

@@ -16,7 +16,7 @@ class SortedKeys:
         """Return where each wanted key was given, null for one that was not and for a null."""
         if not len(self._keys):
             return pa.nulls(len(wanted), pa.int64())
-        asked = pc.fill_null(wanted, pa.scalar(b"" if pa.types.is_binary(wanted.type) else "", wanted.type))
-        near = pc.min_element_wise(pc.search_sorted(self._keys, asked).cast(pa.int64()), len(self._keys) - 1)
-        is_there = pc.and_(wanted.is_valid(), pc.equal(self._keys.take(near), asked))
+        filled = pc.fill_null(wanted, pa.scalar(b"" if pa.types.is_binary(wanted.type) else "", wanted.type))
+        near = pc.min_element_wise(pc.search_sorted(self._keys, filled).cast(pa.int64()), len(self._keys) - 1)
+        is_there = pc.and_(wanted.is_valid(), pc.equal(self._keys.take(near), filled))
         return pc.if_else(is_there, self._places.take(near).cast(pa.int64()), pa.scalar(None, pa.int64()))
