@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import Param
@@ -36,16 +37,16 @@ def pull_crawl(params: Mapping[str, Any]) -> dict[str, Any]:
     """Pull what the params of a run ask for; return where it has landed, and its amounts."""
     from pipeline_tasks.embedded.airflow_home import state_folder
     from pipeline_tasks.sources.budget import Rate
-    from pipeline_tasks.sources.common_crawl import CommonCrawl, require_query, resolved
+    from pipeline_tasks.sources.common_crawl import CommonCrawl
     from pipeline_tasks.sources.pull import Pull, landing_at, pull
+    from pipeline_tasks.sources.source import Occasion
     from pipeline_tasks.sources.web import web
 
     names = ("crawl", "kind", "segments", "sample", "files", "seed")
     query = CommonCrawl(**{name: params[name] for name in names}, address=params["address"].rstrip("/"))
-    require_query(query)
     adopt_credentials(params["landing"])
     with web(Rate(params["rate"]), params["workers"]) as on:
-        source = resolved(on, query)
+        source = query.resolved(Occasion(on, "", datetime.now(UTC)))
         place = f"{params['landing'].rstrip('/')}/{source.crawl}"
         landed = pull(source, landing_at(place, state_folder() / "pulls"), Pull(on, params["workers"]))
     log.info("%s has landed whole in %s: %d files, %d bytes", landed.snapshot, place, landed.files, landed.bytes)

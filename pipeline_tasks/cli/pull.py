@@ -6,16 +6,17 @@ import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sources.budget import SLOWEST, Rate
-from pipeline_tasks.sources.common_crawl import ADDRESS, KINDS, CommonCrawl, require_query, resolved
-from pipeline_tasks.sources.download import Flow
+from pipeline_tasks.sources.common_crawl import ADDRESS, KINDS, CommonCrawl
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
+from pipeline_tasks.sources.source import Flow, Occasion
 from pipeline_tasks.sources.web import Web, web
 
 SOURCES = ("cc",)
@@ -89,11 +90,10 @@ def _source(on: Web, options: argparse.Namespace) -> CommonCrawl:
         without=tuple(options.without),
         address=options.address.rstrip("/"),
     )
-    require_query(query)
     if options.again:
         for url in (query.listing, query.crawls):
             on.budget(url).reopen()
-    return resolved(on, query)
+    return query.resolved(Occasion(on, "", datetime.now(UTC)))
 
 
 @dataclass(slots=True)

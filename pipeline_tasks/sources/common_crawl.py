@@ -9,11 +9,13 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.landing.listing import LISTING_BYTES, LISTING_LINES
-from pipeline_tasks.sources.source import Part, Terms
+from pipeline_tasks.sources.download import download
+from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web, fetched, require_address
 
 ADDRESS = "https://data.commoncrawl.org"
@@ -92,6 +94,16 @@ class CommonCrawl:
             "without": sorted(self.without),
         }
 
+    def resolved(self, occasion: Occasion) -> "CommonCrawl":
+        """Return a query that names its crawl; ContractError for a list of crawls that is none."""
+        require_query(self)
+        if self.crawl != LATEST:
+            return self
+        return replace(self, crawl=newest_crawl(occasion.web, self.crawls))
+
+    def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        return download(web, part, partial, flow)
+
     def parts(self, web: Web) -> Sequence[Part]:
         paths = read_paths(fetched(web, self.listing, LISTING_BYTES), self.listing, self.crawl, self.kind)
         chosen = self._chosen(paths)
@@ -131,18 +143,14 @@ def require_query(query: CommonCrawl) -> None:
             raise RecipeError(message)
 
 
-def resolved(web: Web, query: CommonCrawl) -> CommonCrawl:
-    """Return a query that names its crawl, for `latest` the newest; ContractError for a list of crawls that is none."""
-    if query.crawl != LATEST:
-        return query
-    url = query.crawls
+def newest_crawl(web: Web, url: str) -> str:
+    """Return the newest crawl of a list of crawls; ContractError if it is none."""
     try:
         crawls = [str(crawl["id"]) for crawl in json.loads(fetched(web, url, LISTING_BYTES))]
-        newest = max(crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl))
+        return max(crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl))
     except (ValueError, KeyError, TypeError) as error:
         message = f"{url} is no list of crawls ({str(error)[:100]!a}); name the crawl by --crawl"
         raise ContractError(message) from error
-    return replace(query, crawl=newest)
 
 
 def read_paths(body: bytes, url: str, crawl: str, kind: str) -> list[str]:
@@ -206,3 +214,6 @@ def _name(path: str) -> str:
 def _share(path: str, seed: int) -> float:
     """Return a number in [0, 1) that follows from a path and the seed."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{path}".encode()).digest()[:8]) / 2**64
+
+
+SOURCE = CommonCrawl

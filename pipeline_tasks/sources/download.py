@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,16 +18,13 @@ from typing import TYPE_CHECKING
 from pipeline_tasks.errors import ContractError, SourceBusy
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.members import Members
-from pipeline_tasks.sources.source import UNKNOWN, Part
+from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received
 from pipeline_tasks.sources.web import TRIES, Web, answered
 from pipeline_tasks.store.local_store import flush, os_errors
 from pipeline_tasks.store.protocol import CHUNK
 
 if TYPE_CHECKING:
     import httpx
-
-FLUSH = 8 * 1024 * 1024
-"""Bytes after which a partial file is flushed, and its note written."""
 
 PIECE = 64 * 1024
 """Bytes that are taken from the network at a time."""
@@ -46,23 +42,6 @@ class Note:
     etag: str = ""
     total: int = UNKNOWN
     flushed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A whole file as it was received."""
-
-    bytes: int
-    sha256: str
-    etag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """How bytes are written: flushed after so many, and counted by `on_bytes` as they are written."""
-
-    flush: int = FLUSH
-    on_bytes: Callable[[str, int], None] = lambda _name, _size: None
 
 
 def download(on: Web, part: Part, partial: Path, flow: Flow) -> Received:

@@ -24,8 +24,8 @@ from pipeline_tasks.errors import (
 from pipeline_tasks.landing.listing import NAMED, PROMISE, PULL
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.sources.budget import Stopped
-from pipeline_tasks.sources.download import Flow, Received, discard, download
-from pipeline_tasks.sources.source import UNKNOWN, Part, Source
+from pipeline_tasks.sources.download import discard
+from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received, Source
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import flush_folder, os_errors
@@ -52,11 +52,12 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """How a snapshot is pulled: client and rate, files at once, and how bytes are written."""
+    """How a snapshot is pulled: client and rate, files at once, how bytes are written, and by which recipe, if any."""
 
     web: Web
     workers: int
     flow: Flow = field(default_factory=Flow)
+    recipe: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,8 @@ def pull(source: Source, landing: Landing, by: Pull) -> Landed:
 def _pulled(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> Landed:
     _require_query(source, parts, landing)
     found = _receipts(landing, parts)
-    _download_all(landing, parts, found, by)
-    return replace(_promise(source, parts, landing), found=len(found))
+    _receive_all(source, landing, parts, found, by)
+    return replace(_promise(source, parts, landing, by), found=len(found))
 
 
 # --- What has landed ----------------------------------------------------------------------------------------------
@@ -118,16 +119,17 @@ def _landed(source: Source, landing: Landing) -> Landed | None:
     """Return the snapshot that has landed by this query, None if none has; RecipeError if another one has."""
     try:
         promise = json.loads(landing.store.read(PROMISE))
+        block = promise.get("source", {})
         files = {file["path"]: file["bytes"] for file in promise["files"]}
-        query = promise.get("source", {}).get("query")
+        beside = {file["path"]: file["bytes"] for file in block.get("beside", ())}
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{landing.uri}/{PROMISE} cannot be read ({str(error)[:100]!a}); name another --to"
         raise RecipeError(message) from error
-    _require_same(query, source.query(), f"{landing.uri}/{PROMISE}")
+    _require_same(block.get("query"), source.query(), f"{landing.uri}/{PROMISE}")
     there = sizes(landing)
-    broken = [name for name, size in files.items() if there.get(name) != size]
+    broken = [name for name, size in {**files, **beside}.items() if there.get(name) != size]
     if broken:
         message = (
             f"{landing.uri} landed whole, and has lost {_some(broken)} since, or has other bytes of it; restore it, or "
@@ -195,10 +197,12 @@ def _receipt(landing: Landing, name: str) -> Received:
         return Received(UNKNOWN, "", "")
 
 
-# --- Downloads ----------------------------------------------------------------------------------------------------
+# --- Parts --------------------------------------------------------------------------------------------------------
 
 
-def _download_all(landing: Landing, parts: Sequence[Part], found: Mapping[str, Received], by: Pull) -> None:
+def _receive_all(
+    source: Source, landing: Landing, parts: Sequence[Part], found: Mapping[str, Received], by: Pull
+) -> None:
     """Land the parts that are not found, several at once.
 
     A part that does not exist, or is damaged, leaves the others to go on; any other error ends all of them.
@@ -206,7 +210,7 @@ def _download_all(landing: Landing, parts: Sequence[Part], found: Mapping[str, R
     missing = [part for part in parts if part.name not in found]
     pool = ThreadPoolExecutor(by.workers, thread_name_prefix="pull")
     try:
-        faults = list(filter(None, pool.map(partial(_land, landing, by), missing)))
+        faults = list(filter(None, pool.map(partial(_land, source, landing, by), missing)))
     except RefineryError as error:
         _stop(pool, by)
         complete = len(_receipts(landing, parts))
@@ -224,13 +228,14 @@ def _stop(pool: ThreadPoolExecutor, by: Pull) -> None:
     pool.shutdown(cancel_futures=True)
 
 
-def _land(landing: Landing, by: Pull, part: Part) -> Fault | None:
-    """Download one part and give it its name in the landing; return what is wrong with it alone."""
+def _land(source: Source, landing: Landing, by: Pull, part: Part) -> Fault | None:
+    """Receive one part and give it its name in the landing; return what is wrong with it alone."""
     if by.web.stop.is_set():
         return None
     local = landing.work / f"{part.name}.part"
     try:
-        received = download(by.web, part, local, by.flow)
+        received = source.receive(by.web, part, local, by.flow)
+        _require_rows(part, received)
         _keep(landing, part.name, local, received)
     except (SnapshotIncomplete, ContractError) as error:
         return Fault(part, error)
@@ -240,6 +245,13 @@ def _land(landing: Landing, by: Pull, part: Part) -> Fault | None:
         by.web.stop.set()
         raise
     return None
+
+
+def _require_rows(part: Part, received: Received) -> None:
+    """Raise ContractError for a part with other rows than its source promises."""
+    if part.rows not in (UNKNOWN, received.rows):
+        message = f"{part.address} gave {counted(received.rows, 'row')}, and its source promises {part.rows:,}"
+        raise ContractError(message)
 
 
 def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
@@ -294,33 +306,48 @@ def _them(things: Sequence[object]) -> str:
 # --- The promise --------------------------------------------------------------------------------------------------
 
 
-def _promise(source: Source, parts: Sequence[Part], landing: Landing) -> Landed:
+def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> Landed:
     """Look once more that all parts are there by their receipts, and write `snapshot.json`."""
     receipts = _receipts(landing, parts)
     lost = [part.name for part in parts if part.name not in receipts]
     if lost:
         message = f"{landing.uri} has lost {_some(lost)} while others were pulled; run the same command again"
         raise SnapshotIncomplete(message)
-    files = [{"path": part.name, **_digest(receipts[part.name])} for part in parts]
-    total = sum(receipt.bytes for receipt in receipts.values())
+    files, beside = ([_file(name, receipts[name]) for name in names] for names in _sides(parts))
+    total = sum(receipts[file["path"]].bytes for file in files)
     promise = {
         "snapshot": source.snapshot,
-        "files": files,
         "source": {
+            "recipe": by.recipe,
             "query": dict(source.query()),
             "cursor": source.cursor,
             "terms": source.terms.block(),
             "pulled": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "files": len(files),
             "bytes": total,
+            **_known("rows", sum(file.get("rows", 0) for file in files)),
+            **_known("beside", beside),
+            **_known("facts", {name: receipt.facts for name, receipt in receipts.items() if receipt.facts}),
         },
+        "files": files,
     }
     storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")
     return Landed(source.snapshot, len(files), total)
 
 
-def _digest(receipt: Received) -> dict[str, Any]:
-    return {"bytes": receipt.bytes, "sha256": receipt.sha256}
+def _sides(parts: Sequence[Part]) -> tuple[list[str], list[str]]:
+    """Return the names of the data, and of what is beside it."""
+    return [part.name for part in parts if not part.beside], [part.name for part in parts if part.beside]
+
+
+def _file(name: str, receipt: Received) -> dict[str, Any]:
+    file = {"path": name, "bytes": receipt.bytes, "sha256": receipt.sha256}
+    return file if receipt.rows == UNKNOWN else {**file, "rows": receipt.rows}
+
+
+def _known(name: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 -- JSON
+    """Return what there is to say under a name: nothing for no rows, files or facts."""
+    return {name: value} if value else {}
 
 
 def _clean(landing: Landing) -> None:

@@ -1,24 +1,58 @@
 """Declares what a source is: a query that gives parts, each of which becomes one file of a landing."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 from pipeline_tasks.sources.web import Web
 
 UNKNOWN = -1
-"""Bytes of a part whose source promises no size."""
+"""Bytes or rows of a part whose source promises none."""
+
+FLUSH = 8 * 1024 * 1024
+"""Bytes after which a partial file is flushed, and its note written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of a source: its name in the landing, its URL, and the size and SHA-256 that its source promises."""
+    """A file of a source: its name in the landing, its place at the source, and what its source promises of it.
+
+    A part that is `beside` the data (a license, the ids of deleted records) lands with it and is not refined; its name
+    begins with `_`.
+    """
 
     name: str
     address: str
     bytes: int = UNKNOWN
     sha256: str = ""
+    rows: int = UNKNOWN
+
+    @property
+    def beside(self) -> bool:
+        """Whether the part is not data."""
+        return self.name.startswith("_")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A whole file as it was received; `facts` are what its source proved of it, as JSON."""
+
+    bytes: int
+    sha256: str
+    etag: str = ""
+    rows: int = UNKNOWN
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """How bytes are written: flushed after so many, and counted by `on_bytes` as they are written."""
+
+    flush: int = FLUSH
+    on_bytes: Callable[[str, int], None] = lambda _name, _size: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +71,30 @@ class Terms:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What a query is asked on: the client, the name of its recipe, and the moment (UTC).
+
+    `before` is the block `source` of the newest snapshot that has landed by this recipe, and `unfinished` the query of
+    a pull of it that has not ended. Both are empty where there is none.
+    """
+
+    web: Web
+    name: str
+    moment: datetime
+    before: Mapping[str, Any] = field(default_factory=dict)
+    unfinished: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Source(Protocol):
-    """A kind of source with a query: equal queries give equal parts, unless the source has changed meanwhile."""
+    """A kind of source with a query: equal queries give equal parts, unless the source has changed meanwhile.
+
+    A kind is a frozen dataclass, whose fields are what a recipe may write.
+    """
 
     @property
     def snapshot(self) -> str:
-        """Name of the snapshot that the query lands."""
+        """Name of the snapshot that the query lands, once it is resolved."""
 
     @property
     def cursor(self) -> str:
@@ -57,7 +109,17 @@ class Source(Protocol):
         """Bytes that a part usually has, for an estimate."""
 
     def query(self) -> Mapping[str, Any]:
-        """Return what is asked, as JSON: kind, address, and what chooses the parts."""
+        """Return what is asked, as JSON: `source`, the kind, and what chooses the parts; never a secret."""
+
+    def resolved(self, occasion: Occasion) -> Self:
+        """Return the query that always asks for the same: `latest` has become a name. RecipeError for no sense."""
 
     def parts(self, web: Web) -> Sequence[Part]:
         """Return all parts of the query, each under a name of its own; ContractError for a list that is not whole."""
+
+    def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        """Write a part to the local file `partial`, which may have the beginning of it, and prove that it is whole.
+
+        SourceBusy for what may go well later; ContractError and SnapshotIncomplete for a part that is damaged or does
+        not exist, which leaves the others to arrive; any other error ends the pull.
+        """

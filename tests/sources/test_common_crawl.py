@@ -2,16 +2,19 @@
 
 import gzip
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.sources.common_crawl import CommonCrawl, read_paths, require_query, resolved
+from pipeline_tasks.sources.common_crawl import CommonCrawl, read_paths, require_query
+from pipeline_tasks.sources.source import Occasion
 from tests.crawl_mirror import CRAWL, Mirror
 from tests.sources.pulling import on_loopback
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://mirror.example/warc.paths.gz"
 PATHS = [
     f"crawl-data/{CRAWL}/segments/17000000{segment:02}.{segment}/warc/f-{segment}-{number}.warc.gz"
@@ -94,11 +97,11 @@ def test_the_latest_crawl_is_the_newest_of_the_list(mirror: Mirror) -> None:
     mirror.files["/collinfo.json"] = json.dumps(crawls).encode()
     query = CommonCrawl("latest", address=mirror.address)
     with on_loopback() as on:
-        assert resolved(on, query).crawl == CRAWL
+        assert query.resolved(Occasion(on, "", NOW)).crawl == CRAWL
         for broken in (b"[]", b"{}", b"<html>", b'[{"name": 1}]'):
             mirror.files["/collinfo.json"] = broken
             with pytest.raises(ContractError, match=r"collinfo\.json"):
-                resolved(on, query)
+                query.resolved(Occasion(on, "", NOW))
 
 
 @pytest.mark.parametrize(

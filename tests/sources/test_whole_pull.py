@@ -28,8 +28,9 @@ from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.common_crawl import CommonCrawl
-from pipeline_tasks.sources.download import PIECE, Flow
+from pipeline_tasks.sources.download import PIECE
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
+from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.store.storage import connect
 from tests.crawl_mirror import CRAWL, Asked, Fault, Mirror, archive, archives
 from tests.sources.pulling import FAST, SLEW, on_loopback
@@ -317,7 +318,7 @@ from pathlib import Path
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.common_crawl import CommonCrawl
-from pipeline_tasks.sources.download import Flow
+from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.sources.pull import Pull, landing_at, pull
 from pipeline_tasks.sources.web import web
 

@@ -1,0 +1,139 @@
+"""Recipes of sources: a kind of source with its query, how fast it is pulled, and when, read from YAML."""
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pipeline_tasks.binding import bind_fields, nearest, require_known, require_mapping
+from pipeline_tasks.constraints import PlainWord, Range
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing.listing import PROMISE
+from pipeline_tasks.recipe import RECIPES
+from pipeline_tasks.sources.budget import SLOWEST, Rate
+from pipeline_tasks.sources.pull import QUERY, Landed, Pull, landing_at, pull
+from pipeline_tasks.sources.source import Flow, Occasion, Source
+from pipeline_tasks.sources.web import Web
+from pipeline_tasks.store import storage
+from pipeline_tasks.yaml_file import read_yaml
+
+SOURCES = RECIPES / "sources"
+"""The folder of recipes of sources."""
+
+KINDS: Mapping[str, str] = {
+    "common_crawl": "pipeline_tasks.sources.common_crawl",
+}
+"""Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
+
+MOST_WORKERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A recipe's keys as written; the query is checked by its kind."""
+
+    name: PlainWord
+    source: Mapping[str, Any]
+    title: str = ""
+    schedule: str = ""
+    rate: Annotated[float, Range(SLOWEST)] = 2.0
+    bytes_per_second: Annotated[float, Range(0)] = 0.0
+    workers: Annotated[int, Range(1, MOST_WORKERS)] = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecipe:
+    """What is pulled, and how; `schedule` is a line of cron in UTC, empty for one that is pulled on request."""
+
+    name: str
+    kind: str
+    source: Source
+    title: str = ""
+    schedule: str = ""
+    rate: Rate = field(default_factory=lambda: Rate(2.0))
+    workers: int = 4
+
+
+def source_names(folder: Path = SOURCES) -> list[str]:
+    """Return the names of the recipes of sources in `folder`, sorted."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def load_source(name: str, changed: Mapping[str, Any] | None = None, folder: Path = SOURCES) -> SourceRecipe:
+    """Read a recipe by name, or by path when `name` ends in `.yaml`; `changed` are other values of its query."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
+    if not path.exists():
+        names = source_names(folder)
+        message = (
+            f"no recipe of a source {name[:100]!r}{nearest(name, names)}; there are: {', '.join(names)}; for one of "
+            "your own give the path of its YAML file"
+        )
+        raise RecipeError(message)
+    return parse_source(read_yaml(path), str(path), changed or {})
+
+
+def parse_source(raw: object, where: str, changed: Mapping[str, Any]) -> SourceRecipe:
+    """Check a recipe's YAML; RecipeError names what is unknown, missing or wrong."""
+    written = bind_fields(_Written, {"name": Path(where).stem, **require_mapping(raw, where)}, where)
+    require_known(written.source, tuple(KINDS), f"{where}: source")
+    if len(written.source) != 1:
+        message = f"{where}: source names {len(written.source)} kinds; write one of {', '.join(KINDS)}, and its query"
+        raise RecipeError(message)
+    ((kind, query),) = written.source.items()
+    fields = {**require_mapping(query or {}, f"{where}: source: {kind}"), **changed}
+    source = bind_fields(kind_of(kind), fields, f"{where}: source: {kind}")
+    rate = Rate(written.rate, written.bytes_per_second)
+    return SourceRecipe(written.name, kind, source, written.title, written.schedule, rate, written.workers)
+
+
+def kind_of(kind: str) -> type[Source]:
+    """Return the dataclass of a kind of source."""
+    return cast("type[Source]", importlib.import_module(KINDS[kind]).SOURCE)
+
+
+def occasion_of(recipe: SourceRecipe, landings: str, web: Web, moment: datetime) -> Occasion:
+    """Return what a query is asked on: what has landed below `landings` by this recipe before, and what has not ended.
+
+    The snapshots of a recipe have names that begin with its own and `-`, and sort in the order in which they landed.
+    """
+    store = storage.connect(landings)
+    names = sorted((name for name in store.folders() if name.startswith(f"{recipe.name}-")), reverse=True)
+    occasion = Occasion(web, recipe.name, moment)
+    for name in names:
+        landed = _read(landings, name, PROMISE)
+        if landed is not None:
+            return replace(occasion, before=landed.get("source", {}))
+        begun = _read(landings, name, QUERY)
+        if begun is not None:
+            occasion = replace(occasion, unfinished=begun["query"])
+    return occasion
+
+
+def _read(landings: str, name: str, path: str) -> dict[str, Any] | None:
+    try:
+        return cast("dict[str, Any]", json.loads(storage.connect(landings).read(f"{name}/{path}")))
+    except FileNotFoundError:
+        return None
+
+
+def resolved(recipe: SourceRecipe, landings: str, web: Web, moment: datetime) -> Source:
+    """Return the query of a recipe as it is asked now; the snapshot that it lands is known then."""
+    return recipe.source.resolved(occasion_of(recipe, landings, web, moment))
+
+
+def pull_recipe(
+    recipe: SourceRecipe, landings: str, spool: Path, web: Web, moment: datetime, flow: Flow | None = None
+) -> tuple[str, Landed]:
+    """Pull what a recipe asks for now into a folder below `landings`; return its place, and what has landed."""
+    source = resolved(recipe, landings, web, moment)
+    place = f"{landings.rstrip('/')}/{source.snapshot}"
+    by = Pull(web, recipe.workers, flow or Flow(), recipe.name)
+    return place, pull(source, landing_at(place, spool), by)
+
+
+def each_source(folder: Path = SOURCES) -> Iterator[SourceRecipe]:
+    """Yield the recipes of sources in `folder`, by name."""
+    yield from map(load_source, map(str, sorted(folder.glob("*.yaml"))))
