@@ -51,6 +51,7 @@ class Mirror:
     sent: dict[str, int] = field(default_factory=dict)
     fault: Callable[[Asked], Fault | None] = lambda _asked: None
     heeds_if_range: bool = True
+    heeds_range: bool = True
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def data(self) -> list[Asked]:
@@ -91,6 +92,14 @@ def archives(count: int, size: int = 200_000) -> dict[str, bytes]:
     return {f"part-{number:05}.warc.gz": archive(str(number), size) for number in range(count)}
 
 
+def _span(header: str, size: int) -> tuple[int, int] | None:
+    """Return first byte and end of a range: from a byte on, up to a byte, or the last ones."""
+    span = re.fullmatch(r"bytes=(\d*)-(\d*)", header)
+    if span is None:
+        return None
+    return (int(span[1]), int(span[2] or size - 1) + 1) if span[1] else (max(size - int(span[2]), 0), size)
+
+
 class _Handler(BaseHTTPRequestHandler):
     mirror: Mirror
     protocol_version = "HTTP/1.1"
@@ -99,9 +108,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        start = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        header = self.headers.get("Range", "") if self.mirror.heeds_range else ""
+        span = _span(header, len(self.mirror.files.get(self.path, b"")))
         with self.mirror.lock:
-            first = int(start[1]) if start else 0
+            first = span[0] if span else 0
             asked = Asked(time.time(), self.command, self.path, first, len(self.mirror.asked))
             self.mirror.asked.append(asked)
             fault = self.mirror.fault(asked) or Fault()
@@ -109,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.status or content is None:
             self._short(fault.status or 404, fault.headers)
         else:
-            self._whole(content, first if start else None, fault)
+            self._whole(content, span, fault)
 
     def _short(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
         self.send_response(status)
@@ -118,17 +128,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _whole(self, content: bytes, start: int | None, fault: Fault) -> None:
+    def _whole(self, content: bytes, span: tuple[int, int] | None, fault: Fault) -> None:
         etag = f'"{hashlib.md5(content).hexdigest()}"'
-        if start is not None and self.mirror.heeds_if_range and self.headers.get("If-Range") not in (None, etag):
-            start = None
-        if start is not None and start >= len(content):
+        if span and self.mirror.heeds_if_range and self.headers.get("If-Range") not in (None, etag):
+            span = None
+        if span and span[0] >= len(content):
             self._short(416, ())
             return
-        body = content[start or 0 :]
-        self.send_response(200 if start is None else 206)
-        if start is not None:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        start, stop = span or (0, len(content))
+        body = content[start:stop]
+        self.send_response(206 if span else 200)
+        if span:
+            self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{len(content)}")
         self.send_header("ETag", etag)
         self.send_header("Content-Length", str(len(body) + fault.longer))
         self.end_headers()

@@ -25,7 +25,11 @@ CRAWLS = "https://index.commoncrawl.org/collinfo.json"
 
 LATEST = "latest"
 
-KINDS: Mapping[str, tuple[str, int]] = {"warc": (".warc.gz", 1_000_000_000), "wet": (".warc.wet.gz", 75_000_000)}
+KINDS: Mapping[str, tuple[str, int]] = {
+    "warc": (".warc.gz", 1_000_000_000),
+    "wet": (".warc.wet.gz", 75_000_000),
+    "robotstxt": (".warc.gz", 1_700_000),
+}
 """Kinds of files: how their names end, and the bytes that one has in crawls since 2023, about."""
 
 TERMS = Terms(
@@ -110,15 +114,17 @@ class CommonCrawl:
         if not chosen:
             message = f"{self.listing} has {len(paths):,} files, and none of them is chosen; choose more"
             raise RecipeError(message)
-        return [Part(_name(path), f"{self.address}/{path}") for path in chosen]
+        return [Part(path_name(path), f"{self.address}/{path}") for path in chosen]
 
     def _chosen(self, paths: Sequence[str]) -> list[str]:
         """Return the paths that the query takes, in the order of the list."""
-        unknown = set(self.without) - set(map(_name, paths))
+        unknown = set(self.without) - set(map(path_name, paths))
         if unknown:
             message = f"{self.listing} has no file {min(unknown)!a}; correct --without"
             raise RecipeError(message)
-        taken = [path for path in _of_segments(paths, self.segments, self.listing) if _name(path) not in self.without]
+        taken = [
+            path for path in _of_segments(paths, self.segments, self.listing) if path_name(path) not in self.without
+        ]
         if self.sample < 1:
             taken = [path for path in taken if _share(path, self.seed) < self.sample]
         if self.files:
@@ -154,7 +160,19 @@ def newest_crawl(web: Web, url: str) -> str:
 
 
 def read_paths(body: bytes, url: str, crawl: str, kind: str) -> list[str]:
-    """Return the paths of a list; ContractError for one that is cut, empty, or has a path of another place or twice."""
+    """Return the paths of a crawl's list; ContractError as `read_lines`, and for a path of another place or twice."""
+    lines = read_lines(body, url)
+    _require_paths(lines, url, crawl, kind)
+    return lines
+
+
+def listed_paths(web: Web, url: str) -> list[str]:
+    """Return the paths of a list at its source; SnapshotIncomplete if there is none, ContractError as `read_lines`."""
+    return read_lines(fetched(web, url, LISTING_BYTES), url)
+
+
+def read_lines(body: bytes, url: str) -> list[str]:
+    """Return the lines of a gzipped list; ContractError for one that is cut or empty."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(body)) as stream:
             lines = stream.read(LISTING_BYTES + 1).decode("ascii").splitlines()
@@ -168,7 +186,6 @@ def read_paths(body: bytes, url: str, crawl: str, kind: str) -> list[str]:
     if not lines:
         message = f"{url} is empty: it lists no files; run the same command again, later"
         raise ContractError(message)
-    _require_paths(lines, url, crawl, kind)
     return lines
 
 
@@ -182,7 +199,7 @@ def _require_paths(lines: Sequence[str], url: str, crawl: str, kind: str) -> Non
                 "is downloaded: tell who made it"
             )
             raise ContractError(message)
-    name, times = Counter(map(_name, lines)).most_common(1)[0]
+    name, times = Counter(map(path_name, lines)).most_common(1)[0]
     if times > 1:
         message = f"{url} has {times} files that are named {name}; a landing has one of each name"
         raise ContractError(message)
@@ -192,22 +209,29 @@ def _of_segments(paths: Sequence[str], segments: str, url: str) -> Sequence[str]
     if not segments:
         return paths
     names = sorted({_segment(path) for path in paths})
-    wanted: set[str] = set()
-    for span in segments.split(","):
+    wanted = {names[number] for number in chosen_numbers(segments, len(names), f"--segments {segments}: {url} has segments")}
+    return [path for path in paths if _segment(path) in wanted]
+
+
+def chosen_numbers(spans: str, count: int, where: str) -> set[int]:
+    """Return the numbers that `0-3,7` names; RecipeError for those that are not below `count`."""
+    chosen: set[int] = set()
+    for span in spans.split(","):
         first, _, last = span.partition("-")
         start, stop = int(first), int(last or first) + 1
-        if not start < stop <= len(names):
-            message = f"--segments {span}: {url} has segments 0 to {len(names) - 1}"
+        if not start < stop <= count:
+            message = f"{where} 0 to {count - 1}, and no {span}"
             raise RecipeError(message)
-        wanted.update(names[start:stop])
-    return [path for path in paths if _segment(path) in wanted]
+        chosen.update(range(start, stop))
+    return chosen
 
 
 def _segment(path: str) -> str:
     return path.split("/")[3]
 
 
-def _name(path: str) -> str:
+def path_name(path: str) -> str:
+    """Return the last component of a path: the name of its file in a landing."""
     return path.rpartition("/")[2]
 
 

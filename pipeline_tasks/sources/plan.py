@@ -33,7 +33,7 @@ def plan(source: Source, landing: Landing, by: Pull) -> Plan:
     """Return what a pull would take, by the sizes of a few files; nothing is written."""
     parts = source.parts(by.web)
     there = sizes(landing) if landing.uri.startswith("s3://") or Path(landing.uri).is_dir() else {}
-    missing = [part for part in parts if part.name not in there]
+    missing = [part for part in parts if part.name not in there and part.requests]
     known = [size for part in missing[:: max(len(missing) // SIZED, 1)][:SIZED] if (size := _size(by.web, part))]
     mean = sum(known) / len(known) if known else source.typical_bytes
     total = round(mean * len(missing))
@@ -44,7 +44,7 @@ def plan(source: Source, landing: Landing, by: Pull) -> Plan:
         len(parts) - len(missing),
         total,
         _basis(len(known)),
-        max(len(missing) / rate.requests, total / rate.bytes if rate.bytes else 0.0),
+        max(sum(part.requests for part in missing) / rate.requests, total / rate.bytes if rate.bytes else 0.0),
         None if landing.uri.startswith("s3://") else shutil.disk_usage(storage.existing(landing.uri)).free,
     )
 

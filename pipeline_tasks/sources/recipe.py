@@ -25,6 +25,8 @@ SOURCES = RECIPES / "sources"
 
 KINDS: Mapping[str, str] = {
     "common_crawl": "pipeline_tasks.sources.common_crawl",
+    "common_crawl_news": "pipeline_tasks.sources.crawl_news",
+    "common_crawl_records": "pipeline_tasks.sources.crawl_records",
 }
 """Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
 

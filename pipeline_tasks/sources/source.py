@@ -20,8 +20,8 @@ FLUSH = 8 * 1024 * 1024
 class Part:
     """A file of a source: its name in the landing, its place at the source, and what its source promises of it.
 
-    A part that is `beside` the data (a license, the ids of deleted records) lands with it and is not refined; its name
-    begins with `_`.
+    `requests` are how many it takes where nothing breaks off. A part that is `beside` the data (a license, the ids of
+    deleted records) lands with it and is not refined; its name begins with `_`.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Part:
     bytes: int = UNKNOWN
     sha256: str = ""
     rows: int = UNKNOWN
+    requests: int = 1
 
     @property
     def beside(self) -> bool:
