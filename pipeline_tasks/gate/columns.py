@@ -150,6 +150,20 @@ NAMES = Family(
 )
 
 
+def count_truncated(subject: Subject) -> Facts:
+    """Return the share of the kept pages that the crawler cut; none where the stage does not say."""
+    if "truncated" not in subject.card.profiled:
+        return {}
+    cut = sum(profiles_of(subject.manifest).get("truncated", EMPTY)["bins"].values())
+    return {"truncated_share": share(cut, subject.manifest.rows)}
+
+
+TRUNCATED = Family(
+    count_truncated,
+    {"truncated_share": "share of the kept pages of which the crawler stored only the beginning (`WARC-Truncated`)"},
+)
+
+
 LANGUAGES = Family(
     count_languages,
     {

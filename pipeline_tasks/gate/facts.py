@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, NAMES, SCORES
+from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, NAMES, SCORES, TRUNCATED
 from pipeline_tasks.gate.comparison import PARENT, PREVIOUS
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
@@ -23,6 +23,7 @@ FAMILIES: tuple[Family, ...] = (
     COLUMNS,
     LANGUAGES,
     NAMES,
+    TRUNCATED,
     SCORES,
     SIGNALS,
     SCORERS,

@@ -19,8 +19,8 @@ REFINED: Mapping[str, str] = {AFTER: "--plot-1", BEFORE: "--plot-3"}
 """The colors of a snapshot after its stages, and before them."""
 
 INNER = (
-    *("clusters", "origins", "similarity", "unsettled_bands", "repaired", "extractor", "copies", "pii_"),
-    *("shingles", "n_bytes", "lost_chars", "contaminated_by", *SUMS),
+    *("clusters", "origins", "similarity", "unsettled_bands", "repaired", "extractor", "truncated", "copies"),
+    *("pii_", "shingles", "n_bytes", "lost_chars", "contaminated_by", *SUMS),
 )
 """What the names of columns begin with that no plot shows.
 

@@ -27,8 +27,12 @@ EXTRACTED = pa.schema(
         pa.field("published", pa.string()),  # day of publication that the page declares, ISO 8601; null if unsure
         pa.field("extractor", pa.string()),  # the library that extracted the text, `plain` for pages that are no HTML
         pa.field("repaired", pa.int64()),  # lines of the text in which mojibake was undone
+        pa.field("truncated", pa.string()),  # why the crawler cut the page (WARC-Truncated); null if it is whole
     ]
 )
+
+CUTS = ("length", "time", "disconnect", "unspecified")
+"""Why a crawler cut a record (WARC 1.1, 5.13): its page has more bytes than the record has."""
 
 _ERRORS = {"charset": "error:charset", "crash": "error:extractor_crash"}
 
@@ -146,6 +150,7 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
         "published": _not_after([result.published for result in best.results], batch["crawled_at"]),
         "extractor": pa.array([result.method for result in best.results], pa.string()),
         "repaired": pa.array(best.repaired),
+        "truncated": _truncated(batch["metadata"]),
     }
     located = [batch.column(name) for name in LOCATOR.names]
     documents = pa.record_batch([*located, *columns.values()], schema=EXTRACTED)
@@ -313,6 +318,16 @@ def _header_language(metadata: str) -> str | None:
     return language_tag(header) if isinstance(header, str) else None
 
 
+def _truncated(metadata: pa.Array) -> pa.Array:
+    """Return why each record was cut, by its header WARC-Truncated: a word of `CUTS`, `unspecified` for other words."""
+    cut = pc.match_substring(metadata, '"warc-truncated"').fill_null(False)  # noqa: FBT003 -- Arrow takes it by place
+    reasons: list[str | None] = [None] * len(metadata)
+    for row in np.flatnonzero(cut).tolist():
+        reason = str(json.loads(metadata[row].as_py()).get("warc-truncated")).strip().lower()
+        reasons[row] = reason if reason in CUTS else CUTS[-1]
+    return pa.array(reasons, pa.string())
+
+
 def _not_after(days: list[str | None], crawled: pa.Array) -> pa.Array:
     """Return days of publication without those after the crawl."""
     published = pa.array(days, pa.string())
@@ -372,10 +387,10 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=9,
+    version=10,
     splits=True,
     engine="spark",
-    profiled=("chars", "extractor", "repaired"),
+    profiled=("chars", "extractor", "repaired", "truncated"),
     resources=resources,
     reasons=(
         "extract:empty",

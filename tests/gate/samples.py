@@ -225,6 +225,7 @@ def bad_extract(good: Manifest) -> Bad:
     yield kept(good, 0.0), None
     yield kept(good, 0.2, "extract:timeout"), None
     yield profiled(good, chars=[20] * 120), good
+    yield profiled(good, chars=[800] * 120, truncated=["length"] * 2_000), None
 
 
 def bad_url(good: Manifest) -> Bad:

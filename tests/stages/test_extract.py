@@ -282,6 +282,12 @@ def test_metadata_of_a_page_is_kept() -> None:
     assert documents == [("de", "2026-11-20"), ("fr-ch", None), (None, None)]
 
 
+def test_a_page_that_the_crawler_cut_is_marked() -> None:
+    heads = ['{"warc-truncated":"length"}', '{"warc-truncated":" Time "}', '{"warc-truncated":"lunch"}', "{}", None]
+    documents = extracted([page() | {"metadata": head} for head in heads])
+    assert [row["truncated"] for row in documents] == ["length", "time", "unspecified", None, None]
+
+
 def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
     others = children()
     extracted([page()])
