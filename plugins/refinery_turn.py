@@ -68,7 +68,8 @@ class TurnTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at the other runs, say which are waited for, sleep, and look again."""
         said: dict[str, str] = {}
-        while ahead := await asyncio.to_thread(runs_ahead, Place(**self.place)):
+        place = Place(**self.place)
+        while ahead := await asyncio.to_thread(still_ahead, place, list(said)):
             if ahead != said:
                 said = ahead
                 log.info("%s", sentence(self.place["snapshot"], ahead))
@@ -103,9 +104,20 @@ class Turn(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         log.info("no run of an earlier snapshot is under way")
 
 
-def runs_ahead(place: Place) -> dict[str, str]:
-    """Return the snapshots of the runs that are waited for, by the ids of these runs, with what a person has to do."""
-    states = RuntimeTaskInstance.get_task_states(place.dag_id, task_ids=[SENSE, PUBLISH])
+def still_ahead(place: Place, before: Sequence[str]) -> dict[str, str]:
+    """Return as `runs_ahead`: of the runs that were waited for, and of all runs of the DAG once none of these is left.
+
+    A DAG has hundreds of runs, and each waiting run looks four times a minute.
+    """
+    return (runs_ahead(place, before) if before else {}) or runs_ahead(place)
+
+
+def runs_ahead(place: Place, among: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the snapshots of the runs that are waited for, by the ids of these runs, with what a person has to do.
+
+    Only runs that are `among` some are looked at; all of the DAG by default.
+    """
+    states = RuntimeTaskInstance.get_task_states(place.dag_id, task_ids=[SENSE, PUBLISH], run_ids=among and list(among))
     ahead = {}
     for run_id in candidates(states, place.run_id):
         if RuntimeTaskInstance.get_dagrun_state(place.dag_id, run_id) == "running":

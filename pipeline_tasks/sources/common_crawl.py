@@ -209,7 +209,9 @@ def _of_segments(paths: Sequence[str], segments: str, url: str) -> Sequence[str]
     if not segments:
         return paths
     names = sorted({_segment(path) for path in paths})
-    wanted = {names[number] for number in chosen_numbers(segments, len(names), f"--segments {segments}: {url} has segments")}
+    wanted = {
+        names[number] for number in chosen_numbers(segments, len(names), f"--segments {segments}: {url} has segments")
+    }
     return [path for path in paths if _segment(path) in wanted]
 
 

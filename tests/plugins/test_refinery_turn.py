@@ -60,3 +60,41 @@ def test_a_run_that_is_waited_for_says_whether_a_person_must_approve_it() -> Non
     assert approvals({"ingest.gate": "success", "extract.gate": "awaiting_input"}) == (
         ", which awaits approval in extract.gate"
     )
+
+
+def test_a_run_that_waits_asks_for_all_runs_only_when_none_that_it_waited_for_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A year of days has 365 runs; the states of all were asked for four times a minute by each that waits."""
+    import refinery_turn
+
+    states = {f"day {day}": {"sense": "success", "publish": "success"} for day in range(300)}
+    states |= {"first": {"sense": "success", "publish": None}, "second": {"sense": "success", "publish": None}}
+    rows: list[int] = []
+
+    class Airflow:
+        @staticmethod
+        def get_task_states(*_: str, run_ids: list[str] | None = None, **__: object) -> dict[str, object]:
+            named = {run_id: states[run_id] for run_id in run_ids or states}
+            rows.append(len(named))
+            return named
+
+        @staticmethod
+        def get_dagrun_state(*_: str) -> str:
+            return "running"
+
+    def arrival(*, run_id: str, **_: str) -> dict[str, str]:
+        return {"snapshot": run_id, "root": "r", "state": "complete"}
+
+    monkeypatch.setattr(refinery_turn, "RuntimeTaskInstance", Airflow)
+    monkeypatch.setattr(refinery_turn.BaseXCom, "get_one", arrival)
+    place = refinery_turn.Place("refine", "own", "z", "r")
+    ahead = refinery_turn.still_ahead(place, [])
+    assert (list(ahead), max(rows)) == (["first", "second"], 302)
+    rows.clear()
+    states["first"]["publish"] = "success"
+    ahead = refinery_turn.still_ahead(place, list(ahead))
+    assert (list(ahead), max(rows)) == (["second"], 2)
+    states["second"]["publish"] = "success"
+    states["third"] = {"sense": "success", "publish": None}
+    assert list(refinery_turn.still_ahead(place, list(ahead))) == ["third"]
