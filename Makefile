@@ -43,8 +43,8 @@ nightly-suite: $(VENV)/.installed-dev ## The tests of `make nightly` that need n
 train-test: $(TRAIN)/.installed ## The loader under torch and torchdata, and what reads exports, in an environment without the rest
 	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py
 
-models-test: $(MODELS)/.installed ## Scorers that need torch: as transformers says, in batches of a GPU, on every engine
-	@$(MODELS)/bin/python -m pytest -q tests/scorers tests/stages/test_score_by_models.py
+models-test: $(MODELS)/.installed ## Models of torch: scorers on every engine, and models that are trained to judge recipes
+	@$(MODELS)/bin/python -m pytest -q tests/scorers tests/stages/test_score_by_models.py tests/ablate
 
 fortnight-test: $(VENV)/.installed-dev ## Two weeks with bad days through the scheduler have the digests of a run by hand (tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m fortnight tests/dags

@@ -75,6 +75,9 @@ COMMANDS = {
     ),
     "train-topics": Entry("cli.train_topics", "find what texts are about, by their vectors, for the stage topics"),
     "scorer": Entry("cli.scorer", "check a model that scores documents, before it may decide"),
+    "ablate": Entry(
+        "cli.ablate", "train small models on two recipes or datasets: which is better, how sure, at what price"
+    ),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
     "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names", supervised=True),

@@ -1,0 +1,286 @@
+"""Prepares a comparison of two training datasets, and judges it by the results of its runs."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_tasks.ablate.held_out import MOST_SHARED, HeldOut, load_held_out, shared_with
+from pipeline_tasks.ablate.held_out_sets import read_items, tokenized
+from pipeline_tasks.ablate.job import ARMS, HELD_OUT, PLAN, Arm, Job, Plan, jobs_of, read_plan, read_result, unfinished
+from pipeline_tasks.ablate.sizes import SMOKE, Size, size_of
+from pipeline_tasks.ablate.statistics import (
+    LEAST_SEEDS,
+    Difference,
+    Floats,
+    Outcome,
+    bits_per_byte,
+    detectable,
+    difference,
+    outcome,
+    pooled_deviation,
+    seeds_for,
+)
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.training.dataset import TokenDataset
+
+VERDICT = "verdict.json"
+
+SHARED = "shared.json"
+"""How many held-out documents were left out, because an arm has them."""
+
+LEAST_DOCUMENTS = 20
+"""Held-out documents of a group from which on it is compared by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person asks for: two datasets as ROOT/NAME@VERSION, held-out sets, and how models are trained.
+
+    `tokens` of 0 are those of the smaller arm. `rates` are those of the size unless some are named.
+    """
+
+    arms: tuple[str, str]
+    sets: tuple[str, ...]
+    size: str = SMOKE
+    tokens: int = 0
+    seeds: int = 3
+    rates: tuple[float, ...] = ()
+    threads: int = 2
+
+
+# --- Before -------------------------------------------------------------------------------------------------------
+
+
+def prepare(wanted: Wanted, folder: Path) -> Plan:
+    """Write the plan and the held-out documents of a comparison, or return the plan that is there.
+
+    RecipeError for arms that cannot be compared, for a folder of another comparison, and for held-out sets of which
+    the arms leave too little.
+    """
+    size = size_of(wanted.size)
+    if wanted.seeds < LEAST_SEEDS:
+        message = f"{wanted.seeds} seeds show no noise; name {LEAST_SEEDS} or more"
+        raise RecipeError(message)
+    datasets = [TokenDataset(uri) for uri in wanted.arms]
+    tokenizers = [_tokenizer(uri) for uri in wanted.arms]
+    _require_alike(wanted, datasets, tokenizers)
+    every = tokenized(read_items(wanted.sets), asdict(tokenizers[0]))
+    shares = np.array([shared_with(every, _sequences(dataset)) for dataset in datasets])
+    held_out = every.taken(np.max(shares, axis=0) <= MOST_SHARED)
+    if len(held_out) < LEAST_DOCUMENTS:
+        left = f"{len(held_out)} of {len(every)} held-out documents are in no arm"
+        message = f"{left}; name sets with {LEAST_DOCUMENTS} or more"
+        raise RecipeError(message)
+    folder.mkdir(parents=True, exist_ok=True)
+    held_out.save(folder / f"{HELD_OUT}.new")
+    digest = hashlib.sha256((folder / f"{HELD_OUT}.new").read_bytes()).hexdigest()
+    plan = _plan(wanted, size, datasets, tokenizers[0], digest)
+    _require_same(folder, plan)
+    facts = {"documents": len(every), "left": len(held_out), "in": (shares > MOST_SHARED).sum(axis=1).tolist()}
+    (folder / SHARED).write_text(json.dumps(facts) + "\n")
+    (folder / f"{HELD_OUT}.new").replace(folder / HELD_OUT)
+    (folder / PLAN).write_bytes(plan.body())
+    return plan
+
+
+def _plan(wanted: Wanted, size: Size, datasets: Sequence[TokenDataset], tokenizer: Tokenizer, held_out: str) -> Plan:
+    arms = tuple(
+        Arm(name, dataset.uri, dataset.index.digest, dataset.index.tokens, dataset.index.sequences)
+        for name, dataset in zip(wanted.arms, datasets, strict=True)
+    )
+    return Plan(
+        arms=arms,
+        size=size.name,
+        tokens=wanted.tokens or min(arm.tokens for arm in arms),
+        rates=wanted.rates or size.rates,
+        seeds=tuple(range(wanted.seeds)),
+        length=datasets[0].index.length,
+        vocabulary=-(-tokenizer.vocab_size // 64) * 64,  # matrices of such widths are multiplied faster
+        eos=tokenizer.eos_id,
+        held_out=held_out,
+        threads=wanted.threads,
+    )
+
+
+def _require_alike(wanted: Wanted, datasets: Sequence[TokenDataset], tokenizers: Sequence[Tokenizer]) -> None:
+    """Raise RecipeError for arms of which models could not be compared."""
+    lengths = [dataset.index.length for dataset in datasets]
+    if tokenizers[0].digest != tokenizers[1].digest or lengths[0] != lengths[1]:
+        message = (
+            f"{wanted.arms[0]} and {wanted.arms[1]} have other tokenizers or lengths of sequences; build both with the "
+            "same `tokenize: {tokenizer: ...}` and `pack: {length: ...}`"
+        )
+        raise RecipeError(message)
+
+
+def _require_same(folder: Path, plan: Plan) -> None:
+    """Raise RecipeError for a folder of another comparison; more seeds of the same one are welcome."""
+    if not (folder / PLAN).exists():
+        return
+    there = read_plan(folder)
+    differing = [name for name, value in asdict(plan).items() if name != "seeds" and asdict(there)[name] != value]
+    if differing:
+        message = f"{folder} has another comparison, with other {', '.join(differing)}; name another --to"
+        raise RecipeError(message)
+
+
+def _tokenizer(uri: str) -> Tokenizer:
+    root, version = version_of(uri)
+    return tokenizer_of(root, read_manifest(root, version.manifests["tokenize"]))
+
+
+def version_of(uri: str) -> tuple[str, Version]:
+    """Return root and version of ROOT/NAME@NUMBER or ROOT/NAME@latest; RecipeError for another name."""
+    root, _, named = uri.rstrip("/").rpartition("/")
+    name, _, number = named.partition("@")
+    if not root or not name or not number:
+        message = f"{uri[:200]!a}: name a training dataset as ROOT/NAME@NUMBER or ROOT/NAME@latest"
+        raise RecipeError(message)
+    version_log.require_kind(root, name, builds=True)
+    if number == "latest":
+        return root, version_log.current(root, name)
+    versions = {str(version.number): version for version in version_log.versions(root, name)}
+    if number not in versions:
+        message = f"{uri}: {name} has no version {number[:20]!a}; it has {', '.join(versions)}"
+        raise RecipeError(message)
+    return root, versions[number]
+
+
+def _sequences(dataset: TokenDataset) -> Iterator[Any]:
+    for item in dataset:
+        yield item["input_ids"].astype(np.int32)
+
+
+# --- After --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What the runs of one arm say: the deviation between seeds, the smallest difference seen, and seconds of a run."""
+
+    deviation: float
+    detectable: float
+    seconds: float
+
+
+def noise_of(folder: Path, plan: Plan, arm: int = 0) -> Noise:
+    """Return what the finished runs of an arm say of the whole comparison, by the rate that trains well."""
+    held_out, rate = load_held_out(folder / HELD_OUT), max(plan.rates)
+    results = [read_result(folder, Job(arm, rate, seed)) for seed in plan.seeds]
+    values = bits_per_byte(np.array([result["bits"] for result in results]), held_out.sizes)
+    deviation = pooled_deviation([values])
+    seconds = float(np.mean([result["seconds"] for result in results]))
+    return Noise(deviation, detectable(deviation, len(plan.seeds)), seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a comparison says of the second arm beside the first, with all that it follows from."""
+
+    outcome: Outcome
+    differences: Mapping[float, Difference]
+    groups: Mapping[str, Difference]
+    means: tuple[float, ...]
+    detectable: float
+    plan: Plan
+    shared: Mapping[str, Any]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the verdict as JSON."""
+        raw = asdict(self)
+        raw["differences"] = {f"{rate:g}": asdict(found) for rate, found in self.differences.items()}
+        return raw
+
+
+def judge(folder: Path) -> Verdict:
+    """Judge a comparison whose runs have all ended, and store the verdict; RecipeError while some are missing."""
+    plan = read_plan(folder)
+    left = unfinished(folder, plan)
+    if left:
+        message = (
+            f"{folder}: {len(left)} of {len(list(jobs_of(plan)))} runs have no result, first {left[0].name}; run them"
+        )
+        raise RecipeError(message)
+    held_out = load_held_out(folder / HELD_OUT)
+    bits = {rate: [_bits(folder, plan, arm, rate) for arm in (0, 1)] for rate in plan.rates}
+    differences = {rate: difference(first, second, held_out.sizes) for rate, (first, second) in bits.items()}
+    best = bits[max(plan.rates)]
+    deviation = pooled_deviation([bits_per_byte(arm, held_out.sizes) for arm in best])
+    verdict = Verdict(
+        outcome(differences),
+        differences,
+        dict(_groups(best, held_out)),
+        tuple(float(bits_per_byte(arm, held_out.sizes).mean()) for arm in best),
+        detectable(deviation, len(plan.seeds)),
+        plan,
+        json.loads((folder / SHARED).read_bytes()),
+    )
+    (folder / VERDICT).write_text(json.dumps(verdict.facts(), indent=1, sort_keys=True) + "\n")
+    return verdict
+
+
+def _bits(folder: Path, plan: Plan, arm: int, rate: float) -> Floats:
+    return np.array([read_result(folder, Job(arm, rate, seed))["bits"] for seed in plan.seeds], np.float64)
+
+
+def _groups(bits: Sequence[Floats], held_out: HeldOut) -> Iterator[tuple[str, Difference]]:
+    """Yield the difference in each domain and language with enough documents; intervals hold for all together."""
+    members: dict[str, list[int]] = {}
+    for kind, names in (("domain", held_out.domains), ("language", held_out.languages)):
+        for number, name in enumerate(names):
+            members.setdefault(f"{kind} {name}", []).append(number)
+    large = {name: numbers for name, numbers in sorted(members.items()) if len(numbers) >= LEAST_DOCUMENTS}
+    for name, numbers in large.items():
+        first, second = (arm[:, numbers] for arm in bits)
+        yield name, difference(first, second, held_out.sizes[numbers], tests=len(large))
+
+
+def lines_of(verdict: Verdict) -> Iterator[str]:
+    """Yield a verdict for a person."""
+    plan = verdict.plan
+    names = [arm.name for arm in plan.arms]
+    shared = verdict.shared
+    yield f"{names[1]} beside {names[0]}: {verdict.outcome}"
+    yield f"bits per byte: {verdict.means[0]:.4f} (a), {verdict.means[1]:.4f} (b); below is better"
+    for rate, found in sorted(verdict.differences.items(), reverse=True):
+        yield (
+            f"  b - a at rate {rate:g}: {found.value:+.4f}, 95 % {found.low:+.4f} to {found.high:+.4f} "
+            f"(seeds {found.seeds:.4f}, documents {found.documents:.4f})"
+        )
+    yield f"smallest difference that {len(plan.seeds)} seeds show: {verdict.detectable:.4f}"
+    yield (
+        f"held out: {shared['left']:,} of {shared['documents']:,} documents; {shared['in'][0]:,} are in a, "
+        f"{shared['in'][1]:,} in b, and left out"
+    )
+    for name, found in verdict.groups.items():
+        mark = "*" if found.excludes_zero else " "
+        yield f"  {mark} {name:<28} {found.value:+.4f}  {found.low:+.4f} to {found.high:+.4f}"
+    if plan.size == SMOKE:
+        yield "a model of this size shows that the comparison works; its verdict says nothing of larger ones"
+
+
+def price_lines(noise: Noise, plan: Plan, wanted: float, usd_per_hour: float) -> Iterator[str]:
+    """Yield what a comparison can see by the noise of the first arm, and what it would cost to see less."""
+    runs = len(plan.seeds) * len(plan.rates) * len(ARMS)
+    yield (
+        f"noise of seeds: {noise.deviation:.4f} bits per byte; {len(plan.seeds)} seeds show differences from "
+        f"{noise.detectable:.4f} on, in {_hours(noise.seconds * runs, usd_per_hour)}"
+    )
+    goal = wanted or noise.detectable / 2
+    seeds = seeds_for(noise.deviation, goal)
+    time = noise.seconds * seeds * len(plan.rates) * len(ARMS)
+    yield f"a difference of {goal:.4f} needs {seeds} seeds: {_hours(time, usd_per_hour)}"
+
+
+def _hours(seconds: float, usd_per_hour: float) -> str:
+    price = f", {usd_per_hour * seconds / 3600:,.2f} US dollars" if usd_per_hour else ""
+    return f"{seconds / 3600:,.2f} hours of one device{price}"

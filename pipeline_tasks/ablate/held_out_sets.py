@@ -1,0 +1,87 @@
+"""Reads held-out sets and tokenizes them.
+
+A set is JSON lines with `text`, or with `context` and `continuation`, of which only the continuation is scored (a cloze
+item with its right answer). `domain` and `language` name the groups that a document counts in; without a domain it is
+that of its file.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_tasks.ablate.held_out import HeldOut
+from pipeline_tasks.errors import RecipeError
+
+FIELDS = ("text", "context", "continuation", "domain", "language")
+
+
+def read_items(paths: Sequence[str]) -> list[dict[str, str]]:
+    """Return the records of held-out sets; RecipeError names the file and line of one that is none."""
+    items = [item for path in paths for item in _items_of(Path(path))]
+    if not items:
+        message = f"{', '.join(paths)}: no held-out documents; give JSON lines with `text`"
+        raise RecipeError(message)
+    return items
+
+
+def _items_of(path: Path) -> Iterator[dict[str, str]]:
+    domain = path.name.partition(".")[0]
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            item = {name: record[name] for name in FIELDS if record.get(name) is not None}
+            is_item = all(isinstance(value, str) for value in item.values()) and (
+                item.get("text", "") or ("context" in item and item.get("continuation", ""))
+            )
+        except (ValueError, TypeError, AttributeError):
+            is_item = False
+        if not is_item:
+            message = f"{path}: line {number:,} has neither `text`, nor `context` and `continuation`, as texts"
+            raise RecipeError(message)
+        yield {"domain": domain, "language": "unknown", **item}
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield from stream
+    except (OSError, EOFError, zlib.error) as error:
+        message = f"{path} cannot be read ({error}); give JSON lines, plain or gzipped"
+        raise RecipeError(message) from error
+
+
+def tokenized(items: Iterable[Mapping[str, str]], tokenizer: Mapping[str, Any]) -> HeldOut:
+    """Return documents by the tokenizer that the arms were built with."""
+    import pyarrow as pa
+
+    from pipeline_tasks.stages.tokenize.references import reference
+
+    rows = list(items)
+    encode = reference(tokenizer["kind"], tokenizer["definition"])
+    before = [row.get("context", "") for row in rows]
+    after = [row.get("text") or row["continuation"] for row in rows]
+    prefixes, prefix_ends = encode(pa.array(before, pa.large_string()))
+    texts, text_ends = encode(pa.array(after, pa.large_string()))
+    parts = [
+        np.concatenate(
+            [prefixes[prefix_ends[at] : prefix_ends[at + 1]], texts[text_ends[at] : text_ends[at + 1]]]
+        ).astype(np.int32)
+        for at in range(len(rows))
+    ]
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return HeldOut(
+        np.concatenate(parts),
+        offsets,
+        np.diff(prefix_ends),
+        np.array([len(text.encode()) for text in after], np.float64),
+        tuple(row["domain"] for row in rows),
+        tuple(row["language"] for row in rows),
+    )

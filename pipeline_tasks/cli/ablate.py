@@ -1,0 +1,96 @@
+"""Says which of two recipes, or training datasets, gives the better model, how sure that is, and the price of more."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from pipeline_tasks.ablate.arms import make_arms
+from pipeline_tasks.ablate.comparison import Wanted, judge, lines_of, noise_of, prepare, price_lines
+from pipeline_tasks.ablate.job import unfinished
+from pipeline_tasks.ablate.running import require_torch, run_jobs
+from pipeline_tasks.ablate.sizes import SIZES, SMOKE
+from pipeline_tasks.errors import RecipeError
+
+LENGTH = 512
+"""Tokens of a sequence of arms that are made here: a small model learns little from what is farther away."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arms, the held-out sets, and how models are trained."""
+    arms = parser.add_mutually_exclusive_group(required=True)
+    arms.add_argument("--datasets", metavar="A,B", help="two training datasets, as ROOT/NAME@VERSION")
+    arms.add_argument("--recipes", metavar="A,B", help="two recipes, which refine the snapshots of --input")
+    parser.add_argument("--input", action="append", default=[], metavar="URI", help="a landed snapshot, with --recipes")
+    parser.add_argument(
+        "--held-out", action="append", required=True, metavar="FILE", help="JSON lines that no arm may have"
+    )
+    parser.add_argument("--to", required=True, metavar="DIR", help="folder of the comparison; it goes on there")
+    parser.add_argument("--size", choices=tuple(SIZES), default=SMOKE, help="size of the models (%(default)s)")
+    parser.add_argument("--tokens", type=int, default=0, metavar="N", help="tokens of a run (those of the smaller arm)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each arm and rate (%(default)s)")
+    parser.add_argument("--rates", default="", metavar="R,R", help="learning rates (two of the size)")
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch on a CPU (%(default)s)")
+    parser.add_argument("--wanted", type=float, default=0.0, metavar="D", help="a difference to see, in bits per byte")
+    parser.add_argument("--usd-per-hour", type=float, default=0.0, metavar="D", help="price of this device")
+    parser.add_argument("--prepare", action="store_true", help="stop before the runs: another machine has the device")
+    parser.add_argument("--json", action="store_true", help="end with one JSON object")
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Make the arms, train, and print what can be seen and what was seen."""
+    folder = Path(options.to).absolute()
+    if not options.prepare:
+        require_torch()
+    plan = prepare(_wanted(options, folder), folder)
+    if options.prepare:
+        _say(f"{folder} is ready: run `python -m pipeline_tasks.ablate {folder}` there, and this command again here")
+        return 0
+    run_jobs(folder, 0, 1, _say, arms=(0,))
+    for line in price_lines(noise_of(folder, plan), plan, options.wanted, options.usd_per_hour):
+        _say(line)
+    if unfinished(folder, plan):
+        run_jobs(folder, 0, 1, _say)
+    verdict = judge(folder)
+    if options.json:
+        sys.stdout.write(json.dumps(verdict.facts()) + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in lines_of(verdict))
+    return 0
+
+
+def _wanted(options: argparse.Namespace, folder: Path) -> Wanted:
+    named = (options.datasets or options.recipes).split(",")
+    if len(named) != 2 or len(set(named)) != 2:  # noqa: PLR2004 -- arms
+        message = f"{options.datasets or options.recipes}: name two that differ, with a comma between"
+        raise RecipeError(message)
+    if options.recipes:
+        if not options.input:
+            message = "--recipes refine landed snapshots; name one or more by --input"
+            raise RecipeError(message)
+        named = make_arms(named, options.input, folder, LENGTH, _say)
+    return Wanted(
+        (named[0], named[1]),
+        tuple(options.held_out),
+        options.size,
+        options.tokens,
+        options.seeds,
+        _rates(options.rates),
+        options.threads,
+    )
+
+
+def _rates(written: str) -> tuple[float, ...]:
+    try:
+        rates = tuple(float(rate) for rate in written.split(",")) if written else ()
+    except ValueError as error:
+        message = f"--rates {written[:100]!a}: name numbers, with commas between"
+        raise RecipeError(message) from error
+    if any(not 0 < rate < 1 for rate in rates):
+        message = f"--rates {written}: learning rates are above 0 and below 1"
+        raise RecipeError(message)
+    return rates
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")

@@ -1,0 +1,120 @@
+"""Models are trained to the byte, also after kills, and tell a planted fault."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.ablate.comparison import Wanted, prepare
+from pipeline_tasks.ablate.job import RESULT, Plan, jobs_of, unfinished
+from pipeline_tasks.cli.main import main
+from tests.ablate import planted
+
+torch = pytest.importorskip("torch", reason="needs torch: make models-test")
+
+RUN = """
+import sys
+from pathlib import Path
+import torch
+from pipeline_tasks.ablate import training_run
+from pipeline_tasks.ablate.running import run_jobs
+
+training_run.KEPT_AFTER = 0.0
+run_jobs(Path(sys.argv[1]), 0, 1, print)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Arms of 700 texts: whole, and with each planted fault."""
+    folder = tmp_path_factory.mktemp("arms")
+    for fault in (planted.whole, planted.shuffled, planted.boilerplate, planted.repeated):
+        planted.arm(folder, fault.__name__, fault(planted.texts(700, 1), random.Random(5)))
+    planted.held_out(folder, 100)
+    return folder
+
+
+def arm_of(folder: Path, name: str) -> str:
+    return f"{folder}/{name}/root/corpus@1"
+
+
+def prepared(folder: Path, to: Path, seeds: int = 2) -> Plan:
+    arms = (arm_of(folder, "whole"), arm_of(folder, "shuffled"))
+    sets = (str(folder / "held-out.jsonl"),)
+    return prepare(Wanted(arms, sets, tokens=40_000, seeds=seeds, rates=(4e-3,), threads=1), to)
+
+
+def models_in(to: Path, plan: Plan) -> dict[str, str]:
+    return {job.name: json.loads((to / job.name / RESULT).read_bytes())["model"] for job in jobs_of(plan)}
+
+
+def started(to: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", RUN, str(to)], stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.slow
+def test_runs_that_are_killed_end_with_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    """Only this kills a training run: states, the place in the data and results have to survive it."""
+    plan = prepared(folder, tmp_path / "calm")
+    assert started(tmp_path / "calm").wait() == 0
+    calm = models_in(tmp_path / "calm", plan)
+    assert len(set(calm.values())) == 4
+    prepared(folder, tmp_path / "killed")
+    draws, kills = random.Random(3), 0
+    while unfinished(tmp_path / "killed", plan):
+        run = started(tmp_path / "killed")
+        until = time.monotonic() + (draws.uniform(2, 6) if kills < 4 else 600)
+        while run.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        if run.poll() is None:
+            os.kill(run.pid, signal.SIGKILL)
+            kills += 1
+        run.wait()
+    assert kills
+    assert models_in(tmp_path / "killed", plan) == calm
+    results = [
+        [json.loads((tmp_path / name / job.name / RESULT).read_bytes())["bits"] for job in jobs_of(plan)]
+        for name in ("calm", "killed")
+    ]
+    assert results[0] == results[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fault",
+    ["shuffled", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("boilerplate", "repeated"))],
+)
+def test_a_planted_fault_is_found(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str) -> None:
+    """Only this goes from two datasets to a verdict by training: the command as a person gives it."""
+    command = [
+        "ablate",
+        "--datasets",
+        f"{arm_of(folder, 'whole')},{arm_of(folder, fault)}",
+        "--seeds",
+        "3",
+        "--threads",
+        "1",
+    ]
+    command += [
+        "--held-out",
+        str(folder / "held-out.jsonl"),
+        "--to",
+        str(tmp_path / "to"),
+        "--rates",
+        "0.004",
+        "--json",
+    ]
+    command += ["--tokens", "120000"]
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    verdict = json.loads(printed.out)
+    assert verdict["outcome"] == "worse"
+    (found,) = verdict["differences"].values()
+    assert found["low"] > 0
+    assert "seeds show differences from" in printed.err
