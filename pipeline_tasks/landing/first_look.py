@@ -56,6 +56,11 @@ def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -
         raise RecipeError(first)
 
 
+def missing_text(uri: str, name: str, fields: Mapping[str, str]) -> str:
+    """Return why the first records of one file have no text by these names; "" if one has, or that cannot be known."""
+    return _missing(uri, name, fields) or ""
+
+
 def refusal_of_table(uri: str) -> str:
     """Return the message that refuses a table which is neither JSON lines nor Parquet, with a way out."""
     kind = UNREAD.search(uri)

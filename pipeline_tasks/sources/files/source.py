@@ -1,0 +1,212 @@
+"""Files of a folder or prefix as a source: tables of text, and what a landing reads as it is."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pipeline_tasks.constraints import Note, Uri, Word
+from pipeline_tasks.errors import RecipeError, SourceBusy
+from pipeline_tasks.landing.first_look import missing_text
+from pipeline_tasks.landing.folder import hidden_part
+from pipeline_tasks.landing.json_lines import names_of
+from pipeline_tasks.sealed import canonical
+from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
+from pipeline_tasks.sources.files.contents import PACKED, content_of
+from pipeline_tasks.sources.files.copied import copy_part
+from pipeline_tasks.sources.files.delimited import Form, read_delimited
+from pipeline_tasks.sources.parquet_part import require_columns, write_part
+from pipeline_tasks.sources.source import UNKNOWN, Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.web import Web
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import Entry
+
+ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+    "parquet": (".parquet",),
+}
+"""Forms of files, and how the names of such files end, before an ending of compression."""
+
+AS_IS = ("jsonl", "parquet")
+"""Forms that a landing reads as they are."""
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+UNNAMED = "The recipe of this source names no terms: they are those of whoever gave the files."
+
+Delimiter = Annotated[str, Word(r"[^\r\n\"]?", "one character, no quote or line break, or empty: the form's own")]
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files below `place` that have a form: those whose paths or names match a pattern of `include`.
+
+    Without patterns those with the form's ending. Hidden files, and those that match `exclude`, are left out.
+    `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV. `listed` is the
+    digest of the names, sizes and times of all files: as long as it is the same, the same is asked.
+    """
+
+    place: Uri
+    format: Literal["csv", "tsv", "jsonl", "parquet"]
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    fields: Fields = field(default_factory=dict)
+    encoding: str = "utf-8"
+    delimiter: Delimiter = ""
+    columns: tuple[str, ...] = ()
+    terms_address: str = ""
+    terms_text: Note = ""
+    snapshot: str = ""
+    listed: str = ""
+
+    @property
+    def cursor(self) -> str:
+        return self.listed
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.terms_address or self.place, self.terms_text or UNNAMED)
+
+    @property
+    def typical_bytes(self) -> int:
+        return sum(entry.bytes for entry in self.files) // len(self.files)
+
+    @property
+    def files(self) -> tuple[Entry, ...]:
+        """The files, sorted by path; SourceBusy if they are not those that the query was resolved for."""
+        return _listed(_chosen(self), self.listed)
+
+    @property
+    def read_by(self) -> dict[str, str]:
+        return names_at_source(self.fields)
+
+    def query(self) -> Mapping[str, Any]:
+        return {
+            "source": "files",
+            "place": self.place,
+            "format": self.format,
+            "include": list(self.include),
+            "exclude": list(self.exclude),
+            "fields": dict(self.fields),
+            "encoding": self.encoding,
+            "delimiter": self.delimiter,
+            "columns": list(self.columns),
+            "snapshot": self.snapshot,
+            "listed": self.listed,
+        }
+
+    def resolved(self, occasion: Occasion) -> "Files":
+        """Return the query of the files that are there now: that of a pull which began or landed, if they are the same.
+
+        RecipeError where there are none.
+        """
+        names_at_source(self.fields)
+        _require_form(self)
+        asked = replace(self, place=storage.connect(self.place).root)
+        found = _chosen(asked).found()
+        if not found:
+            patterns = ", ".join(self.include) or ", ".join(ENDINGS[self.format])
+            message = f"{self.place} has no {self.format} files ({patterns}); correct place, format or include"
+            raise RecipeError(message)
+        asked = replace(asked, listed=_digest(found))
+        before = asked_before(asked.query(), ("snapshot",), occasion.unfinished, occasion.before.get("query", {}))
+        moment = f"{occasion.name}-{occasion.moment:%Y%m%dT%H%M%SZ}"
+        return replace(asked, snapshot=before["snapshot"] if before else moment)
+
+    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+        names = [(_part_name(self, entry.path), entry) for entry in self.files]
+        by_name = dict(names)
+        if len(by_name) < len(names):
+            twice = next(name for name, entry in names if by_name[name] is not entry)
+            message = f"{self.place} has two files that would both land as {twice!a}; exclude one of them"
+            raise RecipeError(message)
+        return [self._part(name, entry) for name, entry in names]
+
+    def _part(self, name: str, entry: Entry) -> Part:
+        as_is = name == entry.path
+        return Part(name, f"{self.place}/{entry.path}", entry.bytes if as_is else UNKNOWN)
+
+    def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        if self.format in AS_IS:
+            received = copy_part(part, partial, web, flow)
+            missing = missing_text(str(partial), part.name, self.read_by)
+            if missing:
+                message = f"{part.address}: {missing}"
+                raise RecipeError(message)
+            return received
+        names = names_of(self.read_by)
+        form = Form(self.encoding, self.delimiter or DELIMITERS[self.format], self.columns)
+        with content_of(part.address) as stream:
+            schema, batches = read_delimited(stream, part.address, form, (*names["text"], *names["html"]))
+            require_columns(schema, self.read_by, part.address)
+            return write_part(batches, schema, part, partial, web, flow)
+
+
+def _require_form(query: Files) -> None:
+    """Raise RecipeError for what a form has not, and an encoding that nobody knows."""
+    if query.format not in DELIMITERS and (query.delimiter or query.columns):
+        message = f"delimiter and columns are of csv and tsv, and these files are {query.format}; remove them"
+        raise RecipeError(message)
+    try:
+        "".encode(query.encoding)
+    except (LookupError, ValueError) as error:
+        message = f"encoding {query.encoding[:50]!a} is none that Python knows, as utf-8, latin-1 or cp1252"
+        raise RecipeError(message) from error
+
+
+def _part_name(query: Files, path: str) -> str:
+    if query.format not in AS_IS:
+        return f"{path}.parquet"
+    return path.removesuffix(".bz2")  # which a landing does not read
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which files of a place are chosen."""
+
+    place: str
+    endings: tuple[str, ...]
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+    def found(self) -> tuple[Entry, ...]:
+        """List them, sorted by path."""
+        return tuple(
+            entry
+            for entry in storage.connect(self.place).list("")
+            if not hidden_part(entry.path)
+            and (_matches(entry.path, self.include) if self.include else entry.path.lower().endswith(self.endings))
+            and not _matches(entry.path, self.exclude)
+        )
+
+
+def _chosen(query: Files) -> _Chosen:
+    endings = tuple(f"{ending}{packed}" for ending in ENDINGS[query.format] for packed in ("", *PACKED))
+    return _Chosen(query.place, endings, query.include, query.exclude)
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    name = path.rpartition("/")[2]
+    return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _digest(found: Sequence[Entry]) -> str:
+    return hashlib.sha256(canonical([[entry.path, entry.bytes, entry.modified] for entry in found])).hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _listed(chosen: _Chosen, listed: str) -> tuple[Entry, ...]:
+    """Return the files that a query was resolved for; SourceBusy if there are others now."""
+    found = chosen.found()
+    if _digest(found) != listed:
+        message = f"{chosen.place} has changed since it was listed; run the same command again when it rests"
+        raise SourceBusy(message)
+    return found
+
+
+SOURCE = Files
