@@ -7,9 +7,12 @@ from pipeline_tasks.binding import require_known
 from pipeline_tasks.constraints import FieldName
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
+from pipeline_tasks.sources.source import Terms
 
 Fields = Mapping[str, FieldName]
 """Names of some of `schema.FIELDS` at a source, or paths to them: `{text: doc.body, url: link}`."""
+
+UNNAMED = "The recipe of this source names no terms: they are those of whoever gave the data."
 
 TIME = "time"
 """What recipes of sources may call `date`."""
@@ -22,6 +25,11 @@ def names_at_source(fields: Mapping[str, str]) -> dict[str, str]:
         message = "fields: time and date are the same field; name it once"
         raise RecipeError(message)
     return {"date" if target == TIME else target: name for target, name in fields.items()}
+
+
+def stated_terms(place: str, address: str, text: str) -> Terms:
+    """Return the terms that a recipe states; where it states none, that is what they say."""
+    return Terms(address or place, text or UNNAMED)
 
 
 def asked_before(

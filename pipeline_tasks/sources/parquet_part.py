@@ -44,6 +44,27 @@ def require_columns(schema: pa.Schema, fields: dict[str, str], where: str) -> No
         raise RecipeError(message)
 
 
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without what libraries write beside names and types, such as maps in an order of no meaning."""
+    return pa.schema(map(_plain_field, schema))
+
+
+def _plain_field(column: pa.Field) -> pa.Field:
+    return pa.field(column.name, _plain_type(column.type), column.nullable)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(inner) for inner in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_plain_field(kind.value_field))
+    if pa.types.is_list(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
+    return kind
+
+
 def write_part(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, part: Part, partial: Path, web: Web, flow: Flow
 ) -> Received:
@@ -53,8 +74,9 @@ def write_part(
     """
     rows = size = 0
     with os_errors(str(partial)), partial.open("wb") as stream:
-        with pq.ParquetWriter(stream, schema.remove_metadata(), **FORMAT) as writer:
-            for group in _groups(batches, schema.remove_metadata(), part):
+        plain = plain_schema(schema)
+        with pq.ParquetWriter(stream, plain, **FORMAT) as writer:
+            for group in _groups(batches, plain, part):
                 if web.stop.is_set():
                     raise Stopped
                 writer.write_table(group, row_group_size=max(group.num_rows, 1))
@@ -83,10 +105,8 @@ def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema, part: Part) ->
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema, part: Part) -> pa.RecordBatch:
     """Return a batch with the columns of a schema, by their names."""
-    if batch.schema.equals(schema):
-        return batch
     try:
-        return batch.select(schema.names).cast(schema)
+        return batch if batch.schema.equals(schema) else batch.select(schema.names).cast(schema)
     except (pa.ArrowException, KeyError) as error:
         message = f"{part.address} has other columns than its source says ({str(error)[:200]!a})"
         raise ContractError(message) from error

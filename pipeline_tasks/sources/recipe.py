@@ -25,6 +25,7 @@ SOURCES = RECIPES / "sources"
 
 KINDS: Mapping[str, str] = {
     "common_crawl": "pipeline_tasks.sources.common_crawl",
+    "delta": "pipeline_tasks.sources.tables.delta",
     "files": "pipeline_tasks.sources.files.source",
 }
 """Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""

@@ -14,7 +14,7 @@ from pipeline_tasks.landing.first_look import missing_text
 from pipeline_tasks.landing.folder import hidden_part
 from pipeline_tasks.landing.json_lines import names_of
 from pipeline_tasks.sealed import canonical
-from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
+from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
 from pipeline_tasks.sources.files.contents import PACKED, content_of
 from pipeline_tasks.sources.files.copied import copy_part
 from pipeline_tasks.sources.files.delimited import Form, read_delimited
@@ -37,8 +37,6 @@ AS_IS = ("jsonl", "parquet")
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
-UNNAMED = "The recipe of this source names no terms: they are those of whoever gave the files."
-
 Delimiter = Annotated[str, Word(r"[^\r\n\"]?", "one character, no quote or line break, or empty: the form's own")]
 
 
@@ -47,8 +45,8 @@ class Files:
     """The files below `place` that have a form: those whose paths or names match a pattern of `include`.
 
     Without patterns those with the form's ending. Hidden files, and those that match `exclude`, are left out.
-    `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV. `listed` is the
-    digest of the names, sizes and times of all files: as long as it is the same, the same is asked.
+    `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV. `listed` is
+    the digest of the names, sizes and times of all files: as long as it is the same, the same is asked.
     """
 
     place: Uri
@@ -70,7 +68,7 @@ class Files:
 
     @property
     def terms(self) -> Terms:
-        return Terms(self.terms_address or self.place, self.terms_text or UNNAMED)
+        return stated_terms(self.place, self.terms_address, self.terms_text)
 
     @property
     def typical_bytes(self) -> int:

@@ -1,0 +1,162 @@
+"""Delta tables by their log: the rows of one version, or what has changed since the version that landed before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from pipeline_tasks.constraints import Note, Uri
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing.json_lines import names_of
+from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
+from pipeline_tasks.sources.lines_part import write_lines
+from pipeline_tasks.sources.parquet_part import require_columns, write_part
+from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.tables.data_file import read_data_file
+from pipeline_tasks.sources.tables.delta_log import Version, changes, newest_version, version_of
+from pipeline_tasks.sources.tables.hash_order import Buckets, bucketed, coming, names_of_rows
+from pipeline_tasks.sources.tables.libraries import require_library
+from pipeline_tasks.sources.web import Web
+
+LATEST = "latest"
+
+ROWS = "rows.parquet"
+"""The part of a table whose files only its own library reads."""
+
+CHANGED, DELETED = "changed.parquet", "_deleted.jsonl"
+"""Parts of what has changed: rows that came, and the ids and URLs of rows that went and did not come again."""
+
+NONE = -1
+
+TYPICAL = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A version of the table at `table`: a number, `latest`, or the newest at a time (ISO 8601).
+
+    With `incremental`, a pull after the first lands what has changed since the version that landed before: rows that
+    were inserted, the new state of those that were updated, and `_deleted.jsonl`. `since` is that version, `NONE` for
+    all rows.
+    """
+
+    table: Uri
+    version: int | str = LATEST
+    incremental: bool = False
+    fields: Fields = field(default_factory=dict)
+    terms_address: str = ""
+    terms_text: Note = ""
+    snapshot: str = ""
+    since: int = NONE
+
+    @property
+    def cursor(self) -> str:
+        return str(self.version)
+
+    @property
+    def terms(self) -> Terms:
+        return stated_terms(self.table, self.terms_address, self.terms_text)
+
+    @property
+    def typical_bytes(self) -> int:
+        return TYPICAL
+
+    @property
+    def read_by(self) -> dict[str, str]:
+        return names_at_source(self.fields)
+
+    def query(self) -> Mapping[str, Any]:
+        return {
+            "source": "delta",
+            "table": self.table,
+            "version": self.version,
+            "incremental": self.incremental,
+            "since": self.since,
+            "fields": dict(self.fields),
+            "snapshot": self.snapshot,
+        }
+
+    def resolved(self, occasion: Occasion) -> "Delta":
+        """Return the query of a version by its number; that of a pull which began goes before the latest.
+
+        RecipeError for a version that is not there, or cannot be read any more, and a table without the fields.
+        """
+        require_library("deltalake")
+        names_at_source(self.fields)
+        open_fields = ("version", "since", "snapshot")
+        begun = asked_before(self.query(), open_fields, occasion.unfinished)
+        landed = asked_before(self.query(), open_fields, occasion.before.get("query", {}))
+        if begun and self.version == LATEST:
+            return self._at(occasion, int(begun["version"]), int(begun["since"]))
+        number = newest_version(self.table) if self.version == LATEST else version_of(self.table, self.version).number
+        if not self.incremental or landed is None:
+            return self._at(occasion, number, NONE)
+        if number <= landed["version"]:
+            return self._at(occasion, int(landed["version"]), int(landed["since"]))
+        return self._at(occasion, number, int(landed["version"]))
+
+    def _at(self, occasion: Occasion, number: int, since: int) -> "Delta":
+        return replace(self, version=number, since=since, snapshot=f"{occasion.name}-v{number:08d}")
+
+    @property
+    def _version(self) -> Version:
+        return version_of(self.table, self.version)
+
+    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+        version = self._version
+        require_columns(version.schema, self.read_by, str(version))
+        if self.since != NONE:
+            named = self._identity(version.schema)
+            return [Part(CHANGED, self.table), *([Part(DELETED, self.table)] if named else [])]
+        version.require_files()
+        if not version.is_plain:
+            return [Part(ROWS, self.table)]
+        files = version.files
+        if version.has_vectors:
+            version.require_rows(sum(file.left for file in files))
+        if not any(file.left for file in files):
+            message = f"{version} has no rows; pull another version, or later"
+            raise RecipeError(message)
+        return [
+            Part(f"part-{number:05d}.parquet", file.uri, rows=file.left)
+            for number, file in enumerate(files)
+            if file.left
+        ]
+
+    def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        version = self._version
+        folder = partial.with_name(f"{partial.name}.buckets")
+        if part.name in (CHANGED, DELETED):
+            before = version_of(self.table, self.since)
+            with bucketed(changes(before, version, web), version.schema, folder) as buckets:
+                if part.name == DELETED:
+                    return write_lines(self._gone(buckets, web), part, partial, web, flow)
+                return write_part(buckets.sorted(1), version.schema, part, partial, web, flow)
+        if part.name == ROWS:
+            with bucketed(coming(version.scanned(web)), version.schema, folder) as buckets:
+                return write_part(buckets.sorted(1), version.schema, part, partial, web, flow)
+        file = next(file for file in version.files if file.uri == part.address)
+        return write_part(read_data_file(file, version.schema), version.schema, part, partial, web, flow)
+
+    def _identity(self, schema: pa.Schema) -> dict[str, str]:
+        """Return the columns by which a row is known: `id` and `url`, where the table has them."""
+        names = names_of(self.read_by)
+        found = {target: [name for name in names[target] if name in schema.names] for target in ("id", "url")}
+        return {target: columns[0] for target, columns in found.items() if columns}
+
+    def _gone(self, buckets: Buckets, web: Web) -> Iterator[bytes]:
+        """Yield the ids and URLs of rows that went, and of which the version has none any more, sorted, each once."""
+        named = self._identity(self._version.schema)
+        gone = set(names_of_rows(buckets.sorted(-1), list(named.values())))
+        if gone:
+            gone.difference_update(
+                names_of_rows(self._version.scanned(web, tuple(named.values())), list(named.values()))
+            )
+        rows = ({name: str(value) for name, value in zip(named, row, strict=True) if value is not None} for row in gone)
+        yield from sorted({orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows if row})
+
+
+SOURCE = Delta
