@@ -27,6 +27,7 @@ KINDS: Mapping[str, str] = {
     "common_crawl": "pipeline_tasks.sources.common_crawl",
     "delta": "pipeline_tasks.sources.tables.delta",
     "files": "pipeline_tasks.sources.files.source",
+    "hugging_face": "pipeline_tasks.sources.hugging_face",
 }
 """Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
 
