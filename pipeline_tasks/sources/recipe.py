@@ -28,6 +28,7 @@ KINDS: Mapping[str, str] = {
     "delta": "pipeline_tasks.sources.tables.delta",
     "files": "pipeline_tasks.sources.files.source",
     "hugging_face": "pipeline_tasks.sources.hugging_face",
+    "iceberg": "pipeline_tasks.sources.tables.iceberg",
 }
 """Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
 
