@@ -1,23 +1,32 @@
 """Files of a folder or prefix as a source: tables of text, and what a landing reads as it is."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
+
+import orjson
+import pyarrow as pa
 
 from pipeline_tasks.constraints import Note, Uri, Word
 from pipeline_tasks.errors import RecipeError, SourceBusy
 from pipeline_tasks.landing.first_look import missing_text
 from pipeline_tasks.landing.folder import hidden_part
-from pipeline_tasks.landing.json_lines import names_of
+from pipeline_tasks.landing.json_lines import LINE_CAP, names_of
 from pipeline_tasks.sealed import canonical
+from pipeline_tasks.sources.documents import COLUMNS, Document, batches_of, grouped
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
+from pipeline_tasks.sources.files import mediawiki
 from pipeline_tasks.sources.files.contents import PACKED, content_of
 from pipeline_tasks.sources.files.copied import copy_part
 from pipeline_tasks.sources.files.delimited import Form, read_delimited
+from pipeline_tasks.sources.files.mbox import HTML, read_messages
+from pipeline_tasks.sources.files.xml_records import read_records
+from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
@@ -29,6 +38,10 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
     "tsv": (".tsv", ".tab"),
     "jsonl": (".jsonl", ".ndjson", ".json"),
     "parquet": (".parquet",),
+    "mediawiki": (".xml",),
+    "xml": (".xml",),
+    "mbox": (".mbox", ".mbx"),
+    "text": (".txt", ".text", ".md", ".markdown", ".rst"),
 }
 """Forms of files, and how the names of such files end, before an ending of compression."""
 
@@ -36,6 +49,10 @@ AS_IS = ("jsonl", "parquet")
 """Forms that a landing reads as they are."""
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+ElementPath = Annotated[
+    str, Word(r"(?:[^\s/]+(?:/[^\s/]+)*)?", "a path of elements from the root, as posts/row, or empty")
+]
 
 Delimiter = Annotated[str, Word(r"[^\r\n\"]?", "one character, no quote or line break, or empty: the form's own")]
 
@@ -45,18 +62,20 @@ class Files:
     """The files below `place` that have a form: those whose paths or names match a pattern of `include`.
 
     Without patterns those with the form's ending. Hidden files, and those that match `exclude`, are left out.
-    `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV. `listed` is
+    `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV; `record`, the
+    path of elements from the root (`posts/row`), is of XML. A file of `text` is one document. `listed` is
     the digest of the names, sizes and times of all files: as long as it is the same, the same is asked.
     """
 
     place: Uri
-    format: Literal["csv", "tsv", "jsonl", "parquet"]
+    format: Literal["csv", "tsv", "jsonl", "parquet", "mediawiki", "xml", "mbox", "text"]
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     fields: Fields = field(default_factory=dict)
     encoding: str = "utf-8"
     delimiter: Delimiter = ""
     columns: tuple[str, ...] = ()
+    record: ElementPath = ""
     terms_address: str = ""
     terms_text: Note = ""
     snapshot: str = ""
@@ -81,7 +100,8 @@ class Files:
 
     @property
     def read_by(self) -> dict[str, str]:
-        return names_at_source(self.fields)
+        own = {"html": HTML} if self.format == "mbox" else {}
+        return {**own, **names_at_source(self.fields)}
 
     def query(self) -> Mapping[str, Any]:
         return {
@@ -94,6 +114,7 @@ class Files:
             "encoding": self.encoding,
             "delimiter": self.delimiter,
             "columns": list(self.columns),
+            "record": self.record,
             "snapshot": self.snapshot,
             "listed": self.listed,
         }
@@ -117,6 +138,9 @@ class Files:
         return replace(asked, snapshot=before["snapshot"] if before else moment)
 
     def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+        if self.format == "text":
+            firsts = [group[0].path for group in self.groups]
+            return [Part(f"part-{at:05d}.parquet", f"{self.place}/{path}") for at, path in enumerate(firsts)]
         names = [(_part_name(self, entry.path), entry) for entry in self.files]
         by_name = dict(names)
         if len(by_name) < len(names):
@@ -129,26 +153,72 @@ class Files:
         as_is = name == entry.path
         return Part(name, f"{self.place}/{entry.path}", entry.bytes if as_is else UNKNOWN)
 
+    @property
+    def groups(self) -> Sequence[Sequence[Entry]]:
+        """The files of each part, where many files are one."""
+        return grouped((entry, entry.bytes) for entry in self.files)
+
     def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        if self.format == "text":
+            return self._documents(web, part, partial, flow)
         if self.format in AS_IS:
             received = copy_part(part, partial, web, flow)
-            missing = missing_text(str(partial), part.name, self.read_by)
-            if missing:
-                message = f"{part.address}: {missing}"
-                raise RecipeError(message)
+            self._require_text(part, partial)
             return received
-        names = names_of(self.read_by)
-        form = Form(self.encoding, self.delimiter or DELIMITERS[self.format], self.columns)
         with content_of(part.address) as stream:
-            schema, batches = read_delimited(stream, part.address, form, (*names["text"], *names["html"]))
+            if self.format in ("xml", "mbox"):
+                received = write_lines(self._lines(stream, part.address), part, partial, web, flow)
+                self._require_text(part, partial)
+                return received
+            schema, batches = self._table(stream, part.address)
             require_columns(schema, self.read_by, part.address)
             return write_part(batches, schema, part, partial, web, flow)
+
+    def _require_text(self, part: Part, partial: Path) -> None:
+        missing = missing_text(str(partial), part.name, self.read_by)
+        if missing:
+            message = f"{part.address}: {missing}"
+            raise RecipeError(message)
+
+    def _lines(self, stream: BinaryIO, uri: str) -> Iterator[bytes]:
+        if self.format == "mbox":
+            yield from read_messages(stream, uri)
+            return
+        for record in read_records(stream, uri, self.record):
+            value = record.value if isinstance(record.value, dict) else {"text": record.value}
+            yield orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+    def _table(self, stream: BinaryIO, uri: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        if self.format == "mediawiki":
+            return mediawiki.COLUMNS, mediawiki.read_pages(stream, uri)
+        names = names_of(self.read_by)
+        form = Form(self.encoding, self.delimiter or DELIMITERS[self.format], self.columns)
+        return read_delimited(stream, uri, form, (*names["text"], *names["html"]))
+
+    def _documents(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        left_out: Counter[str] = Counter()
+        files = self.groups[int(part.name[len("part-") : -len(".parquet")])]
+        batches = batches_of(map(self._document, files), left_out)
+        require_columns(COLUMNS, self.read_by, part.address)
+        received = write_part(batches, COLUMNS, part, partial, web, flow)
+        return replace(received, facts={"left_out": dict(left_out)} if left_out else {})
+
+    def _document(self, entry: Entry) -> Document:
+        uri = f"{self.place}/{entry.path}"
+        with content_of(uri) as stream:
+            data = stream.read(LINE_CAP + 1)
+        return Document(entry.path, uri if uri.startswith("s3://") else Path(uri).as_uri(), data)
 
 
 def _require_form(query: Files) -> None:
     """Raise RecipeError for what a form has not, and an encoding that nobody knows."""
     if query.format not in DELIMITERS and (query.delimiter or query.columns):
         message = f"delimiter and columns are of csv and tsv, and these files are {query.format}; remove them"
+        raise RecipeError(message)
+    if (query.format == "xml") != bool(query.record):
+        message = (
+            f"record, the path of elements as posts/row, is of xml and needed there; these files are {query.format}"
+        )
         raise RecipeError(message)
     try:
         "".encode(query.encoding)
@@ -158,9 +228,9 @@ def _require_form(query: Files) -> None:
 
 
 def _part_name(query: Files, path: str) -> str:
-    if query.format not in AS_IS:
-        return f"{path}.parquet"
-    return path.removesuffix(".bz2")  # which a landing does not read
+    if query.format in AS_IS:
+        return path.removesuffix(".bz2")  # which a landing does not read
+    return f"{path}.jsonl" if query.format in ("xml", "mbox") else f"{path}.parquet"
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ def opened(name: str, catalog: str) -> Table:
 
     with _iceberg_errors(name):
         if catalog:
-            written = Config().get_catalog_config(catalog) or {}  # PyIceberg's own look is at the time of its import
+            written: Any = Config().get_catalog_config(catalog) or {}  # PyIceberg's own look is when it is imported
             return _table(name, load_catalog(catalog, **written).load_table(name))
         place = storage.connect(name).root
         if not place.endswith(METADATA):
