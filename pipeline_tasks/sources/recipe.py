@@ -27,6 +27,7 @@ KINDS: Mapping[str, str] = {
     "common_crawl": "pipeline_tasks.sources.common_crawl",
     "delta": "pipeline_tasks.sources.tables.delta",
     "files": "pipeline_tasks.sources.files.source",
+    "git": "pipeline_tasks.sources.git",
     "hugging_face": "pipeline_tasks.sources.hugging_face",
     "iceberg": "pipeline_tasks.sources.tables.iceberg",
 }
