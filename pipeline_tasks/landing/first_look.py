@@ -68,13 +68,15 @@ def refusal_of_table(uri: str) -> str:
         f"{uri} is {kind[1].upper() if kind else 'another table'}, and a snapshot is WARC, ARC, WET, JSONL "
         "or Parquet; convert it"
     )
+    if kind and kind[1].lower() in ("csv", "tsv"):
+        message += " by a recipe of a source (kind `files`)"
     if kind and kind[1].lower() == "csv":
         lines = "c.ParseOptions(newlines_in_values=True)"  # quoted texts have line breaks
         code = (
             "import pyarrow.csv as c, pyarrow.parquet as p; "
             f"p.write_table(c.read_csv({uri!r}, parse_options={lines}), {uri + '.parquet'!r})"
         )
-        message += f", such as by `{sys.executable} -c {quote(code)}`, and run again"
+        message += f", or by `{sys.executable} -c {quote(code)}`, and run again"
     return message
 
 

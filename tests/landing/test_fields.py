@@ -182,7 +182,7 @@ def test_the_command_that_an_error_gives_converts_a_csv_with_line_breaks(tmp_pat
     landing = folder(tmp_path / "it's", {"a.csv": b"text,url\n" + otter * 200})  # 2 MB: the reader cuts it into blocks
     with pytest.raises(NothingLanded) as refused:
         list_snapshot(landing)
-    (command,) = re.findall(r"such as by `([^`]*)`", str(refused.value))
+    (command,) = re.findall(r", or by `([^`]*)`", str(refused.value))
     subprocess.run(["/bin/sh", "-c", command], check=True, cwd="/")
     table = pq.read_table(f"{landing}/a.csv.parquet")
     assert table["text"].to_pylist() == ["An otter" + "\nand its cub" * 1_000] * 200

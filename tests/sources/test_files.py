@@ -13,14 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
+from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.sources.recipe import parse_source, pull_recipe
 from tests.commands import Refinery
 from tests.sources.pulling import (
     NOW,
     Killed,
     digests_of,
     killed_after,
+    on_loopback,
     promise_of,
     pull_source,
     records_of,
@@ -224,3 +227,21 @@ def test_lines_after_public_reports_are_kept_or_refused_as_they_are_without_a_pu
     assert {name: (landed / name).read_bytes() for name in names} == {
         name: (reports / name).read_bytes() for name in names
     }
+
+
+def test_files_in_folders_land_in_a_bucket(tmp_path: Path, s3_root: str) -> None:
+    place = files(tmp_path / "in", deep__er__a_jsonl=b'{"text": "A"}\n', b_jsonl=b'{"text": "B"}\n')
+    recipe = parse_source({"source": {"files": {"place": str(place), "format": "jsonl"}}}, "news.yaml", {})
+    with on_loopback() as on:
+        uri, landed = pull_recipe(recipe, f"{s3_root}/landings", tmp_path / "spool", on, NOW)
+    assert (landed.files, [name for name, _, _ in list_snapshot(uri).files]) == (2, ["b.jsonl", "deep/er/a.jsonl"])
+
+
+def test_a_file_that_grows_while_it_is_pulled_is_not_landed(tmp_path: Path) -> None:
+    place = files(tmp_path / "in", a_csv=CSV.encode())
+
+    def grow(_name: str, _size: int) -> None:
+        (place / "a.csv").write_bytes(CSV.encode() + b'"A",b,c,\n')
+
+    with pytest.raises(SourceBusy, match=r"a\.csv has"):
+        pull_source(csv_source(place), tmp_path / "landings", on_bytes=grow)

@@ -163,22 +163,33 @@ class Files:
             return self._documents(web, part, partial, flow)
         if self.format in AS_IS:
             received = copy_part(part, partial, web, flow)
-            self._require_text(part, partial)
-            return received
-        with content_of(part.address) as stream:
-            if self.format in ("xml", "mbox"):
-                received = write_lines(self._lines(stream, part.address), part, partial, web, flow)
-                self._require_text(part, partial)
-                return received
-            schema, batches = self._table(stream, part.address)
-            require_columns(schema, self.read_by, part.address)
-            return write_part(batches, schema, part, partial, web, flow)
-
-    def _require_text(self, part: Part, partial: Path) -> None:
+        else:
+            received = self._converted(web, part, partial, flow)
+            self._require_unchanged(part.address)
+        if part.name.endswith(".parquet") and self.format not in AS_IS:
+            return received  # whose columns were looked at first
         missing = missing_text(str(partial), part.name, self.read_by)
         if missing:
             message = f"{part.address}: {missing}"
             raise RecipeError(message)
+        return received
+
+    def _converted(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        with content_of(part.address) as stream:
+            if self.format in ("xml", "mbox"):
+                return write_lines(self._lines(stream, part.address), part, partial, web, flow)
+            schema, batches = self._table(stream, part.address)
+            require_columns(schema, self.read_by, part.address)
+            return write_part(batches, schema, part, partial, web, flow)
+
+    def _require_unchanged(self, uri: str) -> None:
+        """Raise SourceBusy for a file that has other bytes now than when it was listed."""
+        path = uri.removeprefix(f"{self.place}/")
+        listed = _sizes(_chosen(self), self.listed)[path]
+        there = storage.connect(self.place).size(path)
+        if there != listed:
+            message = f"{uri} has {there} bytes, and had {listed:,} when it was listed; pull it when it rests"
+            raise SourceBusy(message)
 
     def _lines(self, stream: BinaryIO, uri: str) -> Iterator[bytes]:
         if self.format == "mbox":
@@ -201,6 +212,8 @@ class Files:
         batches = batches_of(map(self._document, files), left_out)
         require_columns(COLUMNS, self.read_by, part.address)
         received = write_part(batches, COLUMNS, part, partial, web, flow)
+        for entry in files:
+            self._require_unchanged(f"{self.place}/{entry.path}")
         return replace(received, facts={"left_out": dict(left_out)} if left_out else {})
 
     def _document(self, entry: Entry) -> Document:
@@ -275,6 +288,11 @@ def _listed(chosen: _Chosen, listed: str) -> tuple[Entry, ...]:
         message = f"{chosen.place} has changed since it was listed; run the same command again when it rests"
         raise SourceBusy(message)
     return found
+
+
+@lru_cache(maxsize=4)
+def _sizes(chosen: _Chosen, listed: str) -> dict[str, int]:
+    return {entry.path: entry.bytes for entry in _listed(chosen, listed)}
 
 
 SOURCE = Files
