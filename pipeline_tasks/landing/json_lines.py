@@ -292,6 +292,15 @@ def _value(fields: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
     return value
 
 
+def is_there(fields: Mapping[str, Any], name: str) -> bool:
+    """Return whether an object has a field, or one at the end of a path, be it null."""
+    if name in fields:
+        return True
+    first, _, below = name.partition(".")
+    inner = fields.get(first)
+    return bool(below) and isinstance(inner, dict) and is_there(inner, below)
+
+
 def _remove(rest: dict[str, Any], name: str) -> None:
     """Remove a field; the objects on the way to it are copied, and those that become empty are removed with it."""
     if name in rest or "." not in name:

@@ -22,9 +22,9 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 _SAFE = (
     *("-c", "protocol.allow=never", "-c", "protocol.https.allow=always"),
     *("-c", "protocol.http.allow=always", "-c", "protocol.file.allow=always"),
-    *("-c", "core.hooksPath=/dev/null", "-c", "fetch.fsckObjects=true", "-c", "gc.auto=0"),
+    *("-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0"),
 )
-"""Settings of every call: no other protocol, no program of a repository, and objects that are what they say."""
+"""Settings of every call: no other protocol, and no program of a repository. Git checks the digest of each object."""
 
 _KINDS = {"120000": "symlink", "160000": "submodule"}
 

@@ -15,10 +15,11 @@ from urllib.parse import quote, urljoin
 import orjson
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
-from pipeline_tasks.landing.first_look import UNREAD, missing_text
+from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.listing import ABOUT, ARCHIVES, LISTING_LINES, TABLES
 from pipeline_tasks.sources.download import discard, download
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
+from pipeline_tasks.sources.first_records import require_text
 from pipeline_tasks.sources.hub import Hub, gated, has_token, page, redirected
 from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web, require_address
@@ -172,10 +173,8 @@ class HuggingFace:
             discard(partial)
             message = f"{url} has other bytes than its blob {blob}; the Hub's file is damaged"
             raise ContractError(message)
-        missing = "" if part.beside else missing_text(str(partial), part.name, self.read_by)
-        if missing:
-            message = f"{url}: {missing}"
-            raise RecipeError(message)
+        if not part.beside:
+            require_text(partial, part.name, url, self.read_by)
         return received
 
 

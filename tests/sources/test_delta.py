@@ -1,7 +1,8 @@
 """The rows of a version of a Delta table land, and nothing else; what changed since is an incremental snapshot."""
 
 import json
-from datetime import timedelta
+import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -324,3 +325,24 @@ def test_a_table_in_a_bucket_lands_by_the_credentials_of_the_stores(s3_root: str
     deltalake.DeltaTable(path, storage_options=options).delete("doc = 4")
     landed, _ = pull_source(source(path), tmp_path / "landings")
     assert sorted(ids_of(landed)) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_times_of_a_table_are_dates_of_documents(tmp_path: Path) -> None:
+    times = [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), None]
+    data = rows(1, 2).append_column("seen", pa.array(times, pa.timestamp("us", "UTC")))
+    deltalake.write_deltalake(str(tmp_path / "t"), data)
+    fields = {"text": "body", "time": "seen"}
+    landed, _ = pull_source({"delta": {"table": str(tmp_path / "t"), "fields": fields}}, tmp_path / "landings")
+    assert [record["crawled_at"] for record in records_of(landed)] == ["2026-01-02T03:04:05Z", None]
+
+
+def test_an_older_version_is_asked_for_by_its_number_and_a_table_made_anew_is_none_of_changes(tmp_path: Path) -> None:
+    path = table(tmp_path / "t", "tue")
+    feed = source(path, incremental=True)
+    pull_source(feed, tmp_path / "landings")
+    old, _ = pull_source({"delta": {**feed["delta"], "version": 0}}, tmp_path / "landings")
+    assert (old.name, sorted(ids_of(old))) == ("news-v00000000", list(range(10)))
+    shutil.rmtree(path)
+    deltalake.write_deltalake(path, rows(1))
+    with pytest.raises(RecipeError, match="made anew"):
+        pull_source(feed, tmp_path / "landings")

@@ -245,3 +245,12 @@ def test_a_file_that_grows_while_it_is_pulled_is_not_landed(tmp_path: Path) -> N
 
     with pytest.raises(SourceBusy, match=r"a\.csv has"):
         pull_source(csv_source(place), tmp_path / "landings", on_bytes=grow)
+
+
+def test_records_that_lost_their_text_are_no_file_without_the_field(tmp_path: Path) -> None:
+    place = files(tmp_path / "in", a_jsonl=b'{"doc": {"body": null}}\n' * 3, b_jsonl_gz=gzip.compress(b'{"body": 1}\n'))
+    source = {"place": str(place), "format": "jsonl", "fields": {"text": "doc.body"}}
+    landed, _ = pull_source({"files": {**source, "exclude": ["b.*"]}}, tmp_path / "landings")
+    assert [record["error"] for record in records_of(landed)] == ["no_text"] * 3
+    with pytest.raises(RecipeError, match=r"b\.jsonl\.gz: .*doc\.body; the fields are body"):
+        pull_source({"files": source}, tmp_path / "others")

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import Note, Uri, Word
 from pipeline_tasks.errors import RecipeError, SourceBusy
-from pipeline_tasks.landing.first_look import missing_text
 from pipeline_tasks.landing.folder import hidden_part
 from pipeline_tasks.landing.json_lines import LINE_CAP, names_of
 from pipeline_tasks.sealed import canonical
@@ -26,6 +25,7 @@ from pipeline_tasks.sources.files.copied import copy_part
 from pipeline_tasks.sources.files.delimited import Form, read_delimited
 from pipeline_tasks.sources.files.mbox import HTML, read_messages
 from pipeline_tasks.sources.files.xml_records import read_records
+from pipeline_tasks.sources.first_records import require_text
 from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Occasion, Part, Received, Terms
@@ -168,10 +168,7 @@ class Files:
             self._require_unchanged(part.address)
         if part.name.endswith(".parquet") and self.format not in AS_IS:
             return received  # whose columns were looked at first
-        missing = missing_text(str(partial), part.name, self.read_by)
-        if missing:
-            message = f"{part.address}: {missing}"
-            raise RecipeError(message)
+        require_text(partial, part.name, part.address, self.read_by)
         return received
 
     def _converted(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:

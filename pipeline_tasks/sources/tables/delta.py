@@ -94,9 +94,16 @@ class Delta:
         number = newest_version(self.table) if self.version == LATEST else version_of(self.table, self.version).number
         if not self.incremental or landed is None:
             return self._at(occasion, number, NONE)
-        if number <= landed["version"]:
-            return self._at(occasion, int(landed["version"]), int(landed["since"]))
-        return self._at(occasion, number, int(landed["version"]))
+        last = int(landed["version"])
+        if number < last and self.version == LATEST:
+            message = (
+                f"{self.table} has version {number} now, and version {last} has landed: it was made anew. Give the "
+                "recipe another name, and pull all of it"
+            )
+            raise RecipeError(message)
+        if number == last:
+            return self._at(occasion, number, int(landed["since"]))
+        return self._at(occasion, number, last if number > last else NONE)
 
     def _at(self, occasion: Occasion, number: int, since: int) -> "Delta":
         return replace(self, version=number, since=since, snapshot=f"{occasion.name}-v{number:08d}")
