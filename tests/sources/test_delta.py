@@ -1,6 +1,7 @@
 """The rows of a version of a Delta table land, and nothing else; what changed since is an incremental snapshot."""
 
 import json
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,10 +86,12 @@ def test_a_column_that_came_later_is_null_before(tmp_path: Path) -> None:
 
 def test_a_version_at_a_time_is_the_newest_then(tmp_path: Path) -> None:
     path = table(tmp_path / "t")
-    moment = deltalake.DeltaTable(path).history()[0]["timestamp"] + 1
-    text = f"{NOW.fromtimestamp(moment / 1000, NOW.tzinfo):%Y-%m-%dT%H:%M:%S.%f}+00:00"
-    place, _ = pull_source(source(path, version=text), tmp_path / "landings")
-    assert place.name == "news-v00000001"
+    for number in (0, 1):  # a version is of the time of its file in the log
+        at = datetime(2020 + number, 1, 1, tzinfo=UTC).timestamp()
+        os.utime(tmp_path / "t" / "_delta_log" / f"{number:020d}.json", (at, at))
+    for moment, name in (("2020-06-01T00:00:00Z", "news-v00000000"), ("2021-06-01T00:00:00Z", "news-v00000001")):
+        place, _ = pull_source(source(path, version=moment), tmp_path / "landings")
+        assert place.name == name
 
 
 # --- Deletion vectors ---------------------------------------------------------------------------------------------

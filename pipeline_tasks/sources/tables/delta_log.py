@@ -154,10 +154,10 @@ def _newest(place: str, version: int | None = None) -> "DeltaTable":
 
 def _opened(place: str, number: int) -> Version:
     """Open a version once, as long as its entry in the log is the same."""
-    entry = f"_delta_log/{number:020d}.json"
+    stamp = ""
     with contextlib.suppress(FileNotFoundError):  # where a checkpoint alone has it
-        return _opened_at(place, number, storage.connect(place).stamp(entry))
-    return _opened_at(place, number, "")
+        stamp = storage.connect(place).stamp(f"_delta_log/{number:020d}.json")
+    return _opened_at(place, number, stamp)
 
 
 @lru_cache(maxsize=8)
