@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from pipeline_tasks.landing.formats import read_records
-from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.pull import Landed
 from pipeline_tasks.sources.recipe import load_source, pull_recipe
@@ -54,11 +53,14 @@ def pull_source(
 
 def records_of(place: Path) -> list[dict[str, Any]]:
     """Return the records of a landed snapshot as `ingest` reads them, by the names of its fields."""
-    listing = list_snapshot(str(place))
+    promise = promise_of(place)
+    fields = promise.get("fields", {})
     return [
         record
-        for name, _, _ in listing.files
-        for batch in read_records(name, io.BytesIO((place / name).read_bytes()), snapshot="s", fields=listing.fields)
+        for file in promise["files"]
+        for batch in read_records(
+            file["path"], io.BytesIO((place / file["path"]).read_bytes()), snapshot="s", fields=fields
+        )
         for record in batch.to_pylist()
     ]
 

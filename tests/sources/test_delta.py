@@ -210,7 +210,7 @@ def test_changes_since_the_last_landing_are_a_snapshot_and_what_went_is_beside_i
     assert promise["source"]["query"]["since"] == 1
     at(path).optimize.compact()
     quiet, _ = pull_source(feed, tmp_path / "landings", moment=NOW + timedelta(days=3))
-    assert records_of(quiet) == []
+    assert (records_of(quiet) if quiet.exists() else []) == []
     other, _ = pull_source(feed, tmp_path / "others")
     assert sorted(ids_of(other)) == [*range(11), 12, 20]
 
@@ -222,7 +222,8 @@ def test_an_id_that_another_row_still_has_is_not_gone(tmp_path: Path) -> None:
     pull_source(feed, tmp_path / "landings")
     deltalake.DeltaTable(path).delete("body LIKE '%Twice.'")
     later, _ = pull_source(feed, tmp_path / "landings")
-    assert (later / "_deleted.jsonl").read_text() == ""
+    gone = later / "_deleted.jsonl"
+    assert (gone.read_text() if gone.exists() else "") == ""
 
 
 def test_changes_have_the_same_bytes_in_another_pull(tmp_path: Path) -> None:
