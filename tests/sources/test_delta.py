@@ -350,3 +350,54 @@ def test_an_older_version_is_asked_for_by_its_number_and_a_table_made_anew_is_no
     deltalake.write_deltalake(path, rows(1))
     with pytest.raises(RecipeError, match="made anew"):
         pull_source(feed, tmp_path / "landings")
+
+
+def test_what_is_gone_is_named_by_id_and_by_url_only_if_no_row_has_it(tmp_path: Path) -> None:
+    path = table(tmp_path / "t", "tue")
+    feed = source(path, incremental=True)
+    pull_source(feed, tmp_path / "landings")
+    at = deltalake.DeltaTable
+    at(path).update(updates={"link": "'https://a.org/moved'"}, predicate="doc = 3")  # the same row at another address
+    at(path).delete("doc IN (4, 5)")
+    moved = rows(40).set_column(2, "link", pa.array(["https://a.org/4"]))  # another row at the same address
+    deltalake.write_deltalake(path, moved, mode="append")
+    later, _ = pull_source(feed, tmp_path / "landings")
+    assert sorted(ids_of(later)) == [3, 40]
+    gone = [json.loads(line) for line in (later / "_deleted.jsonl").read_text().splitlines()]
+    assert gone == [{"id": "4"}, {"id": "5", "url": "https://a.org/5"}]
+
+
+def test_rows_without_an_id_are_known_by_their_url(tmp_path: Path) -> None:
+    path = table(tmp_path / "t", "tue")
+    feed = {"delta": {"table": path, "incremental": True, "fields": {"text": "body", "url": "link"}}}
+    pull_source(feed, tmp_path / "landings")
+    deltalake.DeltaTable(path).delete("doc = 4")
+    later, _ = pull_source(feed, tmp_path / "landings")
+    assert (later / "_deleted.jsonl").read_text() == '{"url":"https://a.org/4"}\n'
+
+
+def test_ids_and_texts_at_the_end_of_paths_are_those_of_columns(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    docs = [{"key": n, "body": f"The ferry number {n} leaves the harbor before the fog has lifted."} for n in range(5)]
+    deltalake.write_deltalake(path, pa.table({"doc": docs}), configuration=FEED)
+    fields = {"text": "doc.body", "id": "doc.key"}
+    feed = {"delta": {"table": path, "incremental": True, "fields": fields}}
+    first, _ = pull_source(feed, tmp_path / "landings")
+    assert [(record["text"], record["metadata"]) for record in records_of(first)] == [
+        (doc["body"], None) for doc in docs
+    ]
+    deltalake.DeltaTable(path).delete("doc['key'] = 3")
+    later, _ = pull_source(feed, tmp_path / "landings")
+    assert (later / "_deleted.jsonl").read_text() == '{"id":"3"}\n'
+
+
+def test_a_feed_that_deltalake_does_not_find_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    """It asks for a file of changes by an address that it escapes twice, where a value of a partition has a blank."""
+    path = table(tmp_path / "t", "a b")
+    feed = source(path, incremental=True)
+    pull_source(feed, tmp_path / "landings")
+    deltalake.DeltaTable(path).delete("doc = 11")
+    with pytest.raises(RecipeError, match="incremental: false"):
+        pull_source(feed, tmp_path / "landings")
+    whole, _ = pull_source(source(path), tmp_path / "others")
+    assert len(ids_of(whole)) == 12

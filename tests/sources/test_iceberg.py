@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.sources.tables.iceberg_metadata import s3_properties
 from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, records_of
 
 pytest.importorskip("pyiceberg")
@@ -195,3 +196,13 @@ def test_a_killed_pull_goes_on_with_its_snapshot(table: Table, tmp_path: Path) -
     assert sorted(ids_of(landed)) == list(range(13))
     later, _ = pull_source(source(), tmp_path / "landings")
     assert len(ids_of(later)) == 14
+
+
+def test_a_table_in_a_bucket_lands_by_the_credentials_of_the_stores(s3_root: str, tmp_path: Path) -> None:
+    settings = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"{s3_root}/shelf", **s3_properties()}
+    catalog = SqlCatalog("bucket", **settings)
+    catalog.create_namespace("news")
+    made = catalog.create_table("news.ferries", rows(0).schema)
+    made.append(rows(*range(5)))
+    landed, _ = pull_source(source(made.metadata_location), tmp_path / "landings")
+    assert ids_of(landed) == list(range(5))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Note, Uri
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.json_lines import names_of
+from pipeline_tasks.landing.parquet_rows import paths_in
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
 from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part
@@ -149,21 +150,41 @@ class Delta:
         return write_part(read_data_file(file, version.schema), version.schema, part, partial, web, flow)
 
     def _identity(self, schema: pa.Schema) -> dict[str, str]:
-        """Return the columns by which a row is known: `id` and `url`, where the table has them."""
+        """Return the columns, or paths, by which a row is known: `id` and `url`, where the table has them."""
         names = names_of(self.read_by)
-        found = {target: [name for name in names[target] if name in schema.names] for target in ("id", "url")}
+        found = {
+            target: [*_columns(schema, names[target]), *paths_in(schema, names[target])] for target in ("id", "url")
+        }
         return {target: columns[0] for target, columns in found.items() if columns}
 
     def _gone(self, buckets: Buckets, web: Web) -> Iterator[bytes]:
-        """Yield the ids and URLs of rows that went, and of which the version has none any more, sorted, each once."""
+        """Yield the ids and URLs of rows that went, sorted, each once: those of which the version has none any more.
+
+        A row is known by its id where the table has one; its URL is named too, unless another row has it.
+        """
         named = self._identity(self._version.schema)
-        gone = set(names_of_rows(buckets.sorted(-1), list(named.values())))
-        if gone:
-            gone.difference_update(
-                names_of_rows(self._version.scanned(web, tuple(named.values())), list(named.values()))
-            )
-        rows = ({name: str(value) for name, value in zip(named, row, strict=True) if value is not None} for row in gone)
-        yield from sorted({orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows if row})
+        targets, columns = list(named), list(named.values())
+        went = set(names_of_rows(buckets.sorted(-1), columns))
+        left: list[set[Any]] = [{row[at] for row in went} - {None} for at in range(len(columns))]
+        whole = self._version.scanned(web, sorted({_column(self._version.schema, name) for name in columns}))
+        for row in names_of_rows(whole, columns) if went else ():
+            for at, value in enumerate(row):
+                left[at].discard(value)
+        lines = (
+            {name: str(value) for name, value, gone in zip(targets, row, left, strict=True) if value in gone}
+            for row in went
+            if next((value in gone for value, gone in zip(row, left, strict=True) if value is not None), False)
+        )
+        yield from sorted({orjson.dumps(line, option=orjson.OPT_SORT_KEYS) for line in lines})
+
+
+def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
+    return [name for name in names if name in schema.names and not pa.types.is_nested(schema.field(name).type)]
+
+
+def _column(schema: pa.Schema, name: str) -> str:
+    """Return the column in which a field is."""
+    return name if name in schema.names else name.partition(".")[0]
 
 
 SOURCE = Delta

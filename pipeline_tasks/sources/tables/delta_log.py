@@ -207,7 +207,9 @@ def changes(before: Version, version: Version, web: Web) -> Iterator[Signed]:
     ContractError if they do not lead from the number of rows of the one to that of the other.
     """
     net = 0
-    with _delta_errors(f"the change feed of {version} since {before.number}", version.table):
+    with _delta_errors(
+        f"the change feed of {version} since {before.number}", way_out=" Pull it with `incremental: false`"
+    ):
         feed = version.opened.load_cdf(starting_version=before.number + 1, ending_version=version.number)
         for batch in pa.RecordBatchReader.from_stream(feed):
             if web.stop.is_set():
@@ -272,8 +274,8 @@ def _is_whole(table: str, number: int) -> bool:
 
 
 @contextlib.contextmanager
-def _delta_errors(what: str, table: str = "") -> Iterator[None]:
-    """Turn what deltalake raises into RecipeError, with the versions of `table` that there are."""
+def _delta_errors(what: str, table: str = "", way_out: str = "") -> Iterator[None]:
+    """Turn what deltalake raises into RecipeError, with the versions of `table` that there are, or another way out."""
     from deltalake.exceptions import DeltaError
 
     try:
@@ -283,5 +285,5 @@ def _delta_errors(what: str, table: str = "") -> Iterator[None]:
             raise
         numbers = _numbers(table) if table else []
         there = f" Its log has the versions {numbers[0]} to {numbers[-1]}." if numbers else ""
-        message = f"{what} cannot be read by deltalake: {str(error)[:300]!a}.{there}"
+        message = f"{what} cannot be read by deltalake: {str(error)[:300]!a}.{there}{way_out}"
         raise RecipeError(message) from error

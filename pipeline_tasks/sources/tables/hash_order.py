@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from xxhash import xxh3_128_digest
 
 from pipeline_tasks.sources.parquet_part import BATCH_ROWS
@@ -107,6 +108,13 @@ def coming(batches: Iterable[pa.RecordBatch]) -> Iterator[Signed]:
 
 
 def names_of_rows(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of some columns of each row."""
+    """Yield the values of some columns of each row, or of fields at the end of paths into columns of structs."""
     for batch in batches:
-        yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+        yield from zip(*(_at(batch, name).to_pylist() for name in columns), strict=True)
+
+
+def _at(batch: pa.RecordBatch, name: str) -> pa.Array:
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *below = name.split(".")
+    return pc.struct_field(batch.column(first), below)

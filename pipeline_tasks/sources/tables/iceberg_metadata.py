@@ -179,7 +179,7 @@ def opened(name: str, catalog: str) -> Table:
         place = storage.connect(name).root
         if not place.endswith(METADATA):
             _require_hint(place)
-        properties = _s3_properties() if place.startswith("s3://") else {}
+        properties = s3_properties() if place.startswith("s3://") else {}
         return _table(name, StaticTable.from_metadata(place, properties))
 
 
@@ -205,7 +205,8 @@ def _require_hint(place: str) -> None:
     raise RecipeError(message)
 
 
-def _s3_properties() -> dict[str, str]:
+def s3_properties() -> dict[str, str]:
+    """Return what PyIceberg needs to reach the server of the stores with the same rights."""
     return {_S3[name]: value for name, value in options_of_other_clients().items() if name in _S3}
 
 
