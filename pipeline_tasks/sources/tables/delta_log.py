@@ -41,6 +41,9 @@ SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1
 
 CHANGE = "_change_type"
 
+_WIDTHS = {kind: kind.bit_width for kind in (pa.bool_(), pa.int8(), pa.int16(), pa.date32(), pa.int32(), pa.int64())}
+_WIDEST = 1_000
+
 _LOG = re.compile(r"_delta_log/(\d{20})\.json")
 
 
@@ -106,7 +109,8 @@ class Version:
 
     def require_rows(self, expected: int) -> None:
         """Raise ContractError unless delta-rs's own scan counts as many rows."""
-        counted = sum(batch.num_rows for batch in _scanned(self, [self.schema.names[0]]))
+        narrow = min(self.schema, key=lambda column: _WIDTHS.get(column.type, _WIDEST)).name
+        counted = sum(batch.num_rows for batch in _scanned(self, [narrow]))
         if counted != expected:
             message = (
                 f"{self} has {expected:,} rows by its log and deletion vectors, and {counted:,} by a scan; it is "
@@ -184,11 +188,11 @@ def _files(version: Version) -> tuple[DataFile, ...]:
 
 def _kept(version: Version) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
     """Return of each file with a deletion vector which rows are kept."""
-    return {
-        row["filepath"].removeprefix("file://"): np.asarray(row["selection_vector"], np.bool_)
-        for batch in pa.RecordBatchReader.from_stream(version.opened.deletion_vectors())
-        for row in batch.to_pylist()
-    }
+    kept = {}
+    for batch in pa.RecordBatchReader.from_stream(version.opened.deletion_vectors()):
+        for uri, mask in zip(batch.column("filepath").to_pylist(), batch.column("selection_vector"), strict=True):
+            kept[_place(version.table, uri)] = mask.values.to_numpy(zero_copy_only=False)
+    return kept
 
 
 def _place(table: str, path: str) -> str:
