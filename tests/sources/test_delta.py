@@ -401,3 +401,24 @@ def test_a_feed_that_deltalake_does_not_find_is_refused_with_the_way_out(tmp_pat
         pull_source(feed, tmp_path / "landings")
     whole, _ = pull_source(source(path), tmp_path / "others")
     assert len(ids_of(whole)) == 12
+
+
+def test_a_log_that_counts_other_rows_than_a_scan_is_refused(vectors: str, tmp_path: Path) -> None:
+    log = Path(vectors) / "_delta_log" / f"{3:020d}.json"
+    log.write_text(log.read_text().replace('\\"numRecords\\":10', '\\"numRecords\\":11'))
+    with pytest.raises(ContractError, match="by a scan"):
+        pull_source(source(vectors), tmp_path / "landings")
+    assert not (tmp_path / "landings").exists()
+
+
+def test_a_change_feed_that_lacks_a_row_is_refused(tmp_path: Path) -> None:
+    path = table(tmp_path / "t", "tue")
+    feed = source(path, incremental=True)
+    pull_source(feed, tmp_path / "landings")
+    deltalake.DeltaTable(path).delete("doc IN (4, 5)")
+    [file] = (tmp_path / "t" / "_change_data").rglob("*.parquet")
+    log, size = tmp_path / "t" / "_delta_log" / f"{2:020d}.json", file.stat().st_size
+    pq.write_table(pq.ParquetFile(file).read().slice(1), file)
+    log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}'))
+    with pytest.raises(ContractError, match="leads from 13 rows to 12, and the version has 11"):
+        pull_source(feed, tmp_path / "landings")
