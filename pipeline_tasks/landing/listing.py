@@ -102,7 +102,7 @@ class Listing:
 
         A text that a recipe names is read in place of the promise's HTML.
         """
-        replaced = {"html"} if "text" in fields else set()
+        replaced = {"html"} if fields.get("text", self.fields.get("text")) != self.fields.get("text") else set()
         return {**{target: name for target, name in self.fields.items() if target not in replaced}, **fields}
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urlsplit
 
 import orjson
 
@@ -53,8 +53,9 @@ class _File(NamedTuple):
 class HuggingFace:
     """Files of the dataset `repository` at `revision`: a branch, a tag or a commit.
 
-    Files are those that a landing reads; with `include` those whose paths match a pattern of it, without those that
-    match `exclude`. `address` is the Hub's, by default that of `HF_ENDPOINT`. A pull asks once what commit a name is.
+    Files are those that a landing reads; with `include` those of them whose paths match a pattern of it, without those
+    that match `exclude`. `address` is the Hub's, by default that of `HF_ENDPOINT`. A pull asks once what commit a name
+    is.
     """
 
     repository: str
@@ -133,7 +134,9 @@ class HuggingFace:
         return replace(self, commit=commit, license=stated[:200], snapshot=name)
 
     def parts(self, web: Web) -> Sequence[Part]:
-        listed = list(_files(web, self))
+        every = list(_files(web, self))
+        _require_whole(every, _info(web, replace(self, revision=self.commit)), self)
+        listed = [file for file in every if not file.path.startswith((".", "_")) and "/." not in file.path]
         chosen = [file for file in listed if self._takes(file.path)]
         place = f"{self.address}/datasets/{self.repository}"
         if not chosen:
@@ -144,8 +147,9 @@ class HuggingFace:
         other = next((file.path for file in chosen if UNREAD.search(file.path)), None)
         if other is not None:
             message = (
-                f"{place}: {other[:200]} is a table that a landing does not read; choose others by `include`, or have "
-                "the files in a folder, and pull that by the kind `files`"
+                f"{place}: {other[:200]} is a table that a landing does not read. Choose others by `include`; or take "
+                "the Hub's own copy in Parquet, revision refs/convert/parquet; or have the files in a folder, and pull "
+                "that by the kind `files`"
             )
             raise RecipeError(message)
         cards = [file for file in listed if CARD.fullmatch(file.path)]
@@ -157,10 +161,10 @@ class HuggingFace:
     def _takes(self, path: str) -> bool:
         if any(fnmatchcase(path, pattern) for pattern in self.exclude):
             return False
-        if self.include:
+        if self.include and UNREAD.search(path):  # who asks for it is told
             return any(fnmatchcase(path, pattern) for pattern in self.include)
-        is_data = ARCHIVES.search(path) or TABLES.search(path)
-        return bool(is_data) and path.rpartition("/")[2] not in ABOUT
+        is_data = (ARCHIVES.search(path) or TABLES.search(path)) and path.rpartition("/")[2] not in ABOUT
+        return bool(is_data) and (not self.include or any(fnmatchcase(path, pattern) for pattern in self.include))
 
     def _part(self, name: str, file: _File) -> Part:
         place = f"{self.address}/datasets/{self.repository}/resolve/{self.commit}/{quote(file.path)}"
@@ -212,7 +216,7 @@ def _info(web: Web, query: HuggingFace) -> Mapping[str, Any]:
 
 
 def _files(web: Web, query: HuggingFace) -> Iterator[_File]:
-    """Yield the files of a commit, hidden ones left out; ContractError for a list that is none."""
+    """Yield the files of a commit; ContractError for a list that is none."""
     url = f"{query.address}/api/datasets/{query.repository}/tree/{query.commit}?recursive=true"
     seen: set[str] = set()
     while url:
@@ -227,8 +231,20 @@ def _files(web: Web, query: HuggingFace) -> Iterator[_File]:
         except (ValueError, KeyError, TypeError) as error:
             message = f"{url} is no list of files with sizes and digests ({str(error)[:100]!a})"
             raise ContractError(message) from error
-        yield from (file for file in listed if not file.path.startswith((".", "_")) and "/." not in file.path)
+        yield from listed
         url = _below(query.address, url, following)
+
+
+def _require_whole(listed: Sequence[_File], info: Mapping[str, Any], query: HuggingFace) -> None:
+    """Raise ContractError if the pages of the list lack a file that the Hub names besides: a list may end early."""
+    there = {file.path for file in listed}
+    lacking = [str(one.get("rfilename")) for one in info.get("siblings") or () if one.get("rfilename") not in there]
+    if lacking:
+        message = (
+            f"{query.address} lists {len(there):,} files of {query.repository} at {query.commit}, without "
+            f"{len(lacking):,} that it names besides, first {lacking[0][:200]!a}; run the same command again later"
+        )
+        raise ContractError(message)
 
 
 def _file(entry: Mapping[str, Any]) -> _File:
@@ -244,12 +260,13 @@ def _file(entry: Mapping[str, Any]) -> _File:
 
 
 def _below(address: str, url: str, following: str) -> str:
-    """Return the next page of a list; ContractError if it is not at the Hub."""
-    target = urljoin(url, following) if following else ""
-    if target and not target.startswith(f"{address}/api/"):
-        message = f"{url.partition('?')[0]} names a next page at another host, which is not asked"
+    """Return the next page of a list at the Hub that is asked: a mirror may name it at the Hub that it mirrors."""
+    parts = urlsplit(following)
+    at = parts.path.find("/api/")
+    if following and at < 0:
+        message = f"{url.partition('?')[0]} names a next page that is none of the Hub's"
         raise ContractError(message)
-    return target
+    return f"{address}{parts.path[at:]}?{parts.query}" if following else ""
 
 
 def _blob(path: Path, size: int) -> str:

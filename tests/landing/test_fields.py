@@ -303,3 +303,16 @@ def test_a_promise_of_names_that_are_none_is_refused(fields: object, tmp_path: P
     landing = folder(tmp_path, {"a.jsonl": FORMS["a.jsonl"], "snapshot.json": json.dumps(promise).encode()})
     with pytest.raises(ContractError, match=r"snapshot\.json"):
         list_snapshot(landing)
+
+
+def test_a_recipe_that_names_the_promised_text_changes_nothing(tmp_path: Path) -> None:
+    """So a snapshot is refined again, after a retraction, by the text field that its manifest has."""
+    body = lines([{"page": "<p>One</p>", "plain": "One"}])
+    promise = {
+        "files": [{"path": "a.jsonl", "bytes": len(body), "sha256": ""}],
+        "fields": {"html": "page", "text": "plain"},
+    }
+    landing = folder(tmp_path, {"a.jsonl": body, "snapshot.json": json.dumps(promise).encode()})
+    _, first = landed(tmp_path, landing, {})
+    _, again = landed(tmp_path, landing, {"text": "plain"})
+    assert first.fingerprint == again.fingerprint

@@ -49,6 +49,8 @@ class HubServer:
     asked: list[Asked] = field(default_factory=list)
     instead: Callable[[Asked], Answer | None] = lambda _asked: None
     drop_after: int = -1
+    pages_at: str = ""
+    last_page: int = 1 << 30
 
     def downloads(self) -> list[Asked]:
         return [asked for asked in self.asked if "/resolve/" in asked.path or asked.host == "storage"]
@@ -98,7 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         )
         if url.path in (f"{api}/revision/main", f"{api}/revision/{self.hub.commit}"):
             about = {"id": self.hub.repository, "sha": self.hub.commit, "lastModified": "2026-01-02T03:04:05.000Z"}
-            self._send(200, json.dumps({**about, **self.hub.info}).encode())
+            siblings = [{"rfilename": path} for path in sorted(self.hub.files)]
+            self._send(200, json.dumps({**about, "siblings": siblings, **self.hub.info}).encode())
         elif url.path == f"{api}/tree/{self.hub.commit}":
             self._page(url)
         elif url.path.startswith(files) and unquote(url.path.removeprefix(files)) in self.hub.large:
@@ -112,8 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _page(self, url: Any) -> None:
         start = int(parse_qs(url.query).get("cursor", ["0"])[0])
         entries = self.hub.entries()
-        more = f'<{self.hub.address}{url.path}?recursive=true&cursor={start + PAGE}>; rel="next"'
-        headers = {"Link": more} if start + PAGE < len(entries) else {}
+        more = f'<{self.hub.pages_at or self.hub.address}{url.path}?recursive=true&cursor={start + PAGE}>; rel="next"'
+        headers = {"Link": more} if start + PAGE < min(len(entries), self.hub.last_page) else {}
         self._send(200, json.dumps(entries[start : start + PAGE]).encode(), headers)
 
     def _file(self, path: str, start: int) -> None:

@@ -80,8 +80,21 @@ def test_the_files_of_a_commit_land_as_they_are_with_license_and_terms(hub: HubS
     assert SIGNATURE not in (landed / "snapshot.json").read_text()
 
 
+def test_a_mirror_that_names_next_pages_at_the_hub_is_asked_itself(hub: HubServer, tmp_path: Path) -> None:
+    hub.pages_at = "https://hub.example"
+    landed, _ = pull_source(source(), tmp_path / "landings")
+    assert len(promise_of(landed)["files"]) == 3
+
+
+def test_a_list_that_ends_early_is_refused(hub: HubServer, tmp_path: Path) -> None:
+    hub.last_page = 4
+    with pytest.raises(ContractError, match=r"lists 3 files .* without 5"):
+        pull_source(source(), tmp_path / "landings")
+    assert hub.downloads() == []
+
+
 def test_patterns_choose_the_files(hub: HubServer, tmp_path: Path) -> None:
-    landed, _ = pull_source(source(include=["data/*"], exclude=["*.parquet"]), tmp_path / "landings")
+    landed, _ = pull_source(source(include=["*"], exclude=["*.parquet"]), tmp_path / "landings")
     assert [file["path"] for file in promise_of(landed)["files"]] == ["data/few.jsonl"]
     assert not any("train" in asked.path for asked in hub.downloads())
 
