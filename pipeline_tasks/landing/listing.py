@@ -151,7 +151,7 @@ def _promised(folder: Folder, snapshot: str, last: str) -> Listing:
     _require(folder, {name: size for name, size, _ in files}, len(files))
     ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
     name = snapshot or str(promise.get("snapshot") or last)
-    return Listing(name, files, tuple(ignored), _skipped(folder), PROMISE, fields)
+    return Listing(name, files, tuple(ignored), _skipped(folder), PROMISE, fields=fields)
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:

@@ -254,3 +254,12 @@ def test_records_that_lost_their_text_are_no_file_without_the_field(tmp_path: Pa
     assert [record["error"] for record in records_of(landed)] == ["no_text"] * 3
     with pytest.raises(RecipeError, match=r"b\.jsonl\.gz: .*doc\.body; the fields are body"):
         pull_source({"files": source}, tmp_path / "others")
+
+
+def test_a_place_may_be_one_file(tmp_path: Path) -> None:
+    place = files(tmp_path / "in", b_csv=CSV.encode())
+    (place / "a[1].csv").write_bytes(CSV.encode())
+    landed, result = pull_source(csv_source(place / "a[1].csv"), tmp_path / "landings")
+    again, found = pull_source(csv_source(place / "a[1].csv"), tmp_path / "landings", moment=NOW + timedelta(days=1))
+    assert [file["path"] for file in promise_of(landed)["files"]] == ["a[1].csv.parquet"]
+    assert (again, result.files, found.found) == (landed, 1, 1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from glob import escape
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -59,7 +60,7 @@ Delimiter = Annotated[str, Word(r"[^\r\n\"]?", "one character, no quote or line 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files below `place` that have a form: those whose paths or names match a pattern of `include`.
+    """The files below `place`, or the one there, that have a form: those that match a pattern of `include`.
 
     Without patterns those with the form's ending. Hidden files, and those that match `exclude`, are left out.
     `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV; `record`, the
@@ -126,7 +127,7 @@ class Files:
         """
         names_at_source(self.fields)
         _require_form(self)
-        asked = replace(self, place=storage.connect(self.place).root)
+        asked = _of_folder(self)
         found = _chosen(asked).found()
         if not found:
             patterns = ", ".join(self.include) or ", ".join(ENDINGS[self.format])
@@ -218,6 +219,16 @@ class Files:
         with content_of(uri) as stream:
             data = stream.read(LINE_CAP + 1)
         return Document(entry.path, uri if uri.startswith("s3://") else Path(uri).as_uri(), data)
+
+
+def _of_folder(query: Files) -> Files:
+    """Return a query whose place is a folder: one of a single file asks for that of its folder."""
+    root = storage.connect(query.place).root
+    folder, _, name = root.rpartition("/")
+    has_folder = bool(folder) and not folder.endswith("/")  # a bucket has none
+    if has_folder and storage.connect(folder).size(name) is not None:
+        return replace(query, place=folder, include=(escape(name),))
+    return replace(query, place=root)
 
 
 def _require_form(query: Files) -> None:
