@@ -40,9 +40,11 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "id": ("id",),
     "date": ("date", "timestamp", "crawled_at", "date_download"),
     "source": ("source",),
+    "html": (),
 }
 """The fields of JSON lines and rows of tables that become columns of a record (`id` as `record_id`, `date` as
-`crawled_at`): the names by which each is looked for, in order. The first that a record has is read."""
+`crawled_at`, `html` as `payload`, in place of a text): the names by which each is looked for, in order. The first that
+a record has is read. A name with dots that no field has is a path: `doc.body` is the field `body` of `doc`."""
 
 PAGE = pa.schema(
     [

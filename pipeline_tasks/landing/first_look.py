@@ -2,10 +2,11 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import BinaryIO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
@@ -26,7 +27,7 @@ _TEXTLESS = ("no_text", "field_type")
 _ARRAY = "it is an array of JSON, and JSON lines are one object in each line, as `jq -c '.[]'` writes them"
 _NAME_IT = (
     "Name the field that has the text: `--text-field NAME` of `refinery run`, `text_field` of a run of the DAG, or "
-    "`fields: {text: NAME}` in the recipe, which takes url, id, date and source, too"
+    "`fields: {text: NAME}` in the recipe, which takes url, id, date, source and html, too"
 )
 _HAS_TEXT = ""
 _START = 1 << 10
@@ -55,6 +56,11 @@ def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -
         raise RecipeError(first)
 
 
+def missing_text(uri: str, name: str, fields: Mapping[str, str]) -> str:
+    """Return why the first records of one file have no text by these names; "" if one has, or that cannot be known."""
+    return _missing(uri, name, fields) or ""
+
+
 def refusal_of_table(uri: str) -> str:
     """Return the message that refuses a table which is neither JSON lines nor Parquet, with a way out."""
     kind = UNREAD.search(uri)
@@ -62,13 +68,15 @@ def refusal_of_table(uri: str) -> str:
         f"{uri} is {kind[1].upper() if kind else 'another table'}, and a snapshot is WARC, ARC, WET, JSONL "
         "or Parquet; convert it"
     )
+    if kind and kind[1].lower() in ("csv", "tsv"):
+        message += " by a recipe of a source (kind `files`)"
     if kind and kind[1].lower() == "csv":
         lines = "c.ParseOptions(newlines_in_values=True)"  # quoted texts have line breaks
         code = (
             "import pyarrow.csv as c, pyarrow.parquet as p; "
             f"p.write_table(c.read_csv({uri!r}, parse_options={lines}), {uri + '.parquet'!r})"
         )
-        message += f", such as by `{sys.executable} -c {quote(code)}`, and run again"
+        message += f", or by `{sys.executable} -c {quote(code)}`, and run again"
     return message
 
 
@@ -96,16 +104,28 @@ def _missing_column(stream: BinaryIO, fields: Mapping[str, str]) -> str | None:
     size = stream.seek(0, 2)
     try:
         read_footer(stream, size)  # which bounds what pyarrow is given
-        columns = list(map(str, pq.ParquetFile(stream, pre_buffer=False).schema_arrow.names))
+        schema = pq.ParquetFile(stream, pre_buffer=False).schema_arrow
     except parquet_rows.FAULTS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         return None
+    return missing_column(schema, fields) or _HAS_TEXT
+
+
+def missing_column(schema: pa.Schema, fields: Mapping[str, str]) -> str:
+    """Return which named field, or text, a table does not have, and which columns it has; "" if all are there."""
     names = json_lines.names_of(fields)
-    for target in dict.fromkeys(("text", *fields)):
-        if not any(name in columns for name in names[target]):
-            return json_lines.missing(target, columns, names)
-    return _HAS_TEXT
+    for target in dict.fromkeys((*(() if "html" in fields else ("text",)), *fields)):
+        if not any(name in schema.names for name in names[target]) and not parquet_rows.paths_in(schema, names[target]):
+            return json_lines.missing(target, _columns(schema), names)
+    return ""
+
+
+def _columns(schema: pa.Schema) -> Iterator[str]:
+    """Yield the names of columns; those of the fields of structs behind the column's and a dot."""
+    for field in schema:
+        inner = [f"{field.name}.{child.name}" for child in field.type] if pa.types.is_struct(field.type) else []
+        yield from inner or [str(field.name)]
 
 
 def _missing_field(stream: BinaryIO, name: str, fields: Mapping[str, str]) -> str | None:

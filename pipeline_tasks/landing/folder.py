@@ -94,7 +94,8 @@ def refuse_table(folder: Folder) -> None:
         if name is not None:
             message = (
                 f"{folder.store.root} is {kind} (it has {shown(name)}): its folder also has files whose rows were "
-                "removed. Export its current rows, such as by Spark's `table.write.parquet(path)`, and land that "
+                "removed. Pull a version of a Delta or Iceberg table by a recipe of a source (kinds `delta` and "
+                "`iceberg`), or export its current rows, such as by Spark's `table.write.parquet(path)`, and land that "
                 "folder; or name the files to read in snapshot.json"
             )
             raise RecipeError(message)

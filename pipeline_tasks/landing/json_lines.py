@@ -1,5 +1,6 @@
 """JSON lines and rows of tables as records: one object each, split on line feeds only, bounded and strict."""
 
+import itertools
 import json
 import math
 import re
@@ -17,6 +18,9 @@ LINE_CAP = 32 << 20
 Names = Mapping[str, Sequence[str]]
 """The names by which each of `schema.FIELDS` is looked for."""
 
+HTML = "text/html; charset=utf-8"
+"""Content type of a field that is HTML: it goes through extraction as a page does."""
+
 DETAIL = 200
 """Characters of an `error_detail`."""
 
@@ -30,6 +34,7 @@ _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _CONSTANT = re.compile(rb"\b(?:NaN|Infinity)\b")
 _INTEGERS = -(1 << 63), (1 << 64) - 1
 _DIGITS = 20  # of the longest of them
+_NO_WORDS = (dict, list, bytes)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -204,20 +209,25 @@ def object_row(
 ) -> Row:
     """Map an object's fields to columns; fields without a column become metadata."""
     rest = dict(fields)
-    text = _take(fields, rest, names["text"])
+    html = _take(fields, rest, names["html"]) if names["html"] else None
+    text = _take(fields, rest, names["text"]) if html is None else html
     if not isinstance(text, str):
-        detail = missing("text", fields, names) if text is None else f"text is a {type(text).__name__}"
+        target = "html" if names["html"] else "text"
+        detail = (
+            missing(target, _named(fields, names), names) if text is None else f"{target} is a {type(text).__name__}"
+        )
         return Row(offset, length, kind=kind, error="no_text" if text is None else "field_type", error_detail=detail)
     others = [names[target] for target in ("url", "id", "date", "source")]
     for looked_for in others:
-        wrong = next((name for name in looked_for if isinstance(fields.get(name), dict | list | bytes)), None)
-        if wrong is not None:
-            detail = f"{wrong} is a {type(fields[wrong]).__name__}"[:DETAIL]
-            return Row(offset, length, kind=kind, error="field_type", error_detail=detail)
+        for name in looked_for:
+            if isinstance(_value(fields, name), _NO_WORDS):
+                detail = f"{name} is a {type(_value(fields, name)).__name__}"[:DETAIL]
+                return Row(offset, length, kind=kind, error="field_type", error_detail=detail)
     url, record_id, date, source = (_string(_take(fields, rest, looked_for)) for looked_for in others)
     crawled_at = iso_date(date) if date else None
     if date and not crawled_at:  # it stays to be read by people
-        rest |= {name: fields[name] for name in names["date"] if name not in rest and fields.get(name) is not None}
+        there = {name: _value(fields, name) for name in names["date"] if name not in rest}
+        rest |= {name: value for name, value in there.items() if value is not None}
     if replaced:
         rest["surrogates_replaced"] = replaced
     try:
@@ -226,18 +236,20 @@ def object_row(
         return Row(offset, length, kind=kind, error="json_depth", error_detail="metadata nested too deeply")
     if len(text) + len(metadata or "") > LINE_CAP:
         return Row(offset, length, kind=kind, error="oversize", error_detail=f"over {LINE_CAP} characters")
-    return Row(
+    body = text.encode()
+    row = Row(
         offset,
         length,
         record_id=record_id or f"{file}:{offset}",
         url=url,
         crawled_at=crawled_at,
-        payload_digest=sha1(text.encode()),
+        payload_digest=sha1(body),
         kind=kind,
         text=text,
         metadata=metadata,
         source=source,
     )
+    return row if html is None else row._replace(text=None, payload=body, content_type=HTML)
 
 
 def _described(value: Any) -> str:  # noqa: ANN401
@@ -259,7 +271,55 @@ def missing(target: str, there: Iterable[str], names: Names) -> str:
 def _take(fields: Mapping[str, Any], rest: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
     """Return the value of the first field that is there, and remove it from the rest."""
     for name in names:
-        if fields.get(name) is not None:
+        value = fields.get(name)
+        if value is not None:
             rest.pop(name, None)
-            return fields[name]
+            return value
+        if "." in name and (value := _value(fields, name)) is not None:
+            _remove(rest, name)
+            return value
     return None
+
+
+def _value(fields: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
+    """Return the value of a field, None if it is not there; a name with dots that no field has is a path."""
+    value = fields.get(name)
+    if value is not None or "." not in name:
+        return value
+    value = fields
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def is_there(fields: Mapping[str, Any], name: str) -> bool:
+    """Return whether an object has a field, or one at the end of a path, be it null."""
+    if name in fields:
+        return True
+    first, _, below = name.partition(".")
+    inner = fields.get(first)
+    return bool(below) and isinstance(inner, dict) and is_there(inner, below)
+
+
+def _remove(rest: dict[str, Any], name: str) -> None:
+    """Remove a field; the objects on the way to it are copied, and those that become empty are removed with it."""
+    if name in rest or "." not in name:
+        rest.pop(name, None)
+        return
+    first, _, below = name.partition(".")
+    inner = rest.get(first)
+    if isinstance(inner, dict):
+        rest[first] = dict(inner)
+        _remove(rest[first], below)
+        if not rest[first]:
+            del rest[first]
+
+
+def _named(fields: Mapping[str, Any], names: Names) -> Iterator[str]:
+    """Yield the names of fields; where paths are looked for, those in an object behind its name and a dot."""
+    has_paths = any("." in name for name in itertools.chain(*names.values()))
+    for name, value in fields.items():
+        if has_paths and isinstance(value, dict) and value:
+            yield from (f"{name}.{inner}" for inner in value)
+        else:
+            yield name

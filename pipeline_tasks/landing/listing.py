@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline_tasks.binding import require_known
+from pipeline_tasks.binding import require_known, require_mapping
 from pipeline_tasks.constraints import OMITTED, FieldName, Share
 from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing import cuts
@@ -33,7 +33,9 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3_store import PARALLEL_REQUESTS
 
 PROMISE = "snapshot.json"
-"""The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`."""
+"""The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`.
+
+It may have `fields`: the names that some of `schema.FIELDS` have in the files."""
 
 PULL = ".pull/"
 """Folder of what a pull of a source has brought so far: it is there until `snapshot.json` is."""
@@ -84,7 +86,8 @@ class Listing:
     """A snapshot's files as (name, bytes, SHA-256 or "" if unknown), and what is left out of them.
 
     `ignored` are files that are promised by no list, or of other kinds; `skipped` are (name, reason) of entries that
-    are not read whatever they are called. `promise` is the name of the list that promises the files, "" without one.
+    are not read whatever they are called. `promise` is the name of the list that promises the files, "" without one;
+    `fields` are the names that it gives to some of `schema.FIELDS`.
     """
 
     snapshot: str
@@ -92,6 +95,15 @@ class Listing:
     ignored: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...] = ()
     promise: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    def read_by(self, fields: Mapping[str, str]) -> dict[str, str]:
+        """Return the names of fields by which the files are read: those of a recipe go before the promise's.
+
+        A text that a recipe names is read in place of the promise's HTML.
+        """
+        replaced = {"html"} if fields.get("text", self.fields.get("text")) != self.fields.get("text") else set()
+        return {**{target: name for target, name in self.fields.items() if target not in replaced}, **fields}
 
 
 def list_snapshot(uri: str, snapshot: str = "") -> Listing:
@@ -128,6 +140,7 @@ def _promised(folder: Folder, snapshot: str, last: str) -> Listing:
     try:
         promise = json.loads(_list_body(folder, PROMISE))
         files = tuple(_promised_file(file) for file in promise["files"])
+        fields = _promised_fields(promise.get("fields", {}))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         message = (
             f'{folder.store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} '
@@ -137,7 +150,8 @@ def _promised(folder: Folder, snapshot: str, last: str) -> Listing:
     _require_some(folder, PROMISE, [name for name, _, _ in files])
     _require(folder, {name: size for name, size, _ in files}, len(files))
     ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
-    return Listing(snapshot or str(promise.get("snapshot") or last), files, tuple(ignored), _skipped(folder), PROMISE)
+    name = snapshot or str(promise.get("snapshot") or last)
+    return Listing(name, files, tuple(ignored), _skipped(folder), PROMISE, fields=fields)
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
@@ -146,6 +160,15 @@ def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
         message = f"{str(name)[:100]!a} has no bytes or SHA-256 that could be true"
         raise ValueError(message)
     return name, size, digest
+
+
+def _promised_fields(promised: object) -> dict[str, str]:
+    written = require_mapping(promised, "fields")
+    fields = {target: name for target, name in written.items() if target in FIELDS and isinstance(name, str) and name}
+    if len(fields) < len(written):
+        message = f"its fields {written!a:.100} are not names for some of {', '.join(FIELDS)}"
+        raise ValueError(message)
+    return fields
 
 
 def _listed(folder: Folder, listing: str, snapshot: str) -> Listing:
@@ -321,7 +344,8 @@ def land(
 
     `resources` are the digests of what later stages read besides, and are part of identity. A trial reads a `sample`
     of the files and their pieces: those that make up this share of all bytes, and at least one. `fields` name some of
-    `schema.FIELDS` as the files do; RecipeError if the first records have no text by these names.
+    `schema.FIELDS` as the files do, and go before those of the snapshot's promise; RecipeError if the first records
+    have no text by these names.
     """
     uri = _absolute(uri)
     refuse_overlap(root, uri)
@@ -329,6 +353,7 @@ def land(
     listing = list_snapshot(uri, snapshot)
     folder = _folder(uri, listing)
     require_readable(uri, listing, fields)
+    fields = listing.read_by(fields)
     piece = cuts.piece_bytes(size for _, size, _ in listing.files)
     wanted = sample * sum(size for _, size, _ in listing.files) if sample < 1 else math.inf  # empty files are read
     files = _sampled_files(listing.files, wanted)
@@ -381,7 +406,7 @@ def is_about(name: str) -> bool:
 
 def require_readable(uri: str, listing: Listing, fields: Mapping[str, str]) -> None:
     """Raise RecipeError if the first records of a listed snapshot have no text, by the names of `fields`."""
-    require_text(folder_of(uri, listing), [name for name, _, _ in listing.files], fields)
+    require_text(folder_of(uri, listing), [name for name, _, _ in listing.files], listing.read_by(fields))
 
 
 def text_field_of(landed: Manifest) -> str:

@@ -6,7 +6,7 @@ costs only its own rows.
 
 import math
 import tempfile
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -66,7 +66,8 @@ def _file_rows(content: BinaryIO, size: int, file: str, names: Names) -> Iterato
         yield problem
         return
     decoded = 0
-    for row, row_bytes in _table_rows(_Table(table, footer, content, names), file):
+    nested = paths_in(table.schema_arrow, chain.from_iterable(names.values()))
+    for row, row_bytes in _table_rows(_Table(table, footer, content, names, nested), file):
         yield row
         decoded += row_bytes
         if decoded > BOMB_FLOOR and decoded > RATIO * size:
@@ -85,12 +86,16 @@ def _problem(table: Any) -> Row | None:  # noqa: ANN401 -- pyarrow has no types
 
 
 class _Table(NamedTuple):
-    """A file as pyarrow opened it, what its footer says, its bytes, and the names of the fields of a record."""
+    """A file as pyarrow opened it, what its footer says, its bytes, and the names of the fields of a record.
+
+    `nested` are those of the names that are paths into columns of structs.
+    """
 
     file: Any  # pyarrow has no types
     footer: Footer
     content: BinaryIO
     looked_for: Names
+    nested: Sequence[str] = ()
 
     @property
     def names(self) -> list[str]:
@@ -101,6 +106,11 @@ class _Table(NamedTuple):
     def needed(self) -> tuple[str, ...]:
         """The names of the fields that become columns of a record."""
         return tuple(chain.from_iterable(self.looked_for.values()))
+
+    @property
+    def needed_columns(self) -> tuple[str, ...]:
+        """The names of the columns that have these fields."""
+        return (*self.needed, *(path.partition(".")[0] for path in self.nested))
 
     def chunks(self, group: int) -> list[Chunk]:
         """Return the bounds of the column chunks of a row group."""
@@ -118,6 +128,7 @@ def _table_rows(table: _Table, file: str) -> Iterator[tuple[Row, int]]:
                 yield batch._replace(offset=at, length=max(start + group.rows - at, 0)), ROW_BYTES
                 break
             each = max(batch.nbytes // max(batch.num_rows, 1), ROW_BYTES)
+            batch = _lifted(batch, table.nested)  # noqa: PLW2901 -- the same rows
             for fields, unreadable in _objects(batch, table.needed):
                 row = _row(fields, [*left_out, *unreadable], at, file, table)
                 yield row, max(each, len(row.text or "") + len(row.metadata or ""))
@@ -135,7 +146,7 @@ def _group_batches(table: _Table, group: int) -> Iterator[tuple[pa.RecordBatch |
     try:
         chunks, names = table.chunks(group), table.names
         left_out = _left_out(names, chunks)
-        refusal = _refusal(names, left_out, table.needed)
+        refusal = _refusal(names, left_out, table.needed_columns)
         if refusal is not None:
             yield refusal, []
             return
@@ -167,6 +178,45 @@ def _columns_of(leaf: str, names: Container[str]) -> list[str]:
     parts = leaf.split(".")
     prefixes = [".".join(parts[: count + 1]) for count in range(len(parts))]
     return [name for name in prefixes if name in names]
+
+
+def paths_in(schema: pa.Schema, names: Iterable[str]) -> list[str]:
+    """Return those of the names that are no column, and lead by their dots to a field in a column of structs."""
+    return [name for name in names if "." in name and name not in schema.names and _leads(schema, name)]
+
+
+def _leads(fields: Any, path: str) -> bool:  # noqa: ANN401 -- a schema or a type of structs
+    first, _, below = path.partition(".")
+    if [field.name for field in fields].count(first) != 1:
+        return False
+    kind = fields.field(first).type
+    return not below or (pa.types.is_struct(kind) and _leads(kind, below))
+
+
+def _lifted(batch: pa.RecordBatch, paths: Sequence[str]) -> pa.RecordBatch:
+    """Return a batch that has the fields at the end of paths as columns of their own, and no more in their structs."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for path in paths:
+        first, *below = path.split(".")
+        if first in columns:
+            columns[path] = pc.struct_field(columns[first], below)
+    for path in paths:
+        first, *below = path.split(".")
+        if first in columns:
+            rest = _without(columns.pop(first), below)
+            columns |= {} if rest is None else {first: rest}
+    return pa.record_batch(list(columns.values()), list(columns)) if paths else batch
+
+
+def _without(column: pa.Array, path: Sequence[str]) -> pa.Array | None:
+    """Return a column of structs without the field at the end of a path, None if it was the only one."""
+    children = {field.name: column.field(at) for at, field in enumerate(column.type)}
+    if path[0] not in children:
+        return column
+    inner = _without(children[path[0]], path[1:]) if path[1:] else None
+    children = {name: inner if name == path[0] else child for name, child in children.items()}
+    kept = {name: child for name, child in children.items() if child is not None}
+    return pa.StructArray.from_arrays(list(kept.values()), list(kept), mask=column.is_null()) if kept else None
 
 
 def _refusal(names: list[str], left_out: dict[str, str], needed: Sequence[str]) -> Row | None:

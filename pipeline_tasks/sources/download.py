@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,14 @@ DAMAGED_TRIES = 3
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
+Ask = Callable[[Web, str, dict[str, str]], contextlib.AbstractContextManager["httpx.Response"]]
+"""Sends one request with headers, as `web.answered` does."""
+
+
+def _asked(on: Web, url: str, headers: dict[str, str]) -> contextlib.AbstractContextManager["httpx.Response"]:
+    return answered(on, url, headers=headers)
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """What is known of a partial file: ETag and bytes of the whole one, and the bytes that are on the disk."""
@@ -44,8 +53,8 @@ class Note:
     flushed: int = 0
 
 
-def download(on: Web, part: Part, partial: Path, flow: Flow) -> Received:
-    """Download a part to `partial`, which may have the beginning of it.
+def download(on: Web, part: Part, partial: Path, flow: Flow, ask: Ask = _asked) -> Received:
+    """Download a part to `partial`, which may have the beginning of it; `ask` sends each request.
 
     SourceBusy if nothing more came in `TRIES` tries; ContractError if the source's bytes are not whole or not those
     that it promises; SourceRefused and SnapshotIncomplete as `web.answered`.
@@ -54,7 +63,7 @@ def download(on: Web, part: Part, partial: Path, flow: Flow) -> Received:
     reached = read_note(partial).flushed
     while True:
         try:
-            return _attempt(on, part, partial, flow)
+            return _attempt(on, part, partial, flow, ask)
         except SourceBusy:
             flushed = read_note(partial).flushed
             tries = 1 if flushed > reached else tries + 1
@@ -168,11 +177,11 @@ def _write_note(path: Path, note: Note) -> None:
     temporary.replace(target)
 
 
-def _attempt(on: Web, part: Part, path: Path, flow: Flow) -> Received:
+def _attempt(on: Web, part: Part, path: Path, flow: Flow, ask: Ask) -> Received:
     with os_errors(str(path)), contextlib.closing(_Partial(part, path, flow)) as partial:
         partial.keep()
         if partial.at != partial.note.total:
-            with answered(on, part.address, headers=_headers(partial.note)) as response:
+            with ask(on, part.address, _headers(partial.note)) as response:
                 partial.begin(_begun(partial.note, response, part.address))
                 _read_body(on, part, response, partial)
         return partial.received()

@@ -25,7 +25,7 @@ from pipeline_tasks.landing.listing import NAMED, PROMISE, PULL
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.download import discard
-from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received, Source
+from pipeline_tasks.sources.source import UNKNOWN, Flow, Mapped, Part, Received, Source
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import flush_folder, os_errors
@@ -234,6 +234,7 @@ def _land(source: Source, landing: Landing, by: Pull, part: Part) -> Fault | Non
         return None
     local = landing.work / f"{part.name}.part"
     try:
+        _make_folder(local.parent)
         received = source.receive(by.web, part, local, by.flow)
         _require_rows(part, received)
         _keep(landing, part.name, local, received)
@@ -263,10 +264,21 @@ def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
     if landing.uri.startswith("s3://"):
         store.put_file(name, local, received.sha256, spare=True)
     else:
-        with os_errors(f"{landing.uri}/{name}"):  # in one step: between two a kill would lose the file
-            local.replace(Path(landing.uri, name))
-            flush_folder(Path(landing.uri))
+        target = Path(landing.uri, name)
+        _make_folder(target.parent)
+        with os_errors(str(target)):  # in one step: between two a kill would lose the file
+            local.replace(target)
+            flush_folder(target.parent)
     discard(local)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder below a landing, and those above it; each is on the disk before anything is in it."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        with os_errors(str(folder)):
+            folder.mkdir(exist_ok=True)
+            flush_folder(folder.parent)
 
 
 def _incomplete(faults: Sequence[Fault], total: int, landing: Landing) -> RefineryError:
@@ -329,6 +341,7 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
             **_known("beside", beside),
             **_known("facts", {name: receipt.facts for name, receipt in receipts.items() if receipt.facts}),
         },
+        **_known("fields", dict(source.read_by) if isinstance(source, Mapped) else {}),
         "files": files,
     }
     storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")

@@ -27,6 +27,11 @@ KINDS: Mapping[str, str] = {
     "common_crawl": "pipeline_tasks.sources.common_crawl",
     "common_crawl_news": "pipeline_tasks.sources.crawl_news",
     "common_crawl_records": "pipeline_tasks.sources.crawl_records",
+    "delta": "pipeline_tasks.sources.tables.delta",
+    "files": "pipeline_tasks.sources.files.source",
+    "git": "pipeline_tasks.sources.git",
+    "hugging_face": "pipeline_tasks.sources.hugging_face",
+    "iceberg": "pipeline_tasks.sources.tables.iceberg",
 }
 """Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from pipeline_tasks.sources.web import Web
 
@@ -85,6 +85,18 @@ class Occasion:
     moment: datetime
     before: Mapping[str, Any] = field(default_factory=dict)
     unfinished: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Mapped(Protocol):
+    """A source whose files land with the fields that they have there; `snapshot.json` says by which names to read them.
+
+    A source that writes its files with our names has none of it.
+    """
+
+    @property
+    def read_by(self) -> Mapping[str, str]:
+        """Names of some of `schema.FIELDS` in the files."""
 
 
 class Source(Protocol):

@@ -3,7 +3,7 @@
 import contextlib
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -75,9 +75,17 @@ def require_address(address: str) -> None:
 
 @contextlib.contextmanager
 def answered(
-    on: Web, url: str, *, method: str = "GET", headers: dict[str, str] | None = None
+    on: Web,
+    url: str,
+    *,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    accepted: Collection[int] = _ANSWERED,
+    judge: "Callable[[httpx.Response], None]" = lambda _response: None,
 ) -> Iterator["httpx.Response"]:
-    """Send one request and yield its answer (200, 206 or 416), whose body is not read yet.
+    """Send one request and yield its answer of a status that is `accepted`, whose body is not read yet.
+
+    `judge` raises the error of an answer that says more than its status.
 
     SourceRefused for 401 and 403, after which nobody sends a request; SnapshotIncomplete for 404 and 410; SourceBusy
     for what may go well later, also while the body is read; RecipeError for redirects and other answers.
@@ -89,7 +97,8 @@ def answered(
         with on.budget(url).turn() as turn:
             response = on.client.send(request, stream=True)
             with _closed_on_error(response):
-                _heed(turn, response, url)
+                judge(response)
+                _heed(turn, response, url, accepted)
         with contextlib.closing(response):
             yield response
     except httpx.HTTPError as error:
@@ -106,7 +115,7 @@ def _closed_on_error(response: "httpx.Response") -> Iterator[None]:
         raise
 
 
-def _heed(turn: Turn, response: "httpx.Response", url: str) -> None:
+def _heed(turn: Turn, response: "httpx.Response", url: str, accepted: Collection[int]) -> None:
     """Write down what an answer forbids, and raise its error."""
     status, seconds = response.status_code, retry_after(response.headers.get("Retry-After", ""))
     if status in _REFUSED:
@@ -120,7 +129,7 @@ def _heed(turn: Turn, response: "httpx.Response", url: str) -> None:
             turn.pause(seconds)
         message = f"{url} was answered with {status}; try again later"
         raise SourceBusy(message)
-    if status not in _ANSWERED:
+    if status not in accepted:
         target = f" (it leads to {host_of(response.headers['Location'])})" if "Location" in response.headers else ""
         message = f"{url} was answered with {status}{target}, which is not followed; name the right address by --from"
         raise RecipeError(message)

@@ -182,7 +182,7 @@ def test_the_command_that_an_error_gives_converts_a_csv_with_line_breaks(tmp_pat
     landing = folder(tmp_path / "it's", {"a.csv": b"text,url\n" + otter * 200})  # 2 MB: the reader cuts it into blocks
     with pytest.raises(NothingLanded) as refused:
         list_snapshot(landing)
-    (command,) = re.findall(r"such as by `([^`]*)`", str(refused.value))
+    (command,) = re.findall(r", or by `([^`]*)`", str(refused.value))
     subprocess.run(["/bin/sh", "-c", command], check=True, cwd="/")
     table = pq.read_table(f"{landing}/a.csv.parquet")
     assert table["text"].to_pylist() == ["An otter" + "\nand its cub" * 1_000] * 200
@@ -211,3 +211,108 @@ def test_a_csv_that_is_promised_is_refused_too(tmp_path: Path) -> None:
 )
 def test_files_about_the_data_are_not_missed(name: str, about: bool) -> None:
     assert is_about(name) == about
+
+
+# --- Paths, HTML, and names that a snapshot brings ----------------------------------------------------------------
+
+NESTED = [
+    {
+        "doc": {"body": f"{PROSE} {n}", "title": f"Ferry {n}", "at": {"url": f"https://a.org/{n}"}},
+        "score": {"mean": float("nan")} if n % 2 else None,
+        "n": n,
+    }
+    for n in range(9)
+]
+PATHS = {"text": "doc.body", "url": "doc.at.url"}
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_path_leads_into_objects_and_what_is_beside_it_stays(name: str) -> None:
+    body = lines(NESTED) if name == "a.jsonl" else table(NESTED)
+    read = pa.Table.from_batches(list(read_records(name, io.BytesIO(body), snapshot="s", fields=PATHS))).to_pylist()
+    assert [row["error"] for row in read] == [None] * 9
+    assert [row["text"] for row in read] == [record["doc"]["body"] for record in NESTED]
+    assert [row["url"] for row in read] == [f"https://a.org/{n}" for n in range(9)]
+    assert [json.loads(row["metadata"])["doc"] for row in read] == [{"title": f"Ferry {n}"} for n in range(9)]
+
+
+def test_a_number_that_json_lacks_beside_a_text_costs_the_text_nothing() -> None:
+    records = [{"doc": {"body": PROSE, "score": score}} for score in (float("nan"), 1.0)]
+    [batch] = read_records("a.parquet", io.BytesIO(table(records)), snapshot="s", fields={"text": "doc.body"})
+    assert batch["text"].to_pylist() == [PROSE, PROSE]
+    assert batch["metadata"].to_pylist() == ['{"unreadable_fields":["doc"]}', '{"doc":{"score":1.0}}']
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_field_with_dots_in_its_name_goes_before_a_path(name: str) -> None:
+    records = [{"doc.body": "whole", "doc": {"body": "inner"}}]
+    body = lines(records) if name == "a.jsonl" else table(records)
+    [batch] = read_records(name, io.BytesIO(body), snapshot="s", fields={"text": "doc.body"})
+    assert batch["text"].to_pylist() == ["whole"]
+
+
+def test_structs_that_are_missing_have_no_text() -> None:
+    """A struct that is null may have values below, which nobody wrote."""
+    body = pa.array([PROSE, PROSE, PROSE])
+    doc = pa.StructArray.from_arrays([body, pa.array([1, 2, 3])], ["body", "n"], mask=pa.array([False, True, False]))
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"doc": doc}), sink)
+    [batch] = read_records("a.parquet", io.BytesIO(sink.getvalue()), snapshot="s", fields={"text": "doc.body"})
+    assert batch["error"].to_pylist() == [None, "no_text", None]
+    assert batch["metadata"].to_pylist() == ['{"doc":{"n":1}}', None, '{"doc":{"n":3}}']
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_path_that_leads_nowhere_is_refused_with_what_there_is(name: str, tmp_path: Path) -> None:
+    landing = folder(tmp_path, {name: lines(NESTED) if name == "a.jsonl" else table(NESTED)})
+    with pytest.raises(RecipeError, match=r"looked for doc\.text; .*doc\.body, doc\.title"):
+        landed(tmp_path, landing, {"text": "doc.text"})
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_html_of_a_field_goes_through_extraction(name: str, tmp_path: Path) -> None:
+    """A fragment is not taken for HTML by itself: only whoever knows the field can say it."""
+    records = [{"page": f"Before <b>{PROSE}</b> {n} &amp; after <script>x()</script>", "n": n} for n in range(3)]
+    body = lines(records) if name == "a.jsonl" else table(records)
+    landing, root = folder(tmp_path, {name: body}), tmp_path / "root"
+    path, _ = landed(tmp_path, landing, {"html": "page"})
+    ingested, pages = refined(root, "ingest", path, landing=landing)
+    _, documents = refined(root, "extract", ingested, {"min_chars": 1}, landing=landing)
+    assert rows(root, pages, landing=landing)["metadata"].to_pylist() == [f'{{"n":{n}}}' for n in range(3)]
+    read = rows(root, documents)["text"].to_pylist()
+    assert [text.split() for text in read] == [f"Before {PROSE} {n} & after".split() for n in range(3)]
+
+
+def test_a_snapshot_says_by_which_names_it_is_read_and_a_recipe_goes_before_it(tmp_path: Path) -> None:
+    body = FORMS["a.jsonl"]
+    file = {"path": "a.jsonl", "bytes": len(body), "sha256": ""}
+    promise = {"files": [file], "fields": {"html": "doc_id", "url": "link"}}
+    landing = folder(tmp_path, {"a.jsonl": body, "snapshot.json": json.dumps(promise).encode()})
+    _, own = landed(tmp_path, landing, {"text": "body"})
+    assert own.params["fields"] == {"text": "body", "url": "link"}
+    promise["fields"] = {"text": "body", "url": "link"}
+    Path(landing, "snapshot.json").write_text(json.dumps(promise))
+    _, manifest = landed(tmp_path, landing, {})
+    assert manifest.params["fields"] == {"text": "body", "url": "link"}
+    assert [json.loads(shard.fields) for shard in manifest.shards] == [{"text": "body", "url": "link"}]
+
+
+@pytest.mark.parametrize("fields", [{"txt": "body"}, {"text": 1}, {"text": ""}, ["text"]])
+def test_a_promise_of_names_that_are_none_is_refused(fields: object, tmp_path: Path) -> None:
+    promise = {"files": [{"path": "a.jsonl", "bytes": len(FORMS["a.jsonl"]), "sha256": ""}], "fields": fields}
+    landing = folder(tmp_path, {"a.jsonl": FORMS["a.jsonl"], "snapshot.json": json.dumps(promise).encode()})
+    with pytest.raises(ContractError, match=r"snapshot\.json"):
+        list_snapshot(landing)
+
+
+def test_a_recipe_that_names_the_promised_text_changes_nothing(tmp_path: Path) -> None:
+    """So a snapshot is refined again, after a retraction, by the text field that its manifest has."""
+    body = lines([{"page": "<p>One</p>", "plain": "One"}])
+    promise = {
+        "files": [{"path": "a.jsonl", "bytes": len(body), "sha256": ""}],
+        "fields": {"html": "page", "text": "plain"},
+    }
+    landing = folder(tmp_path, {"a.jsonl": body, "snapshot.json": json.dumps(promise).encode()})
+    _, first = landed(tmp_path, landing, {})
+    _, again = landed(tmp_path, landing, {"text": "plain"})
+    assert first.fingerprint == again.fingerprint

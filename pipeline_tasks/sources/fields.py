@@ -1,0 +1,43 @@
+"""The names that fields have at a source, as its recipe gives them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline_tasks.binding import require_known
+from pipeline_tasks.constraints import FieldName
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.schema import FIELDS
+from pipeline_tasks.sources.source import Terms
+
+Fields = Mapping[str, FieldName]
+"""Names of some of `schema.FIELDS` at a source, or paths to them: `{text: doc.body, url: link}`."""
+
+UNNAMED = "The recipe of this source names no terms: they are those of whoever gave the data."
+
+TIME = "time"
+"""What recipes of sources may call `date`."""
+
+
+def names_at_source(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the names by which files are read; RecipeError for a field that records do not have."""
+    require_known(fields, (*FIELDS, TIME), "fields")
+    if TIME in fields and "date" in fields:
+        message = "fields: time and date are the same field; name it once"
+        raise RecipeError(message)
+    return {"date" if target == TIME else target: name for target, name in fields.items()}
+
+
+def stated_terms(place: str, address: str, text: str) -> Terms:
+    """Return the terms that a recipe states; where it states none, that is what they say."""
+    return Terms(address or place, text or UNNAMED)
+
+
+def asked_before(
+    query: Mapping[str, Any], resolved: tuple[str, ...], *queries: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the first of some earlier queries that asked the same: it differs in `resolved` fields at most."""
+    asked = {name: value for name, value in query.items() if name not in resolved}
+    for earlier in queries:
+        if {name: value for name, value in earlier.items() if name not in resolved} == asked:
+            return earlier
+    return None

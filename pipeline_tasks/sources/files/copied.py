@@ -1,0 +1,43 @@
+"""Copies a file of a store as it is into a part of a landing; one of bzip2, which a landing does not read, unpacked."""
+
+import hashlib
+from pathlib import Path
+from typing import BinaryIO
+
+from pipeline_tasks.errors import SnapshotIncomplete
+from pipeline_tasks.sources.budget import Stopped
+from pipeline_tasks.sources.files.contents import unpacked
+from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received
+from pipeline_tasks.sources.web import Web
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.local_store import flush, os_errors
+from pipeline_tasks.store.protocol import CHUNK
+
+
+def copy_part(part: Part, partial: Path, web: Web, flow: Flow) -> Received:
+    """Copy the file at a part's address to `partial`; SnapshotIncomplete if it has other bytes than were listed."""
+    try:
+        with storage.open_landed(part.address) as stored:
+            is_packed = part.address.endswith(".bz2") and not part.name.endswith(".bz2")
+            received = _copied(unpacked(stored, part.address) if is_packed else stored, part, partial, web, flow)
+    except FileNotFoundError as error:
+        message = f"{part.address} is gone since it was listed"
+        raise SnapshotIncomplete(message) from error
+    if part.bytes not in (UNKNOWN, received.bytes):
+        message = f"{part.address} has {received.bytes:,} bytes, and had {part.bytes:,} when it was listed"
+        raise SnapshotIncomplete(message)
+    return received
+
+
+def _copied(stored: BinaryIO, part: Part, partial: Path, web: Web, flow: Flow) -> Received:
+    digest, size = hashlib.sha256(), 0
+    with os_errors(str(partial)), partial.open("wb") as stream:
+        while chunk := stored.read(CHUNK):
+            if web.stop.is_set():
+                raise Stopped
+            stream.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+            flow.on_bytes(part.name, len(chunk))
+        flush(stream)
+    return Received(size, digest.hexdigest())

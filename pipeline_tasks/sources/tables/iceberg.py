@@ -1,0 +1,122 @@
+"""Iceberg tables by their snapshots: the rows of one, or those that were appended since the one that landed before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks.constraints import Note, OptionalWord
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.sources.budget import Stopped
+from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
+from pipeline_tasks.sources.parquet_part import BATCH_ROWS, require_columns, write_part
+from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.tables.iceberg_metadata import Table, opened
+from pipeline_tasks.sources.tables.libraries import require_library
+from pipeline_tasks.sources.web import Web
+
+LATEST = "latest"
+
+NONE = 0
+"""No snapshot of a table has this id."""
+
+TYPICAL = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Iceberg:
+    """A snapshot of a table: its id, `latest`, or the newest at a time (ISO 8601).
+
+    `table` is the table's folder, one of its files `*.metadata.json`, or its name in a `catalog`, which PyIceberg's
+    configuration describes (`~/.pyiceberg.yaml`, or variables `PYICEBERG_CATALOG__...`). With `incremental`, a pull
+    after the first lands the rows that were appended since. `since` is the snapshot before, `NONE` for all rows.
+    """
+
+    table: str
+    catalog: OptionalWord = ""
+    version: int | str = LATEST
+    incremental: bool = False
+    fields: Fields = field(default_factory=dict)
+    terms_address: str = ""
+    terms_text: Note = ""
+    snapshot: str = ""
+    since: int = NONE
+
+    @property
+    def cursor(self) -> str:
+        return str(self.version)
+
+    @property
+    def terms(self) -> Terms:
+        return stated_terms(self.table, self.terms_address, self.terms_text)
+
+    @property
+    def typical_bytes(self) -> int:
+        return TYPICAL
+
+    @property
+    def read_by(self) -> dict[str, str]:
+        return names_at_source(self.fields)
+
+    def query(self) -> Mapping[str, Any]:
+        return {
+            "source": "iceberg",
+            "table": self.table,
+            "catalog": self.catalog,
+            "version": self.version,
+            "incremental": self.incremental,
+            "since": self.since,
+            "fields": dict(self.fields),
+            "snapshot": self.snapshot,
+        }
+
+    def resolved(self, occasion: Occasion) -> "Iceberg":
+        """Return the query of a snapshot by its id; that of a pull which began goes before the latest.
+
+        RecipeError for a snapshot that is not there.
+        """
+        require_library("pyiceberg")
+        names_at_source(self.fields)
+        open_fields = ("version", "since", "snapshot")
+        begun = asked_before(self.query(), open_fields, occasion.unfinished)
+        landed = asked_before(self.query(), open_fields, occasion.before.get("query", {}))
+        if begun and self.version == LATEST:
+            return replace(self, **{name: begun[name] for name in open_fields})
+        table = opened(self.table, self.catalog)
+        found = table.snapshot(self.version)
+        if landed and found.id == landed["version"]:
+            return replace(self, **{name: landed[name] for name in open_fields})
+        since = int(landed["version"]) if self.incremental and landed else NONE
+        name = f"{occasion.name}-{found.moment:%Y%m%dT%H%M%S}{found.moment.microsecond // 1000:03d}Z-{found.id}"
+        return replace(self, version=found.id, since=since, snapshot=name)
+
+    @property
+    def _table(self) -> Table:
+        return opened(self.table, self.catalog)
+
+    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+        table, number = self._table, int(self.version)
+        require_columns(table.schema(number), self.read_by, f"{self.table}, snapshot {number}")
+        files = table.files(number, self.since)
+        if not files:
+            message = f"{self.table} has no rows to land in snapshot {number}; pull another one, or later"
+            raise RecipeError(message)
+        return [Part(f"part-{at:05d}.parquet", file.uri, rows=file.rows) for at, file in enumerate(files)]
+
+    def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        table, number = self._table, int(self.version)
+        batches = table.read(part.address, number, self.since)
+        return write_part(_cut(batches, web), table.schema(number), part, partial, web, flow)
+
+
+def _cut(batches: Iterator[pa.RecordBatch], web: Web) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if web.stop.is_set():
+            raise Stopped
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield batch.slice(start, BATCH_ROWS)
+
+
+SOURCE = Iceberg
