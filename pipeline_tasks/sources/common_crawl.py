@@ -145,8 +145,9 @@ def require_query(query: CommonCrawl) -> None:
 
 def newest_crawl(web: Web, url: str) -> str:
     """Return the newest crawl of a list of crawls; ContractError if it is none."""
+    body = fetched(web, url, LISTING_BYTES)
     try:
-        crawls = [str(crawl["id"]) for crawl in json.loads(fetched(web, url, LISTING_BYTES))]
+        crawls = [str(crawl["id"]) for crawl in json.loads(body)]
         return max(crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl))
     except (ValueError, KeyError, TypeError) as error:
         message = f"{url} is no list of crawls ({str(error)[:100]!a}); name the crawl by --crawl"
