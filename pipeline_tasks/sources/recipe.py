@@ -108,6 +108,11 @@ def kind_of(kind: str) -> type[Source]:
     return cast("type[Source]", importlib.import_module(KINDS[kind]).SOURCE)
 
 
+def form_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return what a form says of the fields of a kind of source, as JSON schema: the `FORM` of its module, if any."""
+    return cast("Mapping[str, Mapping[str, Any]]", getattr(importlib.import_module(KINDS[kind]), "FORM", {}))
+
+
 def occasion_of(recipe: SourceRecipe, landings: str, web: Web, moment: datetime) -> Occasion:
     """Return what a query is asked on: what has landed below `landings` by this recipe before, and what has not ended.
 
