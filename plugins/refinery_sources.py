@@ -132,7 +132,10 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     facts = {"snapshot": landed.snapshot, "input": place, "files": landed.files, "bytes": landed.bytes}
     facts |= {"rows": rows} if (rows := _block(place).get("rows")) is not None else {}
     context["ti"].xcom_push(key=LANDED, value=facts)
-    if not landed.files or (not landed.is_new and not _is_of(place, context["dag_run"].start_date)):
+    if not landed.files:
+        message = f"nothing is new: the source has no record for {landed.snapshot}"
+        raise AirflowSkipException(message)
+    if not landed.is_new and not _is_of(place, context["dag_run"].start_date):
         message = f"nothing is new: {landed.snapshot} has landed in {place} before"
         raise AirflowSkipException(message)
     for outlet in outlets:
@@ -142,11 +145,14 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
 
 
 def _block(place: str) -> dict[str, Any]:
-    """Return what `snapshot.json` says of its source."""
+    """Return what `snapshot.json` says of its source, nothing where nothing has landed."""
     from pipeline_tasks.landing.listing import PROMISE
     from pipeline_tasks.store import storage
 
-    return dict(json.loads(storage.connect(place).read(PROMISE)).get("source", {}))
+    try:
+        return dict(json.loads(storage.connect(place).read(PROMISE)).get("source", {}))
+    except FileNotFoundError:
+        return {}
 
 
 def _is_of(place: str, start: datetime) -> bool:
@@ -160,6 +166,9 @@ def take_deletions_down(context: Context, facts: Mapping[str, Any]) -> dict[str,
 
     root = context["params"]["root"]
     adopt_credentials(facts["input"], root)
+    if not _block(facts["input"]):
+        log.info("nothing has landed in %s, and nothing was deleted", facts["input"])
+        return {"takedown": None, "entries": 0, "unknown": 0}
     takedown, unknown = deletions_taken_down(root, facts["input"])
     if unknown:
         log.warning("%d deleted records of %s are of no published document of its source", unknown, facts["input"])

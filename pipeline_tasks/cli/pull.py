@@ -183,6 +183,9 @@ def _print_landed(landed: Landed, to: str, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps({**asdict(landed), "to": to}) + "\n")
         return
+    if not landed.files:
+        sys.stdout.write(f"{landed.snapshot}: nothing is new; the source has no record, and nothing is landed\n")
+        return
     found = f", {landed.found:,} of them were there already" if landed.found else ""
     when = "" if landed.is_new else ", before: nothing is new"
     sys.stdout.write(

@@ -14,6 +14,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.common_crawl import CommonCrawl
+from pipeline_tasks.sources.pull import Landed
 from pipeline_tasks.sources.recipe import SourceRecipe, load_source
 from tests.crawl_mirror import CRAWL, archives, mirrored
 
@@ -110,6 +111,25 @@ def test_a_landing_has_one_event_and_a_second_pull_none(tmp_path: Path) -> None:
         with pytest.raises(AirflowSkipException, match=CRAWL):
             pull_source(recipe, later, outlets)
     assert (later["outlet_events"], later["ti"].pushed) == ({}, {"landed": facts})
+
+
+def test_a_source_without_a_record_has_no_event_and_nothing_to_take_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a kind does that lands no part without rows: no `snapshot.json`, and no files."""
+    from airflow.sdk.exceptions import AirflowSkipException
+    from refinery_sources import pull_source, take_deletions_down
+
+    from pipeline_tasks.sources import recipe as recipes
+
+    place = f"{tmp_path}/news-1"
+    monkeypatch.setattr(recipes, "pull_recipe", lambda *_: (place, Landed("news-1", 0, 0)))
+    run = context(tmp_path, datetime.now(UTC))
+    with pytest.raises(AirflowSkipException, match="no record"):
+        pull_source(SourceRecipe("news", "common_crawl", CommonCrawl(CRAWL)), run, ())
+    run["params"]["root"] = str(tmp_path / "root")
+    assert take_deletions_down(run, run["ti"].pushed["landed"])["takedown"] is None
+    assert not (tmp_path / "root").exists()
 
 
 def test_a_queue_wakes_arrivals_only_where_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
