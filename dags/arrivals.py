@@ -48,6 +48,7 @@ with DAG(
         task_id="look",
         dags={dag_id_of(recipe): recipe.name for recipe in _recipes},
         backlog={recipe.name: recipe.alerts.backlog for recipe in _recipes},
+        accept={recipe.name: recipe.accept_partial for recipe in _recipes},
         inlets=assets,
     )
     TriggerDagRunOperator.partial(

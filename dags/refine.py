@@ -101,6 +101,15 @@ def params(recipe: Recipe) -> dict[str, Param]:
             minimum=0,
             description="Minutes without a change after which a snapshot without a list of its files is whole",
         ),
+        "accept_partial": Param(
+            recipe.accept_partial,
+            section=ADVANCED,
+            type="number",
+            exclusiveMinimum=0,
+            maximum=1,
+            description="Share of the files that a list promises with which a snapshot is refined when nothing changes "
+            "any more; 1: all",
+        ),
     }
 
 

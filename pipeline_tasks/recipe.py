@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.constraints import FieldName, PlainWord, Range, Ratio, Weight, Word
+from pipeline_tasks.constraints import FieldName, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.shipped import shipped
@@ -192,6 +192,7 @@ class _Written:
     name: PlainWord
     title: str = ""
     fields: Mapping[str, FieldName] = field(default_factory=dict)
+    accept_partial: Share = 1.0
     versions: Versions | None = None
     exports: Mapping[str, ExportSettings] = field(default_factory=dict)
     run: RunSettings = field(default_factory=RunSettings)
@@ -217,6 +218,7 @@ class Recipe:
     `alerts`, the limits from which on alerts are sent. `versions` are the input of a recipe that builds a training
     dataset; one that refines a snapshot has none. `exports` are the formats of other trainers in which what was built
     is exported, with the bytes of a shard. `fields` are the names of some of `schema.FIELDS` in landed records.
+    `accept_partial` is the share of the promised files of a snapshot that has to have landed whole.
     """
 
     name: str
@@ -229,6 +231,7 @@ class Recipe:
     exports: Mapping[str, ShardBytes] = field(default_factory=dict)
     alerts: AlertLimits = field(default_factory=AlertLimits)
     fields: Mapping[str, FieldName] = field(default_factory=dict)
+    accept_partial: Share = 1.0
 
     def step(self, stage: str) -> Step:
         """Return the step of `stage`; RecipeError if the recipe has none."""
@@ -325,7 +328,8 @@ def _other_file(name: str) -> str:
 def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
     top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
-    require_known(top, ("name", "title", "fields", "versions", "stages", "exports", "run", "gates", "alerts"), where)
+    known = ("name", "title", "fields", "accept_partial", "versions", "stages", "exports", "run", "gates", "alerts")
+    require_known(top, known, where)
     steps = require_mapping(top.get("stages"), f"{where}: stages")
     if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
@@ -358,6 +362,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         exports={name: settings.shard_bytes for name, settings in written.exports.items()},
         alerts=written.alerts,
         fields=written.fields,
+        accept_partial=written.accept_partial,
     )
 
 
@@ -385,10 +390,10 @@ def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> N
     if written.versions is None and written.exports:
         message = f"{where} refines snapshots, and `exports` are of a training dataset; move them to a recipe of one"
         raise RecipeError(message)
-    if written.versions is not None and written.fields:
-        message = (
-            f"{where} builds from versions, and `fields` are of landed records; move them to a recipe that refines"
-        )
+    of_landings = [name for name in ("fields", "accept_partial") if getattr(written, name) not in ({}, 1.0)]
+    if written.versions is not None and of_landings:
+        key = of_landings[0]
+        message = f"{where} builds from versions, and `{key}` is of landed files; move it to a recipe that refines"
         raise RecipeError(message)
     building = [stage for stage in steps if stage in BUILDING]
     if written.versions is None and building:

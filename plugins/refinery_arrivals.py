@@ -38,12 +38,20 @@ Start = dict[str, Any]
 class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Returns the runs to start, each DAG's in the order of snapshots; `dags` are recipes by the ids of their DAGs.
 
-    `backlog` are the hours, by recipe, after which an alert says that a snapshot is not published.
+    `backlog` are the hours, by recipe, after which an alert says that a snapshot is not published. `accept` are the
+    shares, by recipe, of the promised files that have to have landed whole: all, where nothing is said.
     """
 
-    def __init__(self, *, dags: Mapping[str, str], backlog: Mapping[str, float], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    def __init__(
+        self,
+        *,
+        dags: Mapping[str, str],
+        backlog: Mapping[str, float],
+        accept: Mapping[str, float] | None = None,
+        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+    ) -> None:
         super().__init__(**kwargs)
-        self.dags, self.backlog = dict(dags), dict(backlog)
+        self.dags, self.backlog, self.accept = dict(dags), dict(backlog), dict(accept or {})
 
     def execute(self, context: Context) -> list[Start]:
         """Look at what has landed (with the param `stale`: is published) for each DAG that is not paused."""
@@ -57,7 +65,11 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
                 starts += stale_starts(dag_id, recipe, params["root"], context["dag_run"].run_id)
             else:
                 names = self.unseen(context, dag_id, recipe)
-                starts += [start for name in names for start in landed_start(dag_id, name, params)]
+                starts += [
+                    start
+                    for name in names
+                    for start in landed_start(dag_id, name, params, self.accept.get(recipe, 1.0))
+                ]
                 with harmless("arrivals", "whether files came late is unknown"):
                     log_late(dag_id, recipe, params["root"])
                 with harmless("alert", "whether there is a backlog is unknown"):
@@ -113,10 +125,10 @@ def landed_at(store: Store, name: str) -> float:
     return max((entry.modified for entry in islice(store.list(name), MOST_FILES)), default=0.0)
 
 
-def landed_start(dag_id: str, name: str, params: Mapping[str, Any]) -> Iterator[Start]:
+def landed_start(dag_id: str, name: str, params: Mapping[str, Any], accept: float = 1.0) -> Iterator[Start]:
     """Yield the start of a snapshot's run if it is complete, and log how far it has landed."""
     place = f"{params['landing'].rstrip('/')}/{name}"
-    arrival = arrival_of(place)
+    arrival = arrival_of(place, accept)
     log.info("%s  snapshot %s is %s: %s", dag_id, name, arrival.state, arrival.detail)
     if arrival.state == COMPLETE:
         conf = {"snapshot": name, "input": place, "root": params["root"]}
