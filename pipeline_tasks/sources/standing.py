@@ -39,7 +39,7 @@ class LandedSource:
 class UnfinishedPull:
     """A pull that has not ended: its folder, the files that are complete, all of them (None if unknown), and bytes.
 
-    `at` is when the last of what it has brought was written (UTC).
+    `at` is when the last of what it has brought was written, and `begun` the first (UTC).
     """
 
     folder: str
@@ -49,6 +49,13 @@ class UnfinishedPull:
     files: int | None
     bytes: int
     query: Mapping[str, Any]
+    begun: str
+
+    @property
+    def rate(self) -> float | None:
+        """Bytes per second of its complete files, None before there are any."""
+        seconds = (datetime.fromisoformat(self.at) - datetime.fromisoformat(self.begun)).total_seconds()
+        return self.bytes / seconds if seconds > 0 and self.bytes else None
 
 
 Brought = LandedSource | UnfinishedPull
@@ -167,10 +174,14 @@ def _unfinished(store: Store, folder: str, note: Mapping[str, Any]) -> Unfinishe
     entries = list(store.list(f"{folder}/"))
     complete = set(_complete(entry.path.removeprefix(f"{folder}/") for entry in entries))
     there = [entry for entry in entries if entry.path.removeprefix(f"{folder}/") in complete]
-    newest = datetime.fromtimestamp(max(entry.modified for entry in entries), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    first, last = (_clock(pick(entry.modified for entry in entries)) for pick in (min, max))
     size = sum(entry.bytes for entry in there)
     recipe = note.get("recipe", "")
-    return UnfinishedPull(folder, recipe, newest, len(there), note.get("files"), size, note["query"])
+    return UnfinishedPull(folder, recipe, last, len(there), note.get("files"), size, note["query"], first)
+
+
+def _clock(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _complete(paths: Iterator[str]) -> Iterator[str]:

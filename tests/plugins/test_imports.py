@@ -73,6 +73,7 @@ ALLOWED = {
         "store",
         *VOCABULARY,
     },
+    "plugins/refinery_standing.py": {"sources", *READS},
     "plugins/refinery_target.py": READS,
     "plugins/refinery_turn.py": {"landing.arrival", *VOCABULARY},
     "plugins/refinery_walk.py": set(),
