@@ -23,7 +23,7 @@ from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param
 from refinery_alerts import FailureAlert
 from refinery_arrivals import Look
 from refinery_retry import BOUNDS, RETRIES
-from refinery_wiring import asset_of, dag_id_of, refine_recipes, wakes
+from refinery_wiring import asset_of, dag_id_of, refine_recipes, rollout_of, wakes
 
 _recipes = refine_recipes()
 
@@ -49,6 +49,7 @@ with DAG(
         dags={dag_id_of(recipe): recipe.name for recipe in _recipes},
         backlog={recipe.name: recipe.alerts.backlog for recipe in _recipes},
         accept={recipe.name: recipe.accept_partial for recipe in _recipes},
+        rollouts={recipe.name: rollout_of(recipe) for recipe in _recipes if recipe.rollout},
         inlets=assets,
     )
     TriggerDagRunOperator.partial(

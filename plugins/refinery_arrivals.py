@@ -39,7 +39,8 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Returns the runs to start, each DAG's in the order of snapshots; `dags` are recipes by the ids of their DAGs.
 
     `backlog` are the hours, by recipe, after which an alert says that a snapshot is not published. `accept` are the
-    shares, by recipe, of the promised files that have to have landed whole: all, where nothing is said.
+    shares, by recipe, of the promised files that have to have landed whole: all, where nothing is said. `rollouts` are
+    the DAGs, by recipe, that are started for what has landed in place of its own.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         dags: Mapping[str, str],
         backlog: Mapping[str, float],
         accept: Mapping[str, float] | None = None,
+        rollouts: Mapping[str, str] | None = None,
         **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
     ) -> None:
         super().__init__(**kwargs)
         self.dags, self.backlog, self.accept = dict(dags), dict(backlog), dict(accept or {})
+        self.rollouts = dict(rollouts or {})
 
     def execute(self, context: Context) -> list[Start]:
         """Look at what has landed (with the param `stale`: is published) for each DAG that is not paused."""
@@ -64,11 +67,11 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             elif params["stale"]:
                 starts += stale_starts(dag_id, recipe, params["root"], context["dag_run"].run_id)
             else:
-                names = self.unseen(context, dag_id, recipe)
+                names, started = self.unseen(context, dag_id, recipe), self.rollouts.get(recipe, dag_id)
                 starts += [
                     start
                     for name in names
-                    for start in landed_start(dag_id, name, params, self.accept.get(recipe, 1.0))
+                    for start in landed_start(started, name, params, self.accept.get(recipe, 1.0))
                 ]
                 with harmless("arrivals", "whether files came late is unknown"):
                     log_late(dag_id, recipe, params["root"])

@@ -35,6 +35,11 @@ def dag_id_of(recipe: Recipe) -> str:
     return "refine" if recipe.name == DEFAULT else f"refine_{recipe.name}"
 
 
+def rollout_of(recipe: Recipe) -> str:
+    """Return the name of the DAG that refines a snapshot by a recipe in growing parts."""
+    return f"rollout_{recipe.name}"
+
+
 def asset_of(recipe: str, state: str) -> Asset:
     """Return the asset of a state that versions of a recipe, given by its name, reach, each as an event of its own."""
     return Asset(name=f"{recipe}_{state}", group="refinery")  # a URI would load every provider

@@ -83,6 +83,7 @@ ALLOWED = {
     "dags/build.py": {"recipe"},
     "dags/maintenance.py": {"recipe", *REQUESTS},
     "dags/refine.py": {"recipe"},
+    "dags/rollout.py": {"recipe"},
     "dags/sources.py": {"sources.recipe"},
     "dags/train_quality_model.py": set(),
 }
