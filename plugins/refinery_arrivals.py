@@ -1,5 +1,6 @@
 """Finds the snapshots that have landed and are to be refined, and those that are to be refined again."""
 
+import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from refinery_wiring import asset_of
 from pipeline_tasks.alerts.backlog import Backlog, backlog_alert, backlog_of
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
+from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.stage import LANDING
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
@@ -99,8 +101,9 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         events = context["inlet_events"][asset_of(recipe, "arrivals")]
         seen = {event.partition_key for event in events}
         seen |= {entry.snapshot for entry in version_log.log(context["params"]["root"], recipe)}
-        for name in storage.connect(context["params"]["landing"]).folders():
-            if name in seen:
+        store = storage.connect(context["params"]["landing"])
+        for name in store.folders():
+            if name in seen or is_empty(store, name):
                 continue
             if not SNAPSHOT_NAME.admits(name):
                 log.warning("%r is no name of a snapshot, which must be %s; rename the folder", name, SNAPSHOT_NAME)
@@ -117,8 +120,17 @@ def backlog_now(landing: str, root: str, recipe: str, now: float) -> Backlog:
 
     published = {entry.snapshot for entry in version_log.log(root, recipe)}
     store = storage.connect(landing)
-    landed = {name: landed_at(store, name) for name in store.folders() if name not in published}
+    unpublished = [name for name in store.folders() if name not in published]
+    landed = {name: landed_at(store, name) for name in unpublished if not is_empty(store, name)}
     return backlog_of(landed, published, now)
+
+
+def is_empty(store: Store, name: str) -> bool:
+    """Return whether a snapshot has landed that has no files: its source has only deleted records since the last."""
+    try:
+        return bool(json.loads(store.read(f"{name}/{PROMISE}"))["files"] == [])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return False  # `sense` says what is wrong with it
 
 
 def landed_at(store: Store, name: str) -> float:

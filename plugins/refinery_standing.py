@@ -48,8 +48,8 @@ class SourceView:
 
     @property
     def backlog(self) -> Sequence[Landing]:
-        """What has landed and no recipe has published."""
-        return [landing for landing in self.landings if not landing.published]
+        """What has landed and no recipe has published; a snapshot of deletions alone has nothing to publish."""
+        return [landing for landing in self.landings if not landing.published and landing.landed.files]
 
     @property
     def oldest(self) -> float:

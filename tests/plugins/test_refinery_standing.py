@@ -44,6 +44,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     version_log.retract(str(root), "tiny", "CC-MAIN-2026-42", "a test")
     landed(landing, "CC-MAIN-2026-45", "common_crawl", 49, rows=3, facts={"a.jsonl": {"truncated": 1234}})
     landed(landing, "blog-20261101", "blog", 2, rows=3)
+    landed(landing, "blog-20261102", "blog", 1, files=0)
     begun = landing / "CC-MAIN-2026-50" / ".pull"
     begun.mkdir(parents=True)
     note = {"query": {"source": "common_crawl"}, "parts": "", "recipe": "common_crawl", "files": 10}
@@ -84,7 +85,9 @@ def test_it_shows_what_landed_what_is_missing_and_who_refuses(visitor: Any) -> N
     assert "Take it &lt;b&gt;as it is&lt;/b&gt;." in page
     blog = section(page, "blog")
     assert "no recipe known here" in blog
-    assert "Landed 1" in blog
+    assert "Landed 2" in blog
+    assert "Not published 1 " in blog
+    assert re.search(r"blog-20261102 .* nothing to publish", blog)
 
 
 def test_the_newest_run_of_a_sources_dag_is_named(visitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +108,7 @@ def test_what_cannot_be_shown_is_said(visitor: Any, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("REFINERY_SOURCES", str(broken))
     page = visitor.get("/sources")
     assert (page.status_code, "Recipes of sources are not known" in page.text) == (200, True)
-    assert "Landed 1" in section(page.text, "blog")
+    assert "Landed 2" in section(page.text, "blog")
     monkeypatch.setenv("REFINERY_LANDING", "ftp://x")
     assert "What has landed below ftp://x is not shown" in visitor.get("/sources").text
     monkeypatch.delenv("REFINERY_LANDING")
