@@ -2,8 +2,10 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.counted import counted
@@ -40,6 +42,8 @@ def answer(options: argparse.Namespace) -> int:
     if not options.landings:
         message = "name the folder of all landings, or set REFINERY_LANDING"
         raise RecipeError(message)
+    if "://" not in options.landings and not Path(options.landings).is_dir():
+        sys.stderr.write(f"refinery: {options.landings} is no folder yet; nothing has landed there\n")
     known = standings(options.landings, chosen_sources(options.recipes))
     print_result(options, [facts_of(standing) for standing in known], lines_of(known))
     return 0

@@ -27,7 +27,7 @@ def news(mirror: Mirror, tmp_path: Path) -> Path:
     return recipe
 
 
-def listed(refinery: Refinery, landings: Path, recipe: Path) -> dict[str, Any]:
+def listed(refinery: Refinery, landings: Path | str, recipe: Path) -> dict[str, Any]:
     done = refinery("sources", landings, "--recipes", recipe, "--json")
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout)[0])
@@ -77,6 +77,26 @@ def test_a_pull_that_was_refused_is_listed_with_what_is_complete_and_until_when_
     assert refinery("pull", news, "--to", tmp_path, "--again").returncode == 0
     source = listed(refinery, tmp_path, news)
     assert ([one["state"] for one in source["hosts"]], source["unfinished"]) == (["open"], [])
+
+
+def test_landings_are_listed_in_every_store(
+    refinery: Refinery, mirror: Mirror, news: Path, tmp_path: Path, any_root: str
+) -> None:
+    words = ["pull", news, "--to", any_root, "--spool", tmp_path / "spool", "--workers", "1"]
+    mirror.fault = lambda asked: Fault(404) if asked.path.endswith("part-00001.warc.gz") else None
+    assert refinery(*words).returncode == 75
+    (begun,) = listed(refinery, any_root, news)["unfinished"]
+    assert (begun["folder"], begun["complete"], begun["files"]) == (CRAWL, 2, 3)
+    mirror.fault = lambda _asked: None
+    assert refinery(*words).returncode == 0
+    source = listed(refinery, any_root, news)
+    assert ([one["files"] for one in source["landed"]], source["unfinished"]) == ([3], [])
+
+
+def test_a_folder_that_is_not_there_yet_is_said_to_be_none(refinery: Refinery, news: Path, tmp_path: Path) -> None:
+    done = refinery("sources", tmp_path / "list", "--recipes", news)
+    assert (done.returncode, "is no folder yet" in done.stderr) == (0, True)
+    assert "nothing has landed" in done.stdout
 
 
 def test_what_other_recipes_and_commands_landed_is_listed_behind_those_that_are_known(
