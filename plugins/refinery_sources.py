@@ -1,7 +1,9 @@
 """Pulls what the recipe of a source asks for below the landing, by the params of a run, and heeds what it deleted."""
 
+import contextlib
 import json
 import logging
+import os
 import types
 import typing
 from collections.abc import Mapping
@@ -9,8 +11,8 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import Asset, Context, Param
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk import Asset, Connection, Context, Param
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 from refinery_credentials import adopt_credentials
 from refinery_form import ADVANCED, TEXT
 
@@ -18,6 +20,7 @@ from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.recipe import MOST_WORKERS, TAKEDOWN, SourceRecipe, form_of, kind_of
+from pipeline_tasks.sources.source import Source
 
 log = logging.getLogger("refinery")
 
@@ -26,6 +29,12 @@ JSON_TYPES: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer",
 OF_PULLS = ("landing", "rate", "workers", "root")
 """Params that every pull has; a field of a query that has such a name is set in the recipe."""
 
+
+AUTH = "auth"
+"""The field of a query that names a secret of the worker."""
+
+OF_SECRETS = (AUTH, "url", "address", "headers")
+"""Fields of a query with a secret that its recipe alone says: who starts a run must not send the secret elsewhere."""
 
 LANDED = "landed"
 """Key of the XCom of a pull, also of one that found nothing new: where its snapshot is, and its amounts."""
@@ -36,12 +45,9 @@ def params_of_pull(recipe: SourceRecipe, landing: str, root: str) -> dict[str, P
 
     `root` is where deletions are taken down, for a recipe that asks for it.
     """
-    kind, form = kind_of(recipe.kind), form_of(recipe.kind)
-    hints = typing.get_type_hints(kind, include_extras=True)
+    form, hints = form_of(recipe.kind), typing.get_type_hints(kind_of(recipe.kind), include_extras=True)
     query = {
-        entry.name: _param(getattr(recipe.source, entry.name), hints[entry.name], form.get(entry.name, {}))
-        for entry in fields(typing.cast("Any", kind))
-        if entry.init and entry.name not in OF_PULLS
+        name: _param(getattr(recipe.source, name), hints[name], form.get(name, {})) for name in asked_fields(recipe)
     }
     where = {"root": Param(root, section=ADVANCED, description="Root in which deletions are taken down", **TEXT)}
     return {
@@ -60,6 +66,13 @@ def params_of_pull(recipe: SourceRecipe, landing: str, root: str) -> dict[str, P
         ),
         **(where if recipe.deletions == TAKEDOWN else {}),
     }
+
+
+def asked_fields(recipe: SourceRecipe) -> list[str]:
+    """Return the fields of a query that a run may change: none that a secret follows."""
+    names = [entry.name for entry in fields(typing.cast("Any", recipe.source)) if entry.init]
+    kept = OF_SECRETS if AUTH in names else ()
+    return [name for name in names if name not in OF_PULLS and name not in kept]
 
 
 def _param(value: Any, hint: Any, form: Mapping[str, Any]) -> Param:  # noqa: ANN401 -- any field of a query
@@ -107,7 +120,7 @@ def asked(recipe: SourceRecipe, params: Mapping[str, Any]) -> SourceRecipe:
     kind = kind_of(recipe.kind)
     own = {entry.name: getattr(recipe.source, entry.name) for entry in fields(typing.cast("Any", kind)) if entry.init}
     query = {name: _json(value) for name, value in own.items()}
-    query |= {name: params[name] for name in query if name in params and name not in OF_PULLS}
+    query |= {name: params[name] for name in asked_fields(recipe) if name in params}
     query |= {"address": query["address"].rstrip("/")} if "address" in query else {}
     checked = bind_fields(kind, query, recipe.kind)
     rate = Rate(float(params["rate"]), recipe.rate.bytes)
@@ -127,6 +140,7 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     params = context["params"]
     adopt_credentials(params["landing"])
     now = asked(recipe, params)
+    adopt_connection(now.source)
     with web(now.rate, now.workers) as on:
         place, landed = pull_recipe(now, params["landing"], state_folder() / "pulls", on, datetime.now(UTC))
     facts = {"snapshot": landed.snapshot, "input": place, "files": landed.files, "bytes": landed.bytes}
@@ -142,6 +156,15 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
         context["outlet_events"][outlet].extra = facts
     log.info("%s has landed whole in %s: %d files, %d bytes", landed.snapshot, place, landed.files, landed.bytes)
     return facts
+
+
+def adopt_connection(source: Source) -> None:
+    """Let this process find the connection that a query names, where the environment does not have it."""
+    name = getattr(getattr(source, AUTH, None), "connection", "")
+    variable = f"AIRFLOW_CONN_{name.upper()}"
+    if name and variable not in os.environ:
+        with contextlib.suppress(AirflowNotFoundException):  # the source says what is not set
+            os.environ[variable] = Connection.get(name).get_uri()
 
 
 def _block(place: str) -> dict[str, Any]:

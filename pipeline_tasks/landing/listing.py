@@ -143,7 +143,7 @@ def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listin
     ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
     named = snapshot or str(promise.get("snapshot") or last)
     there = tuple(file for file in files if file[0] not in missing)
-    return Listing(named, there, tuple(ignored), _skipped(folder), PROMISE, tuple(sorted(missing)))
+    return Listing(named, there, tuple(ignored), _skipped(folder), PROMISE, missing=tuple(sorted(missing)))
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
@@ -170,7 +170,7 @@ def _listed(folder: Folder, listing: str, snapshot: str, accept: float) -> Listi
     absent = {name if name in skipped else line: -1 for line, name in pairs if name not in folder.files}
     missing = _require(folder, absent, len(lines), accept)
     there = tuple((name, folder.files[name], "") for name in names if name in folder.files)
-    return Listing(snapshot, there, (), _skipped(folder), listing, tuple(sorted(missing)))
+    return Listing(snapshot, there, (), _skipped(folder), listing, missing=tuple(sorted(missing)))
 
 
 def _list_body(folder: Folder, name: str) -> bytes:

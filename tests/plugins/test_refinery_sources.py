@@ -1,8 +1,9 @@
 """The form of a source's DAG follows from its kind, and a pull that found nothing new says so and has no event."""
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,6 +75,52 @@ def test_what_a_run_asks_for_is_checked_as_a_recipe_is() -> None:
     assert (now.rate.requests, now.workers, now.name) == (5.0, 2, "common_crawl")
     with pytest.raises(RecipeError, match="files"):
         asked(recipe, {**params, "files": "three"})
+
+
+@dataclass(frozen=True)
+class _Auth:
+    connection: str = ""
+
+
+@dataclass(frozen=True)
+class _WithSecret:
+    """What a kind of source has that says who asks."""
+
+    url: str = "https://api.example.org"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    auth: _Auth | None = None
+    since: str = ""
+
+
+def test_who_starts_a_run_cannot_send_a_secret_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    import refinery_sources
+
+    monkeypatch.setattr(refinery_sources, "kind_of", lambda _kind: _WithSecret)
+    monkeypatch.setattr(refinery_sources, "form_of", lambda _kind: {})
+    source: Any = _WithSecret(auth=_Auth("news"))
+    recipe = SourceRecipe("news", "api", source)
+    params = refinery_sources.params_of_pull(recipe, "landing", "root")
+    assert set(params) == {"since", "landing", "rate", "workers"}
+    evil = {"url": "https://evil.example", "auth": {"connection": "aws_default"}, "headers": {"X": "y"}}
+    now: Any = refinery_sources.asked(recipe, {**evil, "since": "2026", "rate": 1, "workers": 1}).source
+    assert (now.url, now.headers, now.auth.connection, now.since) == ("https://api.example.org", {}, "news", "2026")
+
+
+def test_a_connection_of_airflow_is_found_by_a_source_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import refinery_sources
+    from airflow.sdk import Connection
+
+    monkeypatch.setenv("AIRFLOW_CONN_NEWS", "")  # it is put back at the end
+    monkeypatch.delenv("AIRFLOW_CONN_NEWS")
+    source: Any = _WithSecret(auth=_Auth("news"))
+    monkeypatch.setattr(
+        Connection, "get", lambda _name: Connection(conn_id="news", conn_type="http", password="s3cret")
+    )
+    refinery_sources.adopt_connection(source)
+    assert "s3cret" in os.environ["AIRFLOW_CONN_NEWS"]
+    monkeypatch.setattr(Connection, "get", lambda _name: pytest.fail("the environment has it"))
+    refinery_sources.adopt_connection(source)
+    refinery_sources.adopt_connection(CommonCrawl(CRAWL))
 
 
 class _Events(dict[Any, Any]):
