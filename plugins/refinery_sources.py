@@ -147,7 +147,7 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     facts |= {"rows": rows} if (rows := _block(place).get("rows")) is not None else {}
     context["ti"].xcom_push(key=LANDED, value=facts)
     if not landed.files:
-        message = f"nothing is new: the source has no record for {landed.snapshot}"
+        message = f"nothing is new: the source has no new record for {landed.snapshot}"
         raise AirflowSkipException(message)
     if not landed.is_new and not _is_of(place, context["dag_run"].start_date):
         message = f"nothing is new: {landed.snapshot} has landed in {place} before"

@@ -14,6 +14,7 @@ from pipeline_tasks.cli.pull_progress import Progress
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.common_crawl import KINDS, CommonCrawl
 from pipeline_tasks.sources.plan import Plan, plan
@@ -21,6 +22,7 @@ from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, hosts_of, load_source, resolved
 from pipeline_tasks.sources.source import Occasion, Source
 from pipeline_tasks.sources.web import Web, web
+from pipeline_tasks.store import storage
 from pipeline_tasks.yaml_file import parse_yaml
 
 CC = "cc"
@@ -184,13 +186,23 @@ def _print_landed(landed: Landed, to: str, *, as_json: bool) -> None:
         sys.stdout.write(json.dumps({**asdict(landed), "to": to}) + "\n")
         return
     if not landed.files:
-        sys.stdout.write(f"{landed.snapshot}: nothing is new; the source has no record, and nothing is landed\n")
+        sys.stdout.write(f"{landed.snapshot}: {_nothing_new(to)}\n")
         return
     found = f", {landed.found:,} of them were there already" if landed.found else ""
     when = "" if landed.is_new else ", before: nothing is new"
     sys.stdout.write(
         f"{landed.snapshot} has landed whole in {to}: {counted(landed.files, 'file')}, {landed.bytes:,} bytes"
         f"{found if landed.is_new else when}\nrefine it: refinery run --input {to} --output ROOT\n"
+    )
+
+
+def _nothing_new(to: str) -> str:
+    """Return what came of a pull without a new record: nothing has landed, or what the source has deleted."""
+    if storage.connect(to).size(PROMISE) is None:
+        return "nothing is new, and nothing has landed"
+    return (
+        f"no record is new; what the source has deleted has landed in {to}\n"
+        f"take it down: refinery takedown ROOT --landing {to}"
     )
 
 

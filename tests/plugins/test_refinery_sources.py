@@ -172,7 +172,7 @@ def test_a_source_without_a_record_has_no_event_and_nothing_to_take_down(
     place = f"{tmp_path}/news-1"
     monkeypatch.setattr(recipes, "pull_recipe", lambda *_: (place, Landed("news-1", 0, 0)))
     run = context(tmp_path, datetime.now(UTC))
-    with pytest.raises(AirflowSkipException, match="no record"):
+    with pytest.raises(AirflowSkipException, match="no new record"):
         pull_source(SourceRecipe("news", "common_crawl", CommonCrawl(CRAWL)), run, ())
     run["params"]["root"] = str(tmp_path / "root")
     assert take_deletions_down(run, run["ti"].pushed["landed"])["takedown"] is None

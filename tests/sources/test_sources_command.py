@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cli import pull as command
 from pipeline_tasks.cli.pull_progress import Progress
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.sources.pull import Landed
 from pipeline_tasks.sources.recipe import chosen_sources, hosts_of
 from pipeline_tasks.sources.source import UNKNOWN, Part
 from tests.commands import Refinery
@@ -91,6 +93,18 @@ def test_landings_are_listed_in_every_store(
     assert refinery(*words).returncode == 0
     source = listed(refinery, any_root, news)
     assert ([one["files"] for one in source["landed"]], source["unfinished"]) == ([3], [])
+
+
+def test_a_pull_without_a_new_record_says_what_came_of_it(
+    refinery: Refinery, news: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a kind that lands no part without rows: nothing, or what its source has deleted alone."""
+    monkeypatch.setattr(command, "pull", lambda *_: Landed(CRAWL, 0, 0))
+    assert "nothing has landed" in refinery("pull", news, "--to", tmp_path / "landings").stdout
+    (tmp_path / "landings" / CRAWL).mkdir(parents=True)
+    (tmp_path / "landings" / CRAWL / "snapshot.json").write_text("{}")
+    done = refinery("pull", news, "--to", tmp_path / "landings")
+    assert f"refinery takedown ROOT --landing {tmp_path}/landings/{CRAWL}" in done.stdout
 
 
 def test_a_folder_that_is_not_there_yet_is_said_to_be_none(refinery: Refinery, news: Path, tmp_path: Path) -> None:
