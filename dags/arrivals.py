@@ -1,7 +1,9 @@
 """Start `refine` for every snapshot that has landed under `landing`, whatever its name.
 
-Every ten minutes each folder that no run has seen landed, and that is not published, is started once: its run is named
-`arrival__<snapshot>`. A date whose own run is queued or waits is left to that run. DAGs that are paused are left out.
+Every ten minutes, and when a `pull_` DAG has landed something or the queue `REFINERY_QUEUE` has a message, each folder
+that no run has seen landed, and that is not published, is started once: its run is named `arrival__<snapshot>`. What it
+starts follows from the folders alone: a message may be lost, or come twice. A date whose own run is queued or waits is
+left to that run. DAGs that are paused are left out.
 
 **Runbook**
 
@@ -17,18 +19,18 @@ import os
 from datetime import UTC, datetime
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, CronTriggerTimetable, Param
+from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param
 from refinery_alerts import FailureAlert
 from refinery_arrivals import Look
 from refinery_retry import BOUNDS, RETRIES
-from refinery_wiring import asset_of, dag_id_of, refine_recipes
+from refinery_wiring import asset_of, dag_id_of, refine_recipes, rollout_of, wakes
 
 _recipes = refine_recipes()
 
 with DAG(
     "arrivals",
     description="Starts `refine` for landed snapshots of any name, and for stale ones on request",
-    schedule=CronTriggerTimetable("*/10 * * * *", timezone="UTC"),
+    schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("*/10 * * * *", timezone="UTC"), assets=wakes()),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
@@ -46,6 +48,8 @@ with DAG(
         task_id="look",
         dags={dag_id_of(recipe): recipe.name for recipe in _recipes},
         backlog={recipe.name: recipe.alerts.backlog for recipe in _recipes},
+        accept={recipe.name: recipe.accept_partial for recipe in _recipes},
+        rollouts={recipe.name: rollout_of(recipe) for recipe in _recipes if recipe.rollout},
         inlets=assets,
     )
     TriggerDagRunOperator.partial(

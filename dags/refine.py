@@ -36,6 +36,8 @@ is reused and not done again, so clearing and rerunning is always safe.
 - *Refine one snapshot by hand*: trigger with the param `snapshot`, and `input` if it is elsewhere.
 - *Try a recipe on 1 %*: trigger with `sample` 0.01. A trial reads whole files, passes the same gates, and is published
   as a version of `RECIPE.trial`, which no other run reads or waits for.
+- *In growing parts*: a recipe with `rollout` has no schedule. `arrivals` starts its DAG `rollout_RECIPE`, which starts
+  runs of this one.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 
@@ -101,6 +103,15 @@ def params(recipe: Recipe) -> dict[str, Param]:
             minimum=0,
             description="Minutes without a change after which a snapshot without a list of its files is whole",
         ),
+        "accept_partial": Param(
+            recipe.accept_partial,
+            section=ADVANCED,
+            type="number",
+            exclusiveMinimum=0,
+            maximum=1,
+            description="Share of the files that a list promises with which a snapshot is refined when nothing changes "
+            "any more; 1: all",
+        ),
     }
 
 
@@ -117,7 +128,7 @@ def wire(recipe: Recipe) -> DAG:
         dag_id_of(recipe),
         description=recipe.title or "Crawl snapshots in, clean documents out",
         # explicit: as text, `create_cron_data_intervals` would start each run a day later, past its snapshot's deadline
-        schedule=CronTriggerTimetable("0 0 * * *", timezone="UTC"),
+        schedule=None if recipe.rollout else CronTriggerTimetable("0 0 * * *", timezone="UTC"),
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=16,  # most wait, for their snapshot or their turn: one is refined at a time

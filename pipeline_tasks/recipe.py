@@ -3,13 +3,13 @@
 import importlib
 import os
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.constraints import FieldName, PlainWord, Range, Ratio, Weight, Word
+from pipeline_tasks.constraints import FieldName, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.shipped import shipped
@@ -192,6 +192,8 @@ class _Written:
     name: PlainWord
     title: str = ""
     fields: Mapping[str, FieldName] = field(default_factory=dict)
+    accept_partial: Share = 1.0
+    rollout: tuple[Share, ...] = ()
     versions: Versions | None = None
     exports: Mapping[str, ExportSettings] = field(default_factory=dict)
     run: RunSettings = field(default_factory=RunSettings)
@@ -217,6 +219,8 @@ class Recipe:
     `alerts`, the limits from which on alerts are sent. `versions` are the input of a recipe that builds a training
     dataset; one that refines a snapshot has none. `exports` are the formats of other trainers in which what was built
     is exported, with the bytes of a shard. `fields` are the names of some of `schema.FIELDS` in landed records.
+    `accept_partial` is the share of the promised files of a snapshot that has to have landed whole. `rollout` are the
+    growing shares of a snapshot that are refined one after the other, each when a person approves; empty: all at once.
     """
 
     name: str
@@ -229,6 +233,8 @@ class Recipe:
     exports: Mapping[str, ShardBytes] = field(default_factory=dict)
     alerts: AlertLimits = field(default_factory=AlertLimits)
     fields: Mapping[str, FieldName] = field(default_factory=dict)
+    accept_partial: Share = 1.0
+    rollout: tuple[Share, ...] = ()
 
     def step(self, stage: str) -> Step:
         """Return the step of `stage`; RecipeError if the recipe has none."""
@@ -325,7 +331,9 @@ def _other_file(name: str) -> str:
 def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
     top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
-    require_known(top, ("name", "title", "fields", "versions", "stages", "exports", "run", "gates", "alerts"), where)
+    of_landings = ("fields", "accept_partial", "rollout")
+    known = ("name", "title", *of_landings, "versions", "stages", "exports", "run", "gates", "alerts")
+    require_known(top, known, where)
     steps = require_mapping(top.get("stages"), f"{where}: stages")
     if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
@@ -341,6 +349,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.exports, EXPORTS, f"{where}: exports")
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
+    _require_rollout(written.rollout, where)
     stages = tuple(steps)
     if written.versions is not None:
         steps = {name: params for step, params in steps.items() for name, params in _with_takedown(step, params)}
@@ -358,6 +367,8 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         exports={name: settings.shard_bytes for name, settings in written.exports.items()},
         alerts=written.alerts,
         fields=written.fields,
+        accept_partial=written.accept_partial,
+        rollout=written.rollout,
     )
 
 
@@ -374,6 +385,13 @@ def _sections(top: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
+def _require_rollout(rollout: Sequence[float], where: str) -> None:
+    """Raise RecipeError unless the shares of a rollout grow, and end with all of the snapshot."""
+    if rollout and (list(rollout) != sorted(set(rollout)) or rollout[-1] != 1):
+        message = f"{where}: rollout has to be shares that grow and end with 1, as [0.01, 0.1, 1]"
+        raise RecipeError(message)
+
+
 def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> None:
     """Raise RecipeError unless a recipe has `versions` and the stages of a build, or neither: it refines a snapshot."""
     if written.versions is not None and tuple(steps)[: len(FIRST)] != FIRST:
@@ -385,10 +403,11 @@ def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> N
     if written.versions is None and written.exports:
         message = f"{where} refines snapshots, and `exports` are of a training dataset; move them to a recipe of one"
         raise RecipeError(message)
-    if written.versions is not None and written.fields:
-        message = (
-            f"{where} builds from versions, and `fields` are of landed records; move them to a recipe that refines"
-        )
+    names = ("fields", "accept_partial", "rollout")
+    of_landings = [name for name in names if getattr(written, name) not in ({}, 1.0, ())]
+    if written.versions is not None and of_landings:
+        key = of_landings[0]
+        message = f"{where} builds from versions, and `{key}` is of landed files; move it to a recipe that refines"
         raise RecipeError(message)
     building = [stage for stage in steps if stage in BUILDING]
     if written.versions is None and building:

@@ -1,5 +1,6 @@
 """Finds the snapshots that have landed and are to be refined, and those that are to be refined again."""
 
+import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from refinery_wiring import asset_of
 from pipeline_tasks.alerts.backlog import Backlog, backlog_alert, backlog_of
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
+from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.stage import LANDING
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
@@ -38,12 +40,23 @@ Start = dict[str, Any]
 class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Returns the runs to start, each DAG's in the order of snapshots; `dags` are recipes by the ids of their DAGs.
 
-    `backlog` are the hours, by recipe, after which an alert says that a snapshot is not published.
+    `backlog` are the hours, by recipe, after which an alert says that a snapshot is not published. `accept` are the
+    shares, by recipe, of the promised files that have to have landed whole: all, where nothing is said. `rollouts` are
+    the DAGs, by recipe, that are started for what has landed in place of its own.
     """
 
-    def __init__(self, *, dags: Mapping[str, str], backlog: Mapping[str, float], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    def __init__(
+        self,
+        *,
+        dags: Mapping[str, str],
+        backlog: Mapping[str, float],
+        accept: Mapping[str, float] | None = None,
+        rollouts: Mapping[str, str] | None = None,
+        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+    ) -> None:
         super().__init__(**kwargs)
-        self.dags, self.backlog = dict(dags), dict(backlog)
+        self.dags, self.backlog, self.accept = dict(dags), dict(backlog), dict(accept or {})
+        self.rollouts = dict(rollouts or {})
 
     def execute(self, context: Context) -> list[Start]:
         """Look at what has landed (with the param `stale`: is published) for each DAG that is not paused."""
@@ -56,8 +69,12 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             elif params["stale"]:
                 starts += stale_starts(dag_id, recipe, params["root"], context["dag_run"].run_id)
             else:
-                names = self.unseen(context, dag_id, recipe)
-                starts += [start for name in names for start in landed_start(dag_id, name, params)]
+                names, started = self.unseen(context, dag_id, recipe), self.rollouts.get(recipe, dag_id)
+                starts += [
+                    start
+                    for name in names
+                    for start in landed_start(started, name, params, self.accept.get(recipe, 1.0))
+                ]
                 with harmless("arrivals", "whether files came late is unknown"):
                     log_late(dag_id, recipe, params["root"])
                 with harmless("alert", "whether there is a backlog is unknown"):
@@ -84,8 +101,9 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         events = context["inlet_events"][asset_of(recipe, "arrivals")]
         seen = {event.partition_key for event in events}
         seen |= {entry.snapshot for entry in version_log.log(context["params"]["root"], recipe)}
-        for name in storage.connect(context["params"]["landing"]).folders():
-            if name in seen:
+        store = storage.connect(context["params"]["landing"])
+        for name in store.folders():
+            if name in seen or is_empty(store, name):
                 continue
             if not SNAPSHOT_NAME.admits(name):
                 log.warning("%r is no name of a snapshot, which must be %s; rename the folder", name, SNAPSHOT_NAME)
@@ -102,8 +120,17 @@ def backlog_now(landing: str, root: str, recipe: str, now: float) -> Backlog:
 
     published = {entry.snapshot for entry in version_log.log(root, recipe)}
     store = storage.connect(landing)
-    landed = {name: landed_at(store, name) for name in store.folders() if name not in published}
+    unpublished = [name for name in store.folders() if name not in published]
+    landed = {name: landed_at(store, name) for name in unpublished if not is_empty(store, name)}
     return backlog_of(landed, published, now)
+
+
+def is_empty(store: Store, name: str) -> bool:
+    """Return whether a snapshot has landed that has no files: its source has only deleted records since the last."""
+    try:
+        return bool(json.loads(store.read(f"{name}/{PROMISE}"))["files"] == [])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return False  # `sense` says what is wrong with it
 
 
 def landed_at(store: Store, name: str) -> float:
@@ -113,10 +140,10 @@ def landed_at(store: Store, name: str) -> float:
     return max((entry.modified for entry in islice(store.list(name), MOST_FILES)), default=0.0)
 
 
-def landed_start(dag_id: str, name: str, params: Mapping[str, Any]) -> Iterator[Start]:
+def landed_start(dag_id: str, name: str, params: Mapping[str, Any], accept: float = 1.0) -> Iterator[Start]:
     """Yield the start of a snapshot's run if it is complete, and log how far it has landed."""
     place = f"{params['landing'].rstrip('/')}/{name}"
-    arrival = arrival_of(place)
+    arrival = arrival_of(place, accept)
     log.info("%s  snapshot %s is %s: %s", dag_id, name, arrival.state, arrival.detail)
     if arrival.state == COMPLETE:
         conf = {"snapshot": name, "input": place, "root": params["root"]}

@@ -183,8 +183,9 @@ class Land(RequestOperator):
         run = run_of(context)
         about = self.about(context, run)
         fields = fields_of(self.fields, run.text_field)
-        self.preflight(context, run, self.steps, landing=run.input, sample=run.sample, fields=fields)
-        reply = send(LandRequest(input=run.input, sample=run.sample, fields=fields, **about))
+        how: dict[str, Any] = {"sample": run.sample, "fields": fields, "accept": run.accept}
+        self.preflight(context, run, self.steps, landing=run.input, **how)
+        reply = send(LandRequest(input=run.input, **how, **about))
         self.manifest = path_of(reply["manifest"])
         # a trial reads the history of the whole runs
         history = send(HistoryRequest(**{**about, "recipe": self.recipe}, landed=reply["manifest"]))
@@ -193,6 +194,8 @@ class Land(RequestOperator):
             log.warning("land  %s is no crawl file and was left out", name)
         for name, reason in reply["skipped"]:
             log.warning("land  %s was left out: %s", name, reason)
+        for name in reply["missing"]:
+            log.warning("land  %s is promised and has not landed whole: refined without it", name)
         landed = {"manifest": reply["manifest"], "landing": reply["landing"], "earlier": history["earlier"]}
         context["ti"].xcom_push(key="landed", value=landed)
         return self.parts(context, run, reply["manifest"], "", self.next_cut)

@@ -58,6 +58,7 @@ from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
 from refinery_similar import similar_page
 from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
+from refinery_standing import LINES, sources_page
 from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import RecipeError, RefineryError, Transient
@@ -237,6 +238,13 @@ def snapshots() -> HTMLResponse:
     storage.require_folder(root())
     landed = landed_now()
     return render("snapshots.html", recipes=recipe_pages(root(), landed.snapshots), landed=landed)
+
+
+@app.get("/sources")
+def sources() -> HTMLResponse:
+    """Show per source what has landed and when, what is missing or not published, and which hosts refuse."""
+    storage.require_folder(root())
+    return render("sources.html", shown=sources_page(root()), most=LINES)
 
 
 @app.get("/snapshot/{recipe}/{snapshot}")

@@ -28,7 +28,8 @@ class Run:
     many hours to wait for the snapshot; with 0 an absent snapshot is an error. `settling` is for how many minutes a
     snapshot without a list of its files must not change before it is whole. `approval` is how many hours a refused
     gate waits for a person; with 0 it refuses at once. `sample` is the share of the landed bytes that a trial reads.
-    `text_field` is the name of the text in JSON lines and tables, "" for that of the recipe.
+    `text_field` is the name of the text in JSON lines and tables, "" for that of the recipe. `accept` is the share of
+    the promised files that has to have landed whole.
     """
 
     input: str
@@ -42,6 +43,7 @@ class Run:
     sample: float = 1.0
     text_field: str = ""
     settling: float = 0.0
+    accept: float = 1.0
 
     @property
     def is_trial(self) -> bool:
@@ -65,6 +67,7 @@ def run_of(context: Context) -> Run:
         sample=float(params.get("sample", 1)),
         text_field=str(params.get("text_field") or ""),
         settling=float(params.get("settling", 0)),
+        accept=float(params.get("accept_partial", 1)),
     )
 
 

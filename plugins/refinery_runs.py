@@ -84,6 +84,27 @@ def newest_runs(recipe: str, root: str) -> dict[str, SnapshotRun]:
         return {snapshot: _run(snapshot, run, tasks) for snapshot, run in runs.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class NewestRun:
+    """The newest run of a DAG: its state, the moment (UTC) after which it ran, and the path of its page in Airflow."""
+
+    state: str
+    at: str
+    path: str
+
+
+def newest_run(dag: str) -> NewestRun | None:
+    """Return the newest run of a DAG; None where it has none, or is unknown."""
+    facts = (DagRun.run_id, DagRun.state, DagRun.run_after)
+    newest = select(*facts).where(DagRun.dag_id == dag).order_by(DagRun.run_after.desc()).limit(1)
+    with create_session() as session:
+        found = session.execute(newest).first()
+    if found is None:
+        return None
+    path = f"/dags/{quote(dag)}/runs/{quote(found.run_id, safe='')}"
+    return NewestRun(str(found.state), found.run_after.strftime("%Y-%m-%d %H:%M"), path)
+
+
 def partition_seconds(run: SnapshotRun) -> list[tuple[str, int, float]]:
     """Return stage, number and seconds of each mapped partition of a run that has ended, the first to begin first."""
     columns = (TaskInstance.task_id, TaskInstance.map_index, TaskInstance.duration)

@@ -37,18 +37,26 @@ TRIAL = "trial"
 class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
     """Fires `facts` of the snapshot at `uri` once it is complete, or at `deadline` (Unix time).
 
-    A snapshot without a list of its files is complete when it has not changed for `settling` seconds.
+    A snapshot without a list of its files, or with the share `accept` of them, is complete when it has not changed for
+    `settling` seconds.
     """
 
     def __init__(
-        self, uri: str, facts: Mapping[str, str], deadline: float, settling: float = LOOK, look: float = LOOK
+        self,
+        uri: str,
+        facts: Mapping[str, str],
+        deadline: float,
+        settling: float = LOOK,
+        look: float = LOOK,
+        accept: float = 1.0,
     ) -> None:
         super().__init__()
         self.uri, self.facts, self.deadline, self.settling, self.look = uri, dict(facts), deadline, settling, look
+        self.accept = accept
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that the triggerer builds this trigger from."""
-        names = ("uri", "facts", "deadline", "settling", "look")
+        names = ("uri", "facts", "deadline", "settling", "look", "accept")
         return "refinery_sensor.SnapshotTrigger", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -56,7 +64,7 @@ class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
         await adopt_credentials_in_triggerer(self.uri)
         said, repeat, seen, since = "", 0.0, "", 0.0
         while True:
-            arrival = await asyncio.to_thread(arrival_of, self.uri)
+            arrival = await asyncio.to_thread(arrival_of, self.uri, self.accept)
             facts = facts_of(arrival, self.facts)
             left = self.deadline - time.time()
             if arrival.settling != seen:
@@ -89,7 +97,9 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
         """Return at once if the snapshot is complete (or `patience` is 0), else wait in the triggerer."""
         run = run_of(context)
         adopt_credentials(run.input)
-        arrival = arrival_of(run.input) if run.patience else Arrival(COMPLETE, f"{run.input}, without a look")
+        arrival = (
+            arrival_of(run.input, run.accept) if run.patience else Arrival(COMPLETE, f"{run.input}, without a look")
+        )
         deadline = deadline_of(context, run)
         until = datetime.fromtimestamp(deadline, UTC).strftime("%Y-%m-%d %H:%M UTC")
         facts = {"snapshot": run.snapshot, "root": run.root, "until": until, **({TRIAL: "yes"} if run.is_trial else {})}
@@ -99,7 +109,8 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
             self.end(context, facts_of(arrival, facts))
             return
         context["ti"].xcom_push(key=ARRIVAL, value=facts_of(arrival, facts))
-        self.defer(trigger=SnapshotTrigger(run.input, facts, deadline, settling), method_name="end")
+        trigger = SnapshotTrigger(run.input, facts, deadline, settling, accept=run.accept)
+        self.defer(trigger=trigger, method_name="end")
 
     def end(self, context: Context, event: dict[str, str]) -> None:
         """Continue with the trigger's event; skip the run if nothing has landed, fail if a part has."""

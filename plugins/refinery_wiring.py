@@ -3,16 +3,22 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, TaskGroup, XComArg
+from airflow.sdk import Asset, AssetAny, AssetWatcher, TaskGroup, XComArg
 from refinery_operators import Gate, Refine, Seal
 
 from pipeline_tasks.recipe import Recipe, Step, load_recipe, recipe_names, stage_card
 
+if TYPE_CHECKING:
+    from pipeline_tasks.sources.recipe import SourceRecipe
+
 Cut = dict[str, Any]
 """How a stage's input is cut into partitions: its name, and how many; empty for a stage that is not mapped."""
 
+
+QUEUE_WAIT, QUEUE_PAUSE = 20, 5
+"""Seconds for which a request waits for messages of a queue, which is the longest that SQS allows, and between two."""
 
 DEFAULT = "web"
 """The recipe whose DAG is `refine`."""
@@ -29,9 +35,47 @@ def dag_id_of(recipe: Recipe) -> str:
     return "refine" if recipe.name == DEFAULT else f"refine_{recipe.name}"
 
 
+def rollout_of(recipe: Recipe) -> str:
+    """Return the name of the DAG that refines a snapshot by a recipe in growing parts."""
+    return f"rollout_{recipe.name}"
+
+
 def asset_of(recipe: str, state: str) -> Asset:
     """Return the asset of a state that versions of a recipe, given by its name, reach, each as an event of its own."""
     return Asset(name=f"{recipe}_{state}", group="refinery")  # a URI would load every provider
+
+
+LANDINGS = Asset(name="landings", group="refinery")
+"""The asset that has an event for each snapshot which a source has landed."""
+
+
+def wakes() -> AssetAny:
+    """Return the assets whose events let `arrivals` look at once: what sources land, and messages of a queue.
+
+    The queue is the one of SQS that `REFINERY_QUEUE` names, if it does. The triggerer removes a message that it has
+    read, so that one which it reads as it dies is lost: a message says that somebody should look, and nothing else. It
+    is an asset of its own: one of the same name without a watcher, in another file, would take the watcher away.
+    """
+    queue = os.environ.get("REFINERY_QUEUE", "")
+    if not queue:
+        return AssetAny(LANDINGS)
+    from airflow.providers.amazon.aws.triggers.sqs import SqsSensorTrigger
+
+    trigger = SqsSensorTrigger(sqs_queue=queue, max_messages=10, wait_time_seconds=QUEUE_WAIT, waiter_delay=QUEUE_PAUSE)
+    watcher = AssetWatcher(name="queue", trigger=trigger)
+    return AssetAny(LANDINGS, Asset(name="landing_messages", group="refinery", watchers=[watcher]))
+
+
+def landing_of(source: str) -> Asset:
+    """Return the asset of what a source, given by the name of its recipe, lands."""
+    return Asset(name=f"landing/{source}", group="refinery")
+
+
+def source_recipes() -> "list[SourceRecipe]":
+    """Return the recipes of sources to wire: all in `dags/recipes/sources`, or those that `REFINERY_SOURCES` names."""
+    from pipeline_tasks.sources.recipe import chosen_sources
+
+    return chosen_sources(os.environ.get("REFINERY_SOURCES", ""))
 
 
 def cuts_of(recipe: Recipe) -> list[Cut]:

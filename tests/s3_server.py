@@ -48,7 +48,7 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
         keys = {"AWS_ACCESS_KEY_ID": "refinery", "AWS_SECRET_ACCESS_KEY": "refinery-secret"}
         settings = {
             "GATEWAY_PORT": str(port),
-            "SERVICES": "s3,iam,sts",
+            "SERVICES": "s3,iam,sts,sqs",
             "S3_PERSIST": "1",
             "S3_DATA_DIR": str(folder / "objects"),
             "STATE_DIR": str(folder / "state"),

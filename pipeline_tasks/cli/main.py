@@ -34,6 +34,7 @@ class Command(Protocol):
 COMMANDS = {
     "run": Entry("cli.run", "refine one snapshot and build from it: the DAGs in this process", supervised=True),
     "pull": Entry("cli.pull", "pull a snapshot from a source into a landing: whole, or not at all"),
+    "sources": Entry("inspect.sources", "list sources: what has landed of each, what has not ended, who refuses"),
     "build": Entry("cli.build", "build a training dataset from published snapshots", supervised=True),
     "export": Entry("cli.export", "write a training dataset in the format of another trainer", supervised=True),
     "demo": Entry("demo.show", "write two small crawl snapshots, refine both, compare with the truth", supervised=True),

@@ -2,64 +2,85 @@
 
 import argparse
 import json
+import os
 import sys
-import threading
-import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from pipeline_tasks.cli.pull_progress import Progress
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.sources.budget import SLOWEST, Rate
-from pipeline_tasks.sources.common_crawl import ADDRESS, KINDS, CommonCrawl
+from pipeline_tasks.sources.common_crawl import KINDS, CommonCrawl
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
-from pipeline_tasks.sources.source import Flow, Occasion
+from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, hosts_of, load_source, resolved
+from pipeline_tasks.sources.source import Occasion, Source
 from pipeline_tasks.sources.web import Web, web
+from pipeline_tasks.store import storage
+from pipeline_tasks.yaml_file import parse_yaml
 
-SOURCES = ("cc",)
+CC = "cc"
+"""The name of Common Crawl whose query is written as options, and not in a recipe."""
 
-CRAWL = "{crawl}"
-"""What of `--to` becomes the id of the crawl, so that each `latest` has a landing of its own."""
+SNAPSHOTS = ("{snapshot}", "{crawl}")
+"""What of `--to` becomes the name of the snapshot, so that each `latest` has a landing of its own."""
 
-MOST_WORKERS = 32
-
-REPORTED = 10.0
-"""Seconds between two lines of progress."""
+QUERY = ("crawl", "kind", "segments", "sample", "files", "seed", "without", "address")
+"""Options that are the query of `refinery pull cc`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the source, what to take of it, where to, and how fast."""
-    parser.add_argument("source", choices=SOURCES, help="cc: Common Crawl")
-    parser.add_argument("--crawl", required=True, metavar="ID", help="a crawl, as CC-MAIN-2026-45, or latest")
-    parser.add_argument("--to", required=True, metavar="URI", help="where to land: a new folder or s3://bucket/prefix")
-    parser.add_argument("--kind", choices=tuple(KINDS), default="warc", help="kind of files (%(default)s)")
-    parser.add_argument("--segments", default="", metavar="N-M", help="segments by number, as 0-3 or 0,5,7-9")
-    parser.add_argument("--sample", type=float, default=1.0, metavar="SHARE", help="a share of the files")
-    parser.add_argument("--files", type=int, default=0, metavar="N", help="this many files")
-    parser.add_argument("--seed", type=int, default=0, help="which files --sample and --files take (%(default)s)")
-    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="a file to leave out")
-    parser.add_argument("--from", dest="address", default=ADDRESS, metavar="URL", help="the source, or a mirror of it")
-    parser.add_argument("--rate", type=float, default=2.0, metavar="N", help="requests per second (%(default)s)")
-    parser.add_argument("--bytes-per-second", type=float, default=0.0, metavar="N", help="bytes per second (no bound)")
-    parser.add_argument("--workers", type=int, default=4, metavar="N", help="files at once (%(default)s)")
+    parser.add_argument("source", help="a recipe of a source, by name or path; or cc: Common Crawl by these options")
+    to = (
+        "where to land: for cc a new folder or s3://bucket/prefix, for a recipe that of all landings (REFINERY_LANDING)"
+    )
+    parser.add_argument("--to", default="", metavar="URI", help=to)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another value of the recipe's query, as in YAML",
+    )
+    _add_crawl(parser.add_argument_group("Common Crawl (cc)"))
+    parser.add_argument("--rate", type=float, metavar="N", help="requests per second (the recipe's; cc: 2)")
+    parser.add_argument("--bytes-per-second", type=float, metavar="N", help="bytes per second (the recipe's; no bound)")
+    parser.add_argument("--workers", type=int, metavar="N", help="files at once (the recipe's; cc: 4)")
     parser.add_argument("--spool", default="", metavar="DIR", help="folder of partial files, if --to is a bucket")
     parser.add_argument("--again", action="store_true", help="send requests although the source has refused them")
     parser.add_argument("--dry-run", action="store_true", help="print what it would take, and write nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _add_crawl(group: argparse._ArgumentGroup) -> None:
+    """Add the options of a query of Common Crawl; None for one that is not given."""
+    group.add_argument("--crawl", metavar="ID", help="a crawl, as CC-MAIN-2026-45, or latest")
+    group.add_argument("--kind", choices=tuple(KINDS), help="kind of files (warc)")
+    group.add_argument("--segments", metavar="N-M", help="segments by number, as 0-3 or 0,5,7-9")
+    group.add_argument("--sample", type=float, metavar="SHARE", help="a share of the files")
+    group.add_argument("--files", type=int, metavar="N", help="this many files")
+    group.add_argument("--seed", type=int, metavar="N", help="which files --sample and --files take (0)")
+    group.add_argument("--without", action="append", metavar="NAME", help="a file to leave out")
+    group.add_argument("--from", dest="address", metavar="URL", help="the source, or a mirror of it")
+
+
 def answer(options: argparse.Namespace) -> int:
     """Pull, or plan to; print what has landed and how it is refined."""
-    _require_bounds(options)
-    progress = _Progress()
-    with web(Rate(options.rate, options.bytes_per_second), options.workers) as on:
-        source = _source(on, options)
-        to = options.to.replace(CRAWL, source.crawl)
+    recipe = _with_bounds(_crawl(options) if options.source == CC else _recipe(options), options)
+    progress = Progress()
+    with web(recipe.rate, recipe.workers) as on:
+        if options.again:
+            _reopen(recipe.source, on)
+        source, to = _place(recipe, options.to, on)
         landing = landing_at(to, Path(options.spool or state_folder() / "pulls"))
-        by = Pull(on, options.workers, Flow(on_bytes=progress.add))
+        by = Pull(on, recipe.workers, progress.flow(source.typical_bytes), recipe.name)
         if options.dry_run:
             _print_plan(plan(source, landing, by), landing.uri, as_json=options.json)
         else:
@@ -67,63 +88,121 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def _require_bounds(options: argparse.Namespace) -> None:
-    """Raise RecipeError for a rate or a number of workers that makes no sense."""
+def _crawl(options: argparse.Namespace) -> SourceRecipe:
+    """Return the query of Common Crawl that the options are, as a recipe without a name."""
+    if options.crawl is None or not options.to:
+        message = "refinery pull cc needs --crawl ID, such as CC-MAIN-2026-45 or latest, and --to URI"
+        raise RecipeError(message)
+    if options.set:
+        message = "--set changes the query of a recipe; that of cc is --crawl, --files and the other options"
+        raise RecipeError(message)
+    given = {name: value for name in QUERY if (value := getattr(options, name)) is not None}
+    given |= {"without": tuple(given.get("without", ()))}
+    given |= {"address": given["address"].rstrip("/")} if "address" in given else {}
+    return SourceRecipe("", "common_crawl", CommonCrawl(**given))
+
+
+def _recipe(options: argparse.Namespace) -> SourceRecipe:
+    given = [name for name in QUERY if getattr(options, name) is not None]
+    if given:
+        option = "from" if given[0] == "address" else given[0]
+        message = f"--{option} is an option of `refinery pull cc`; for a recipe write --set {given[0]}=VALUE"
+        raise RecipeError(message)
+    return load_source(options.source, settings(options.set))
+
+
+def settings(written: Sequence[str]) -> dict[str, Any]:
+    """Return KEY=VALUE as the fields of a query; a value is YAML, as in the recipe."""
+    fields: dict[str, Any] = {}
+    for setting in written:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip() or key.strip() in fields:
+            message = f"--set {setting[:100]!r}: write KEY=VALUE, each key once"
+            raise RecipeError(message)
+        fields[key.strip()] = parse_yaml(value.encode(), f"--set {key.strip()}")
+    return fields
+
+
+def _with_bounds(recipe: SourceRecipe, options: argparse.Namespace) -> SourceRecipe:
+    """Return a recipe at the rate that the options name; RecipeError for one that makes no sense."""
+    requests = recipe.rate.requests if options.rate is None else options.rate
+    size = recipe.rate.bytes if options.bytes_per_second is None else options.bytes_per_second
+    workers = recipe.workers if options.workers is None else options.workers
     wrong = {
-        f"--rate {options.rate}: name {SLOWEST} requests per second or more": not options.rate >= SLOWEST,
-        f"--bytes-per-second {options.bytes_per_second}: name a number above 0": not options.bytes_per_second >= 0,
-        f"--workers {options.workers}: name 1 to {MOST_WORKERS}": not 1 <= options.workers <= MOST_WORKERS,
+        f"--rate {requests}: name {SLOWEST} requests per second or more": not requests >= SLOWEST,
+        f"--bytes-per-second {size}: name a number above 0": not size >= 0,
+        f"--workers {workers}: name 1 to {MOST_WORKERS}": not 1 <= workers <= MOST_WORKERS,
     }
     for message, is_wrong in wrong.items():
         if is_wrong:
             raise RecipeError(message)
+    return replace(recipe, rate=Rate(requests, size), workers=workers)
 
 
-def _source(on: Web, options: argparse.Namespace) -> CommonCrawl:
-    query = CommonCrawl(
-        crawl=options.crawl,
-        kind=options.kind,
-        segments=options.segments,
-        sample=options.sample,
-        files=options.files,
-        seed=options.seed,
-        without=tuple(options.without),
-        address=options.address.rstrip("/"),
-    )
-    if options.again:
-        for url in (query.listing, query.crawls):
-            on.budget(url).reopen()
-    return query.resolved(Occasion(on, "", datetime.now(UTC)))
+def _reopen(source: Source, on: Web) -> None:
+    """Forget that the hosts of a source have refused requests, or asked to wait."""
+    urls = [f"https://{host}" for host in hosts_of(source.query())]
+    if isinstance(source, CommonCrawl):
+        urls.append(source.crawls)
+    for url in urls:
+        on.budget(url).reopen()
 
 
-@dataclass(slots=True)
-class _Progress:
-    """Bytes that have arrived, in a line on stderr every few seconds."""
+def _place(recipe: SourceRecipe, to: str, on: Web) -> tuple[Source, str]:
+    """Return the query as it is asked now, and where it lands."""
+    now = datetime.now(UTC)
+    if not recipe.name:
+        source = recipe.source.resolved(Occasion(on, "", now))
+        return source, _named(to, dict.fromkeys(SNAPSHOTS, source.snapshot))
+    landings = landings_of(to)
+    source = resolved(recipe, landings, on, now)
+    return source, f"{landings}/{source.snapshot}"
 
-    begun: float = field(default_factory=time.monotonic)
-    bytes: int = 0
-    shown: float = 0.0
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, name: str, size: int) -> None:
-        with self.lock:
-            self.bytes += size
-            seconds = time.monotonic() - self.begun
-            if seconds - self.shown < REPORTED:
-                return
-            self.shown = seconds
-            megabytes = self.bytes / 1e6
-        sys.stderr.write(f"{seconds:8.1f} s  {megabytes:,.0f} MB, {megabytes / seconds:.1f} MB/s, now {name}\n")
+def _named(to: str, names: Mapping[str, str]) -> str:
+    for word, name in names.items():
+        to = to.replace(word, name)
+    return to
+
+
+def landings_of(to: str) -> str:
+    """Return the folder of all landings that `--to`, else `REFINERY_LANDING`, names; `{snapshot}` may end it.
+
+    The snapshots of a recipe are side by side, as a pull goes on where the newest of them ends.
+    """
+    to = (to or os.environ.get("REFINERY_LANDING", "")).rstrip("/")
+    folder = next((to.removesuffix(f"/{word}") for word in SNAPSHOTS if to.endswith(f"/{word}")), to)
+    if not folder or any(word in folder for word in SNAPSHOTS):
+        message = (
+            f"--to {to!r}: name the folder or s3://bucket/prefix of all landings, below which each snapshot of a "
+            "recipe has a folder of its own; or set REFINERY_LANDING"
+        )
+        raise RecipeError(message)
+    return folder
 
 
 def _print_landed(landed: Landed, to: str, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps({**asdict(landed), "to": to}) + "\n")
         return
+    if not landed.files:
+        sys.stdout.write(f"{landed.snapshot}: {_nothing_new(to)}\n")
+        return
     found = f", {landed.found:,} of them were there already" if landed.found else ""
+    when = "" if landed.is_new else ", before: nothing is new"
     sys.stdout.write(
-        f"{landed.snapshot} has landed whole in {to}: {counted(landed.files, 'file')}, {landed.bytes:,} bytes{found}\n"
-        f"refine it: refinery run --input {to} --output ROOT\n"
+        f"{landed.snapshot} has landed whole in {to}: {counted(landed.files, 'file')}, {landed.bytes:,} bytes"
+        f"{found if landed.is_new else when}\nrefine it: refinery run --input {to} --output ROOT\n"
+    )
+
+
+def _nothing_new(to: str) -> str:
+    """Return what came of a pull without a new record: nothing has landed, or what the source has deleted."""
+    if storage.connect(to).size(PROMISE) is None:
+        return "nothing is new, and nothing has landed"
+    return (
+        f"no record is new; what the source has deleted has landed in {to}\n"
+        f"take it down: refinery takedown ROOT --landing {to}"
     )
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
 from pipeline_tasks.inspect.find import add_documents, current_versions, find, named_entries
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import (
@@ -25,11 +25,12 @@ from pipeline_tasks.publish.takedowns import (
     Takedown,
     current_rows,
     parse_lines,
-    record,
     require_ever,
     takedowns,
     valid_entries,
 )
+from pipeline_tasks.publish.taking_down import Deletions, read_deletions, take_down
+from pipeline_tasks.publish.taking_down import entries_of as entries_of_deletions
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
@@ -67,7 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="a file with a URL, site or id in each line",
     )
-    parser.add_argument("--reason", default="", help="why; kept in the log")
+    parser.add_argument(
+        "--landing", default="", metavar="URI", help="a landed snapshot: what its source says it has deleted"
+    )
+    parser.add_argument("--reason", default="", help="why; kept in the log (--landing: the snapshot)")
     parser.add_argument("--undo", action="store_true", help="allow again what was taken down")
     parser.add_argument("--dry-run", action="store_true", help="only show where it is used; record nothing")
     parser.add_argument("--list", action="store_true", help="list what is recorded, and what is taken down now")
@@ -83,15 +87,17 @@ def answer(options: argparse.Namespace) -> int:
     """
     if options.list:
         return _list(options)
-    if not options.dry_run and not options.reason.strip():
+    deletions = read_deletions(options.landing) if options.landing else None
+    reason = options.reason.strip() or (deletions.reason if deletions else "")
+    if not options.dry_run and not reason:
         message = "say why with --reason; the log keeps it"
         raise RecipeError(message)
     root, overrides = absolute(options.root), overrides_of(options)
     check_overrides(overrides, (TAKEDOWN, PACK))
-    entries = entries_of(options)
+    entries = entries_of(root, options, deletions)
     if options.undo:
         require_ever(root, entries)
-    recorded = None if options.dry_run else _recorded(root, entries, options.reason.strip(), undo=options.undo)
+    recorded = None if options.dry_run else take_down(root, entries, reason, undo=options.undo)
     affected = list((_returning if options.undo else _leaving)(root, entries))
     if not options.json:
         lines = [*affected_lines(affected, undo=options.undo), *empty_lines(root)]
@@ -104,15 +110,6 @@ def answer(options: argparse.Namespace) -> int:
     followed = [] if options.dry_run else list(follow(root))
     print_result(options, facts, [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots)])
     return 0
-
-
-def _recorded(root: str, entries: Sequence[Entry], reason: str, *, undo: bool) -> Takedown | None:
-    """Record a takedown in the log, then all of the log in the ledger; None if all of it holds already."""
-    require_takedowns(root)
-    recorded = record(root, entries, reason, undo=undo)
-    with Ledger.open(ledger_of(root)) as ledger:
-        ledger.record_takedowns(root, takedowns(root))
-    return recorded
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -132,13 +129,23 @@ def log_line(takedown: Takedown) -> str:
     return f"{takedown.number:>4}  {takedown.at[:16].replace('T', ' ')}  {what}: {named}  ({takedown.reason})"
 
 
-def entries_of(options: argparse.Namespace) -> tuple[Entry, ...]:
-    """Return what the options name; RecipeError if that is nothing."""
+def entries_of(root: str, options: argparse.Namespace, deletions: Deletions | None = None) -> tuple[Entry, ...]:
+    """Return what the options name, and what a landing says was deleted; RecipeError if that is nothing."""
     entries = named_entries(options)
     for file in options.file:
         entries += parse_lines(_lines(file), file)
+    if deletions:
+        deleted, unknown = entries_of_deletions(root, deletions)
+        entries += deleted
+        if unknown:
+            ids = counted(unknown, "deleted record")
+            sys.stderr.write(f"refinery: {ids} of {options.landing} are of no published document of its source\n")
     if not entries:
-        message = "name what to take down with --url, --site, --doc, --text or --file"
+        message = (
+            f"{options.landing} says of no published document that it was deleted; there is nothing to take down"
+            if deletions
+            else "name what to take down with --url, --site, --doc, --text, --file or --landing"
+        )
         raise RecipeError(message)
     return valid_entries(entries)
 

@@ -263,7 +263,7 @@ def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary:
 
 def _dag_params(options: RunOptions, planned: PlannedRun) -> dict[str, Any]:
     """Return the DAG's params."""
-    snapshot = list_snapshot(planned.input, options.snapshot).snapshot
+    snapshot = list_snapshot(planned.input, options.snapshot, planned.accept).snapshot
     _require_name(snapshot)
     return {
         "input": planned.input,

@@ -69,6 +69,11 @@ class PlannedRun:
         return self.root.startswith("s3://")
 
     @property
+    def accept(self) -> float:
+        """The share of the promised files of the input that has to have landed whole."""
+        return self.recipes[0].accept_partial if self.recipes else 1.0
+
+    @property
     def clusters(self) -> frozenset[str]:
         """The engines whose address is known and of a cluster."""
         return frozenset(engine for engine, address in self.addresses.items() if is_cluster(address))
@@ -135,7 +140,7 @@ def landed(planned: PlannedRun) -> tuple[Listing | None, list[Finding]]:
     _, overlaps = tried(INPUT, lambda: refuse_overlap(planned.root, planned.input))
     if missing or overlaps:
         return None, [*missing, *overlaps]
-    listing, faults = tried(INPUT, lambda: list_snapshot(planned.input, planned.snapshot))
+    listing, faults = tried(INPUT, lambda: list_snapshot(planned.input, planned.snapshot, planned.accept))
     if listing is None:
         return None, faults
     return listing, [*_days(planned, listing), *_unread(planned, listing)]

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.landing.listing import list_snapshot, missing_line, missing_of
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.stage import LANDING, WHOLE
@@ -38,27 +39,50 @@ def late_line(names: Sequence[str]) -> str:
     return f"{files}: run it again, which takes {'it' if len(names) == 1 else 'them'}"
 
 
+def lacked_files(root: str, versions: Sequence[Version]) -> dict[str, tuple[str, ...]]:
+    """Return the promised files, by snapshot, that the newest of these versions were refined without."""
+    newest = sorted(versions, key=lambda version: version.snapshot)[-LOOKED:]
+    landed = [(version.snapshot, version.manifests[LAND]) for version in newest if LAND in version.manifests]
+    lacked = {snapshot: _landed(root, manifest).missing for snapshot, manifest in landed}
+    return {snapshot: names for snapshot, names in lacked.items() if names}
+
+
+def lacked_line(names: Sequence[str]) -> str:
+    """Return what a version was refined without, and what to do."""
+    return f"{counted(len(names), 'promised file')} {missing_line(names)}; when they have landed, run it again"
+
+
 def _late(root: str, version: Version) -> list[str]:
     if LAND not in version.manifests:
         return []
     try:
-        read = _read_files(root, version.manifests[LAND])
+        read = _landed(root, version.manifests[LAND]).files
         is_folder = version.landing.rstrip("/").endswith(f"/{version.snapshot}")
         if len(read) == 1 and not is_folder:
             return []  # the input may have been that file, and its neighbors be others'
-        files = list_snapshot(version.landing, version.snapshot).files
+        files = list_snapshot(version.landing, version.snapshot, accept=0.0).files
     except (RefineryError, OSError):
         return []
     return sorted(name for name, size, _ in files if read.get(name, -1) < size)
 
 
-@lru_cache(maxsize=4 * LOOKED)
-def _read_files(root: str, landed: str) -> Mapping[str, float]:
-    """Return the bytes of each landed file that was read; of one that was read in pieces they are not known.
+@dataclass(frozen=True, slots=True)
+class _Landed:
+    """The bytes of each landed file that was read, infinite for one that was read in pieces, and files that lacked."""
 
-    `landed` refers to a manifest by its digest, which never changes: a page that is shown again reads it once.
+    files: Mapping[str, float]
+    missing: tuple[str, ...]
+
+
+@lru_cache(maxsize=4 * LOOKED)
+def _landed(root: str, landed: str) -> _Landed:
+    """Return what the manifest of a landing has: a page that is shown again reads it once.
+
+    `landed` refers to a manifest by its digest, which never changes.
     """
-    shards = read_manifest(root, landed).shards
-    return {
-        shard.path.removeprefix(LANDING): float(shard.bytes) if shard.start == WHOLE else math.inf for shard in shards
+    manifest = read_manifest(root, landed)
+    sizes = {
+        shard.path.removeprefix(LANDING): float(shard.bytes) if shard.start == WHOLE else math.inf
+        for shard in manifest.shards
     }
+    return _Landed(sizes, missing_of(manifest))

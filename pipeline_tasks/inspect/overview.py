@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pipeline_tasks.inspect.late_files import late_files, late_line
+from pipeline_tasks.inspect.late_files import lacked_files, lacked_line, late_files, late_line
 from pipeline_tasks.inspect.staleness import stale_among
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, runs_among
 from pipeline_tasks.publish import version_log
@@ -107,13 +107,16 @@ def _published(
     summaries = {version.number: read_summary(root, version) for version in live}
     numbers = Counter(entry.snapshot for entry in entries if isinstance(entry, Version))
     stale = {version.version.number: version.stage for version in stale_among(live, summaries)}
-    late = late_files(root, live)
+    late, lacked = late_files(root, live), lacked_files(root, live)
     return [
         SnapshotState(
             snapshot=version.snapshot,
             state=_state_of(summaries[version.number], stale.get(version.number, "")),
             next_step=_next_step(
-                summaries[version.number], stale.get(version.number, ""), late.get(version.snapshot, ())
+                summaries[version.number],
+                stale.get(version.number, ""),
+                late.get(version.snapshot, ()),
+                lacked.get(version.snapshot, ()),
             ),
             version=version,
             summary=summaries[version.number],
@@ -130,8 +133,9 @@ def _state_of(summary: Summary, stale: str) -> State:
     return "stale" if stale else "approved" if summary.overrides else "published"
 
 
-def _next_step(summary: Summary, stale: str, late: Sequence[str]) -> str:
+def _next_step(summary: Summary, stale: str, late: Sequence[str], lacked: Sequence[str]) -> str:
     steps = [f"run it again: earlier snapshots changed since, which {stale} reads"] if stale else []
+    steps += [lacked_line(lacked)] if lacked else []
     steps += [late_line(late)] if late else []
     if lacking := summary.lacking:
         steps.insert(0, f"{lacking} failed with their partitions: mend what their tasks' logs name, and run it again")

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_tasks.counted import counted, or_dash
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
-from pipeline_tasks.inspect.late_files import late_files, late_line
+from pipeline_tasks.inspect.late_files import lacked_files, lacked_line, late_files, late_line
 from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
 from pipeline_tasks.publish import version_log
@@ -68,6 +68,8 @@ def _notes(root: str, recipe: str) -> dict[str, str]:
             way_out = "mend their cause, and `refinery run` it again"
             note = f"partial: {lacking} are quarantined with their partitions; {way_out}"
             notes[version.snapshot] = "; ".join([note, *filter(None, [notes.get(version.snapshot)])])
+    for snapshot, lacked in lacked_files(root, latest).items():
+        notes[snapshot] = "; ".join([lacked_line(lacked), *filter(None, [notes.get(snapshot)])])
     return notes
 
 

@@ -87,7 +87,8 @@ class Listing:
 
     `ignored` are files that are promised by no list, or of other kinds; `skipped` are (name, reason) of entries that
     are not read whatever they are called. `promise` is the name of the list that promises the files, "" without one;
-    `fields` are the names that it gives to some of `schema.FIELDS`.
+    `fields` are the names that it gives to some of `schema.FIELDS`, and `missing` its files that have not landed whole,
+    which a snapshot may be refined without.
     """
 
     snapshot: str
@@ -96,6 +97,7 @@ class Listing:
     skipped: tuple[tuple[str, str], ...] = ()
     promise: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
 
     def read_by(self, fields: Mapping[str, str]) -> dict[str, str]:
         """Return the names of fields by which the files are read: those of a recipe go before the promise's.
@@ -106,7 +108,7 @@ class Listing:
         return {**{target: name for target, name in self.fields.items() if target not in replaced}, **fields}
 
 
-def list_snapshot(uri: str, snapshot: str = "") -> Listing:
+def list_snapshot(uri: str, snapshot: str = "", accept: float = 1.0) -> Listing:
     """List the snapshot at `uri` (a folder, a prefix or one file) against what it promises.
 
     A producer can promise files in `snapshot.json` or Common Crawl's `warc.paths.gz`: SnapshotIncomplete is raised
@@ -115,17 +117,19 @@ def list_snapshot(uri: str, snapshot: str = "") -> Listing:
     in `snapshot.json`, else that of the folder. NothingLanded is raised where there are no files, or none are promised,
     RecipeError for the folder of a Delta, Iceberg or Hudi table, and for one that contains several promised snapshots
     and promises no files itself.
+
+    With less than 1 to `accept` a share of the promised files is enough: the others are `missing`.
     """
     uri = _absolute(uri)
     folder = look(uri)
     last = uri.rstrip("/").rpartition("/")[2]
     if PROMISE in folder.files:
-        return _promised(folder, snapshot, last)
+        return _promised(folder, snapshot, last, accept)
     _require_no_pull(uri, folder)
     identifier = snapshot or last
     for name in PATHS:
         if name in folder.files:
-            return _listed(folder, name, identifier)
+            return _listed(folder, name, identifier, accept)
     return _unpromised(uri, folder, identifier)
 
 
@@ -136,7 +140,7 @@ def _require_no_pull(uri: str, folder: Folder) -> None:
         raise SnapshotIncomplete(message)
 
 
-def _promised(folder: Folder, snapshot: str, last: str) -> Listing:
+def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listing:
     try:
         promise = json.loads(_list_body(folder, PROMISE))
         files = tuple(_promised_file(file) for file in promise["files"])
@@ -148,10 +152,11 @@ def _promised(folder: Folder, snapshot: str, last: str) -> Listing:
         )
         raise ContractError(message) from error
     _require_some(folder, PROMISE, [name for name, _, _ in files])
-    _require(folder, {name: size for name, size, _ in files}, len(files))
+    missing = _require(folder, {name: size for name, size, _ in files}, len(files), accept)
     ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
-    name = snapshot or str(promise.get("snapshot") or last)
-    return Listing(name, files, tuple(ignored), _skipped(folder), PROMISE, fields=fields)
+    named = snapshot or str(promise.get("snapshot") or last)
+    there, absent = tuple(file for file in files if file[0] not in missing), tuple(sorted(missing))
+    return Listing(named, there, tuple(ignored), _skipped(folder), PROMISE, fields, absent)
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
@@ -171,7 +176,7 @@ def _promised_fields(promised: object) -> dict[str, str]:
     return fields
 
 
-def _listed(folder: Folder, listing: str, snapshot: str) -> Listing:
+def _listed(folder: Folder, listing: str, snapshot: str, accept: float) -> Listing:
     try:
         lines = _list_body(folder, listing).decode().split()
     except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
@@ -185,8 +190,9 @@ def _listed(folder: Folder, listing: str, snapshot: str) -> Listing:
     skipped = {name for name in names if shown(name) in folder.skipped}
     pairs = zip(lines, names, strict=True)
     absent = {name if name in skipped else line: -1 for line, name in pairs if name not in folder.files}
-    _require(folder, absent, len(lines))
-    return Listing(snapshot, tuple((name, folder.files[name], "") for name in names), (), _skipped(folder), listing)
+    missing = _require(folder, absent, len(lines), accept)
+    there = tuple((name, folder.files[name], "") for name in names if name in folder.files)
+    return Listing(snapshot, there, (), _skipped(folder), listing, missing=tuple(sorted(missing)))
 
 
 def _list_body(folder: Folder, name: str) -> bytes:
@@ -213,11 +219,15 @@ def _require_some(folder: Folder, listing: str, names: Sequence[str]) -> None:
         raise ContractError(message)
 
 
-def _require(folder: Folder, promised: Mapping[str, int], total: int) -> None:
-    """Raise SnapshotIncomplete that names the files that are missing, and those of another size than is promised."""
+def _require(folder: Folder, promised: Mapping[str, int], total: int, accept: float) -> frozenset[str]:
+    """Return the files that are missing, or of another size than is promised: none, unless a share is accepted.
+
+    SnapshotIncomplete, which names them, if less than the share `accept` of the `total` has landed whole, or nothing.
+    """
     missing = [name for name in promised if name not in folder.files]
     short = [name for name, size in promised.items() if folder.files.get(name, size) != size]
-    if missing or short:
+    whole = total - len(missing) - len(short)
+    if whole < accept * total or not whole:
         reasons = [
             f"{len(missing)} missing: {_some(_absent(folder, name) for name in missing)}" if missing else "",
             f"{len(short)} of another size: "
@@ -230,6 +240,7 @@ def _require(folder: Folder, promised: Mapping[str, int], total: int) -> None:
             f"{' and '.join(filter(None, reasons))}; wait until the snapshot has landed, or land those files again"
         )
         raise SnapshotIncomplete(message)
+    return frozenset([*missing, *short])
 
 
 def _absent(folder: Folder, name: str) -> str:
@@ -302,12 +313,14 @@ def _of_kind(names: Sequence[str], endings: re.Pattern[str]) -> list[str]:
 class Params:
     """Which snapshot landed, which share of its bytes a trial reads, and the names of fields that differ from ours.
 
-    `fields` maps some of `schema.FIELDS` to the names that they have in the snapshot's JSON lines and tables.
+    `fields` maps some of `schema.FIELDS` to the names that they have in the snapshot's JSON lines and tables. `missing`
+    are the promised files that had not landed whole.
     """
 
     snapshot: str
     sample: Share = field(default=1.0, metadata={OMITTED: 1.0})
     fields: Mapping[str, FieldName] = field(default_factory=dict, metadata={OMITTED: {}})
+    missing: tuple[str, ...] = field(default=(), metadata={OMITTED: ()})
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:  # noqa: ARG001 -- a stage's signature
@@ -336,6 +349,7 @@ def land(
     resources: Mapping[str, str] | None = None,
     sample: float = 1.0,
     fields: Mapping[str, str] = NO_FIELDS,
+    accept: float = 1.0,
 ) -> tuple[str, Manifest, Listing]:
     """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files.
 
@@ -345,12 +359,13 @@ def land(
     `resources` are the digests of what later stages read besides, and are part of identity. A trial reads a `sample`
     of the files and their pieces: those that make up this share of all bytes, and at least one. `fields` name some of
     `schema.FIELDS` as the files do, and go before those of the snapshot's promise; RecipeError if the first records
-    have no text by these names.
+    have no text by these names. Of the promised files a share is enough if less than 1 is accepted; the manifest names
+    those that are missing.
     """
     uri = _absolute(uri)
     refuse_overlap(root, uri)
     require_known(fields, FIELDS, "fields")
-    listing = list_snapshot(uri, snapshot)
+    listing = list_snapshot(uri, snapshot, accept)
     folder = _folder(uri, listing)
     require_readable(uri, listing, fields)
     fields = listing.read_by(fields)
@@ -367,7 +382,9 @@ def land(
         stage=STAGE.name,
         version=STAGE.version,
         fingerprint="",
-        params=json.loads(canonical(Params(listing.snapshot, 1.0 if is_whole else sample, dict(fields)))),
+        params=json.loads(
+            canonical(Params(listing.snapshot, 1.0 if is_whole else sample, dict(fields), listing.missing))
+        ),
         parents=(),
         covers=(),
         schema=(),
@@ -417,6 +434,16 @@ def text_field_of(landed: Manifest) -> str:
 def landing_of(uri: str) -> str:
     """Return the folder that a snapshot's file names are relative to: `uri` itself unless it is one file."""
     return folder_of(uri, list_snapshot(uri))
+
+
+def missing_line(names: Sequence[str]) -> str:
+    """Return in words which promised files are not there: `had not landed whole: a, b and 3 more`."""
+    return f"had not landed whole: {_some(map(shown, names))}"
+
+
+def missing_of(landed: Manifest) -> tuple[str, ...]:
+    """Return the promised files that a snapshot was refined without."""
+    return tuple(landed.params.get("missing", ()))
 
 
 def folder_of(uri: str, listing: Listing) -> str:

@@ -10,11 +10,12 @@ from typing import Self
 
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
+from pipeline_tasks.landing.listing import missing_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_postgres, sqlite_path, without_comments
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
-from pipeline_tasks.recipe import PUBLISH, STAGES
+from pipeline_tasks.recipe import LAND, PUBLISH, STAGES
 from pipeline_tasks.run.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
@@ -135,6 +136,11 @@ class Ledger:
                 waits = {"actors": states.actors, **{f"{name}_seconds": getattr(states, name) for name in SECONDS}}
                 self._database.put("stage_models", STAGE_KEY, {**key, **waits}, largest=tuple(waits))
 
+    def record_landing(self, path: str, manifest: Manifest) -> None:
+        """Record what a snapshot is refined from, with the promised files that had not landed."""
+        with self._database.transaction():
+            put_manifest(self._database, path, manifest)
+
     def _usd(self, cost: Mapping[str, float]) -> float:
         prices = {row["resource"]: row["usd_per_hour"] for row in self._database.run("SELECT * FROM prices", {})}
         return float(sum(cost[f"{resource}_hours"] * price for resource, price in prices.items()))
@@ -205,6 +211,9 @@ STAGE_KEY = ("recipe", "snapshot", "manifest")
 HARDWARE_KEY = (*STAGE_KEY, "computed", "hardware")
 """Key of `stage_hardware`."""
 
+MISSING_KEY = ("manifest", "file")
+"""Key of `missing_files`."""
+
 FAILURE_KEY = ("recipe", "snapshot", "root")
 """Key of `failures`: of a snapshot's runs, the last one that failed counts."""
 
@@ -216,6 +225,9 @@ def put_manifest(database: Database, path: str, manifest: Manifest) -> None:
         for reason, count in tally.items():
             row = {"manifest": path, "reason": reason, "kind": kind, "row_count": count}
             database.put("rejections", ("manifest", "reason"), row)
+    if manifest.stage == LAND:
+        for name in missing_of(manifest):
+            database.put("missing_files", MISSING_KEY, {"manifest": path, "file": name})
 
 
 def put_verdict(database: Database, verdict: Verdict, run: Row, *, first: Sequence[str] = ()) -> None:

@@ -20,6 +20,7 @@ from pipeline_tasks.publish.database import Database, Row, is_postgres, sqlite_p
 from pipeline_tasks.publish.ledger import (
     FAILURE_KEY,
     HARDWARE_KEY,
+    MISSING_KEY,
     STAGE_KEY,
     put_manifest,
     put_retraction,
@@ -38,6 +39,7 @@ COPIED: Mapping[str, tuple[str, ...]] = {
     "prices": ("resource",),
     "manifests": ("manifest",),
     "rejections": ("manifest", "reason"),
+    "missing_files": MISSING_KEY,
     "stage_metrics": STAGE_KEY,
     "stage_hardware": HARDWARE_KEY,
     "stage_models": STAGE_KEY,

@@ -130,7 +130,8 @@ def handle(request: Request) -> Reply:
 
 def _preflight(request: PreflightRequest) -> Reply:
     steps = tuple(Step(step.stage, step.params, step.engine) for step in request.steps)
-    recipe = Recipe(request.recipe, "", steps, versions=None if request.landing else Versions(""))
+    versions = None if request.landing else Versions("")
+    recipe = Recipe(request.recipe, "", steps, versions=versions, accept_partial=request.accept)
     planned = PlannedRun(
         root=request.root,
         recipes=(recipe,),
@@ -152,22 +153,27 @@ def _land(request: LandRequest) -> Reply:
         require_log(request.root, request.recipe)
         version_log.require_kind(request.root, request.recipe, builds=False)
     require_takedowns(request.root, request.recipe)
+    pinned = pinned_list(request.root)
     path, manifest, landed = listing.land(
-        request.root, request.input, request.snapshot, pinned_list(request.root), request.sample, request.fields
+        request.root, request.input, request.snapshot, pinned, request.sample, request.fields, request.accept
     )
     if request.recipe:  # without a recipe, the snapshot is of no dataset that could have retracted it
         version_log.refuse_retracted(
             request.root, request.recipe, landed.snapshot, {LAND: reference_of(path, manifest)}
         )
+    if landed.missing:
+        with Ledger.open(ledger_of(request.root)) as ledger:
+            ledger.record_landing(path, manifest)
     return {
         "manifest": reference_of(path, manifest),
         "snapshot": landed.snapshot,
-        "landing": listing.landing_of(request.input),
+        "landing": listing.folder_of(request.input, landed),
         "files": len({shard.path for shard in manifest.shards}),
         "bytes": manifest.bytes,
         "landed": {"files": len(landed.files), "bytes": sum(size for _, size, _ in landed.files)},
         "ignored": [name for name in landed.ignored if not listing.is_about(name)],
         "skipped": [list(entry) for entry in landed.skipped],
+        "missing": list(landed.missing),
     }
 
 

@@ -50,7 +50,7 @@ class PlannedStep:
 class PreflightRequest:
     """Find what would end a run before its first stage; the reply has notes, and faults are raised together.
 
-    `landing` is where the snapshot is, "" for a build. `addresses` are those of the engines.
+    `landing` is where the snapshot is, "" for a build. `addresses` are those of the engines. `accept` is as in `land`.
     """
 
     verb: ClassVar[str] = "preflight"
@@ -63,6 +63,7 @@ class PreflightRequest:
     sample: Share = 1.0
     fields: Mapping[str, FieldName] = field(default_factory=dict)
     addresses: Mapping[PlainWord, Note] = field(default_factory=dict)
+    accept: Share = 1.0
     run_id: Note = ""
 
 
@@ -70,7 +71,8 @@ class PreflightRequest:
 class LandRequest:
     """List the snapshot that landed at `input`, or a `sample` of its files, and commit its manifest.
 
-    `fields` are the names of some of `schema.FIELDS` in its JSON lines and tables.
+    `fields` are the names of some of `schema.FIELDS` in its JSON lines and tables. `accept` is the share of the
+    promised files that has to have landed whole.
     """
 
     verb: ClassVar[str] = "land"
@@ -81,6 +83,7 @@ class LandRequest:
     snapshot: OptionalSnapshot = ""
     sample: Share = 1.0
     fields: Mapping[str, FieldName] = field(default_factory=dict)
+    accept: Share = 1.0
     run_id: Note = ""
 
 

@@ -56,6 +56,21 @@ class _State:
     paused_until: float = 0.0
     refused_until: float = 0.0
     refusal: str = ""
+    host: str = ""
+
+
+OPEN, PAUSED, REFUSED = "open", "paused", "refused"
+"""Whether requests are sent to a host: yes, not before it asked for the next one, or not as it has refused one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """Whether requests are sent to a host; until when they are not (UTC, "" if they are), and which answer said so."""
+
+    host: str
+    state: str
+    until: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +113,7 @@ class Budget:
         """
         with self._locked(self.path) as stream:
             self.wait(_seconds_left(_read(stream), self.host))
-            _write(stream, replace(_read(stream), next=time.time() + 1 / self.rate.requests))
+            _write(stream, replace(_read(stream), next=time.time() + 1 / self.rate.requests, host=self.host))
             yield Turn(stream)
 
     def spend(self, size: int) -> None:
@@ -128,6 +143,24 @@ class Budget:
             while not _is_free(stream):
                 self.wait(ASKED)
             yield stream
+
+
+def circuits() -> list[Circuit]:
+    """Return what is known of each host that this user has asked on this machine, sorted; other machines have more."""
+    states = []
+    for path in user_folder(PLACE).glob("budget-*.json"):
+        with contextlib.suppress(FileNotFoundError), path.open() as stream:
+            states.append(_read(stream))
+    return sorted((_circuit(state) for state in states if state.host), key=lambda circuit: circuit.host)
+
+
+def _circuit(state: _State) -> Circuit:
+    now = time.time()
+    if state.refused_until > now:
+        return Circuit(state.host, REFUSED, _clock(state.refused_until), state.refusal)
+    if state.paused_until > now:
+        return Circuit(state.host, PAUSED, _clock(state.paused_until), "it asked to wait")
+    return Circuit(state.host, OPEN)
 
 
 def _is_free(stream: TextIO) -> bool:

@@ -151,8 +151,9 @@ def require_query(query: CommonCrawl) -> None:
 
 def newest_crawl(web: Web, url: str) -> str:
     """Return the newest crawl of a list of crawls; ContractError if it is none."""
+    body = fetched(web, url, LISTING_BYTES)
     try:
-        crawls = [str(crawl["id"]) for crawl in json.loads(fetched(web, url, LISTING_BYTES))]
+        crawls = [str(crawl["id"]) for crawl in json.loads(body)]
         return max(crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl))
     except (ValueError, KeyError, TypeError) as error:
         message = f"{url} is no list of crawls ({str(error)[:100]!a}); name the crawl by --crawl"
@@ -243,3 +244,15 @@ def _share(path: str, seed: int) -> float:
 
 
 SOURCE = CommonCrawl
+
+FORM: Mapping[str, Mapping[str, Any]] = {
+    "crawl": {"title": "Crawl", "description": "An id, as CC-MAIN-2026-45, or latest"},
+    "kind": {"title": "Kind", "description": "Pages, or extracted texts", "enum": [*KINDS]},
+    "segments": {"title": "Segments", "description": "By number, as 0-3 or 0,5,7-9; empty: all"},
+    "sample": {"title": "Share", "description": "A share of the files", "maximum": 1},
+    "files": {"title": "Files", "description": "This many of them; 0: all", "minimum": 0},
+    "seed": {"section": "Advanced", "description": "Which files a number or a share takes"},
+    "without": {"section": "Advanced", "description": "Names of files to leave out"},
+    "address": {"section": "Advanced", "description": "Common Crawl, or a mirror"},
+}
+"""What the form of a run says of the fields of a query."""

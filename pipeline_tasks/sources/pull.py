@@ -32,7 +32,7 @@ from pipeline_tasks.store.local_store import flush_folder, os_errors
 from pipeline_tasks.store.protocol import Store
 
 QUERY = f"{PULL}query.json"
-"""What the files of an unfinished landing are: the query, and a digest of its parts."""
+"""What the files of an unfinished landing are: the query, its recipe, and the number and a digest of its parts."""
 
 RECEIPT = ".receipt.json"
 
@@ -62,12 +62,16 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """A landed snapshot: its name, files and bytes, and the files that were complete before this pull."""
+    """A landed snapshot: its name, files and bytes, and the files that were complete before this pull.
+
+    `is_new` is false where the snapshot had landed whole before, so that this pull asked for nothing.
+    """
 
     snapshot: str
     files: int
     bytes: int
     found: int = 0
+    is_new: bool = True
 
 
 class Fault(NamedTuple):
@@ -106,8 +110,9 @@ def pull(source: Source, landing: Landing, by: Pull) -> Landed:
 
 
 def _pulled(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> Landed:
-    _require_query(source, parts, landing)
+    _require_query(source, parts, landing, by)
     found = _receipts(landing, parts)
+    by.flow.on_parts(parts, found.keys())
     _receive_all(source, landing, parts, found, by)
     return replace(_promise(source, parts, landing, by), found=len(found))
 
@@ -136,7 +141,7 @@ def _landed(source: Source, landing: Landing) -> Landed | None:
             f"remove {PROMISE} and {_them(broken)}, and run the same command again"
         )
         raise ContractError(message)
-    return Landed(promise["snapshot"], len(files), sum(files.values()), len(files))
+    return Landed(promise["snapshot"], len(files), sum(files.values()), len(files), is_new=False)
 
 
 def _require_same(there: Mapping[str, Any] | None, asked: Mapping[str, Any], where: str) -> None:
@@ -161,15 +166,14 @@ def _require_unused(landing: Landing) -> None:
             raise RecipeError(message)
 
 
-def _require_query(source: Source, parts: Sequence[Part], landing: Landing) -> None:
+def _require_query(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> None:
     """Note the query and its parts in a new landing; RecipeError if the landing has others."""
     digest = hashlib.sha256(canonical([asdict(part) for part in parts])).hexdigest()
-    body = canonical({"query": dict(source.query()), "parts": digest}) + b"\n"
-    stored = storage.keep(landing.store, QUERY, body)
-    if stored == body:
-        return
-    there = json.loads(stored)
+    note = {"query": dict(source.query()), "parts": digest, "recipe": by.recipe, "files": len(parts)}
+    there = json.loads(storage.keep(landing.store, QUERY, canonical(note) + b"\n"))
     _require_same(there["query"], source.query(), f"{landing.uri}/{QUERY}")
+    if there["parts"] == digest:
+        return
     message = (
         f"{source.snapshot} lists other files now than when {landing.uri} was begun; remove that landing, or name "
         "another --to, and pull again"
@@ -238,6 +242,7 @@ def _land(source: Source, landing: Landing, by: Pull, part: Part) -> Fault | Non
         received = source.receive(by.web, part, local, by.flow)
         _require_rows(part, received)
         _keep(landing, part.name, local, received)
+        by.flow.on_part(part.name, received.bytes)
     except (SnapshotIncomplete, ContractError) as error:
         return Fault(part, error)
     except Stopped:  # what ended the pull is raised where it happened

@@ -2,11 +2,13 @@
 
 import importlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
 
 from pipeline_tasks.binding import bind_fields, nearest, require_known, require_mapping
 from pipeline_tasks.constraints import PlainWord, Range
@@ -37,6 +39,9 @@ KINDS: Mapping[str, str] = {
 
 MOST_WORKERS = 32
 
+KEEP, TAKEDOWN = "keep", "takedown"
+"""What becomes of records that a source says it has deleted: nothing, or they are taken down."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Written:
@@ -49,11 +54,17 @@ class _Written:
     rate: Annotated[float, Range(SLOWEST)] = 2.0
     bytes_per_second: Annotated[float, Range(0)] = 0.0
     workers: Annotated[int, Range(1, MOST_WORKERS)] = 4
+    pool: str = ""
+    deletions: Literal["keep", "takedown"] = "keep"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRecipe:
-    """What is pulled, and how; `schedule` is a line of cron in UTC, empty for one that is pulled on request."""
+    """What is pulled, and how; `schedule` is a line of cron in UTC, empty for one that is pulled on request.
+
+    `pool` is a pool of Airflow whose slots bound how many of its pulls run at once, "" for that of all tasks.
+    `deletions` is what becomes of records that the source says it has deleted.
+    """
 
     name: str
     kind: str
@@ -62,6 +73,8 @@ class SourceRecipe:
     schedule: str = ""
     rate: Rate = field(default_factory=lambda: Rate(2.0))
     workers: int = 4
+    pool: str = ""
+    deletions: Literal["keep", "takedown"] = "keep"
 
 
 def source_names(folder: Path = SOURCES) -> list[str]:
@@ -93,12 +106,18 @@ def parse_source(raw: object, where: str, changed: Mapping[str, Any]) -> SourceR
     fields = {**require_mapping(query or {}, f"{where}: source: {kind}"), **changed}
     source = bind_fields(kind_of(kind), fields, f"{where}: source: {kind}")
     rate = Rate(written.rate, written.bytes_per_second)
-    return SourceRecipe(written.name, kind, source, written.title, written.schedule, rate, written.workers)
+    known = {name: getattr(written, name) for name in ("name", "title", "schedule", "workers", "pool", "deletions")}
+    return SourceRecipe(**known, kind=kind, source=source, rate=rate)
 
 
 def kind_of(kind: str) -> type[Source]:
     """Return the dataclass of a kind of source."""
     return cast("type[Source]", importlib.import_module(KINDS[kind]).SOURCE)
+
+
+def form_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return what a form says of the fields of a kind of source, as JSON schema: the `FORM` of its module, if any."""
+    return cast("Mapping[str, Mapping[str, Any]]", getattr(importlib.import_module(KINDS[kind]), "FORM", {}))
 
 
 def occasion_of(recipe: SourceRecipe, landings: str, web: Web, moment: datetime) -> Occasion:
@@ -144,3 +163,32 @@ def pull_recipe(
 def each_source(folder: Path = SOURCES) -> Iterator[SourceRecipe]:
     """Yield the recipes of sources in `folder`, by name."""
     yield from map(load_source, map(str, sorted(folder.glob("*.yaml"))))
+
+
+def chosen_sources(names: str = "") -> list[SourceRecipe]:
+    """Return the recipes of sources of a line of names or paths with commas between them; empty: all of the package.
+
+    RecipeError for two of one name.
+    """
+    chosen = [load_source(name.strip()) for name in names.split(",") if name.strip()] or list(each_source())
+    name, times = Counter(recipe.name for recipe in chosen).most_common(1)[0]
+    if times > 1:
+        message = f"{times} recipes of sources have the name {name!r}; give each `name:` of its own"
+        raise RecipeError(message)
+    return chosen
+
+
+def hosts_of(query: Mapping[str, Any]) -> list[str]:
+    """Return the hosts of the addresses that a query names, sorted."""
+    found = {urlsplit(text).netloc.lower() for text in _texts(query) if text.startswith(("https://", "http://"))}
+    return sorted(found - {""})
+
+
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+    """Yield the texts of a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for inner in value.values() for text in _texts(inner))
+    elif isinstance(value, list | tuple):
+        yield from (text for inner in value for text in _texts(inner))

@@ -1,7 +1,7 @@
 """Declares what a source is: a query that gives parts, each of which becomes one file of a landing."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -50,10 +50,16 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """How bytes are written: flushed after so many, and counted by `on_bytes` as they are written."""
+    """How bytes are written: flushed after so many, and counted by `on_bytes` as they are written.
+
+    `on_parts` is told all parts and the names of those that are complete before a pull begins, `on_part` each that is
+    complete since, with its bytes.
+    """
 
     flush: int = FLUSH
     on_bytes: Callable[[str, int], None] = lambda _name, _size: None
+    on_parts: Callable[[Sequence[Part], Collection[str]], None] = lambda _parts, _found: None
+    on_part: Callable[[str, int], None] = lambda _name, _size: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def dag_facts(dag: DAG) -> dict[str, Any]:
     return {
         "tasks": [facts(task) for task in dag.topological_sort()],
         "groups": [name for name in dag.task_group.get_task_group_dict() if name],
-        "schedule": getattr(dag.timetable, "expression", ""),
+        "schedule": getattr(getattr(dag.timetable, "timetable", dag.timetable), "expression", ""),
         "assets": [asset.name for asset in condition.objects] if condition else [],
         "next": next_run(dag),
         "most_runs": dag.max_active_runs,

@@ -43,7 +43,7 @@ def test_parsing_again_gives_the_same_dags(parsed: dict[str, Any], parse: Callab
 
 def test_every_recipe_is_started_for_what_arrives(parsed: dict[str, Any]) -> None:
     arrivals = parsed["dags"]["arrivals"]
-    assert (arrivals["schedule"], arrivals["catchup"]) == ("*/10 * * * *", False)
+    assert (arrivals["schedule"], arrivals["assets"], arrivals["catchup"]) == ("*/10 * * * *", ["landings"], False)
     assert [(task["id"], task["mapped"]) for task in arrivals["tasks"]] == [("look", False), ("start", True)]
     assert [recipe for recipe in RECIPES if f'"{recipe}_arrivals"' not in arrivals["serialized"]] == []
 

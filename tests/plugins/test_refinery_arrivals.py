@@ -78,6 +78,27 @@ def test_complete_snapshots_of_any_name_are_started_once_and_in_order(
     assert [line for line in caplog.messages if "half is incomplete" in line and "1 missing: 1.jsonl" in line]
 
 
+def test_a_snapshot_of_deletions_alone_is_neither_started_nor_a_backlog(tmp_path: Path) -> None:
+    from refinery_arrivals import backlog_now
+
+    landing, root = tmp_path / "landing", str(tmp_path / "root")
+    land(landing, "news-1", 1, 1)
+    land(landing, "news-2", 0, 0)
+    (landing / "news-2" / "_deleted.jsonl").write_text('{"id": 1}')
+    assert started(look().execute(context(tmp_path))) == ["arrival__news-1"]
+    assert list(backlog_now(str(landing), root, "web", 0.0).landed) == ["news-1"]
+
+
+def test_what_has_landed_starts_the_rollout_of_a_recipe_that_has_one(tmp_path: Path) -> None:
+    from refinery_arrivals import Look
+
+    land(tmp_path / "landing", "news", 1, 1)
+    rolled = Look(task_id="look", dags={"refine": "web"}, backlog={"web": 0}, rollouts={"web": "rollout_web"})
+    [start] = rolled.execute(context(tmp_path))
+    assert (start["trigger_dag_id"], start["trigger_run_id"]) == ("rollout_web", "arrival__news")
+    assert set(start["conf"]) == {"snapshot", "input", "root"}, "the params of a rollout"
+
+
 def test_a_date_is_left_to_its_own_run_while_that_waits(tmp_path: Path) -> None:
     for name in ("2026-11-01", "20261101"):
         land(tmp_path / "landing", name, 1, 1)

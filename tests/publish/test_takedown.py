@@ -17,7 +17,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.inspect.find import find
 from pipeline_tasks.inspect.verify.verification import Scope, verify
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish import taking_down, version_log
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import current_rows, record, takedowns
 from pipeline_tasks.recipe import parse_recipe
@@ -370,7 +370,7 @@ def test_a_version_that_is_published_just_before_the_entry_is_found(root: str, m
         assert built(root, other)["version"] == 1
         return record(*args, **named)
 
-    monkeypatch.setattr(takedown, "record", recorded_after_a_build)
+    monkeypatch.setattr(taking_down, "record", recorded_after_a_build)
     take_down(root, "--site", site)
     assert version_log.current(root, "other").number == 2
     assert list(find(root, [version_log.current(root, "other")], [("site", site)])) == []

@@ -92,7 +92,7 @@ def test_a_complete_landing_is_asked_nothing_and_another_query_is_refused(mirror
     to = str(tmp_path / "landing")
     first = pulled(mirror, to)
     before, asked = names_in(to), len(mirror.asked)
-    assert pulled(mirror, to) == Landed(CRAWL, 2, first.bytes, found=2)
+    assert pulled(mirror, to) == Landed(CRAWL, 2, first.bytes, found=2, is_new=False)
     with pytest.raises(RecipeError, match="sample"):
         pulled(mirror, to, sample=0.5)
     assert (names_in(to), len(mirror.asked)) == (before, asked)
