@@ -17,6 +17,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.common_crawl import KINDS, CommonCrawl
+from pipeline_tasks.sources.crawl_records import CrawlRecords
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, hosts_of, load_source, resolved
@@ -32,7 +33,12 @@ SNAPSHOTS = ("{snapshot}", "{crawl}")
 """What of `--to` becomes the name of the snapshot, so that each `latest` has a landing of its own."""
 
 QUERY = ("crawl", "kind", "segments", "sample", "files", "seed", "without", "address")
-"""Options that are the query of `refinery pull cc`."""
+"""Options that are the query of files of `refinery pull cc`."""
+
+RECORDS = ("crawl", "where", "records", "index", "sample", "seed", "address")
+"""Options that are the query of records: those that meet `--where`, or a number of them."""
+
+OPTIONS = tuple(dict.fromkeys([*QUERY, *RECORDS]))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +70,12 @@ def _add_crawl(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--crawl", metavar="ID", help="a crawl, as CC-MAIN-2026-45, or latest")
     group.add_argument("--kind", choices=tuple(KINDS), help="kind of files (warc)")
     group.add_argument("--segments", metavar="N-M", help="segments by number, as 0-3 or 0,5,7-9")
-    group.add_argument("--sample", type=float, metavar="SHARE", help="a share of the files")
+    group.add_argument("--sample", type=float, metavar="SHARE", help="a share of the files, or records")
     group.add_argument("--files", type=int, metavar="N", help="this many files")
-    group.add_argument("--seed", type=int, metavar="N", help="which files --sample and --files take (0)")
+    group.add_argument("--where", metavar="SQL", help="records by a condition on the crawl's index, and no whole files")
+    group.add_argument("--records", type=int, metavar="N", help="this many of these records")
+    group.add_argument("--index", metavar="N-M", help="files of the index to ask, by number (all)")
+    group.add_argument("--seed", type=int, metavar="N", help="which --sample, --files and --records take (0)")
     group.add_argument("--without", action="append", metavar="NAME", help="a file to leave out")
     group.add_argument("--from", dest="address", metavar="URL", help="the source, or a mirror of it")
 
@@ -96,14 +105,19 @@ def _crawl(options: argparse.Namespace) -> SourceRecipe:
     if options.set:
         message = "--set changes the query of a recipe; that of cc is --crawl, --files and the other options"
         raise RecipeError(message)
-    given = {name: value for name in QUERY if (value := getattr(options, name)) is not None}
-    given |= {"without": tuple(given.get("without", ()))}
+    given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
     given |= {"address": given["address"].rstrip("/")} if "address" in given else {}
-    return SourceRecipe("", "common_crawl", CommonCrawl(**given))
+    if not given.keys() & {"where", "records", "index"}:
+        return SourceRecipe("", "common_crawl", CommonCrawl(**given | {"without": tuple(given.get("without", ()))}))
+    other = next((name for name in given if name not in RECORDS), "")
+    if other:
+        message = f"--{other} chooses whole files, and --where, --records and --index choose records; leave one out"
+        raise RecipeError(message)
+    return SourceRecipe("", "common_crawl_records", CrawlRecords(**given))
 
 
 def _recipe(options: argparse.Namespace) -> SourceRecipe:
-    given = [name for name in QUERY if getattr(options, name) is not None]
+    given = [name for name in OPTIONS if getattr(options, name) is not None]
     if given:
         option = "from" if given[0] == "address" else given[0]
         message = f"--{option} is an option of `refinery pull cc`; for a recipe write --set {given[0]}=VALUE"

@@ -41,7 +41,7 @@ def plan(source: Source, landing: Landing, by: Pull) -> Plan:
     return Plan(
         source.snapshot,
         len(parts),
-        len(parts) - len(missing),
+        sum(part.name in there for part in parts),
         total,
         _basis(len(known)),
         max(sum(part.requests for part in missing) / rate.requests, total / rate.bytes if rate.bytes else 0.0),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator
 
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SourceRefused
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.sources import crawl_records
@@ -204,3 +205,17 @@ def test_a_mirror_without_ranges_is_refused(mirror: Mirror, tmp_path: Path) -> N
     mirror.heeds_range = False
     with pytest.raises(RecipeError, match="range"):
         asked_for(mirror, tmp_path / "to")
+
+
+def test_records_are_pulled_by_the_command(mirror: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add_crawl(mirror, crawled(60))
+    command = ["pull", "cc", "--crawl", CRAWL, "--from", mirror.address, "--rate", "1000", "--where", GERMAN]
+    command += ["--to", str(tmp_path / "{snapshot}"), "--records", "15", "--json"]
+    assert main([*command, "--dry-run"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert (planned["files"], planned["complete"]) == (2, 0)
+    assert main(command) == 0
+    landed = json.loads(capsys.readouterr().out)
+    assert landed["snapshot"].endswith(CRAWL)
+    assert len(urls_in(tmp_path / landed["snapshot"])) == 15
+    assert main([*command, "--files", "3"]) == RecipeError.exit_code
