@@ -24,6 +24,7 @@ SOURCES = RECIPES / "sources"
 """The folder of recipes of sources."""
 
 KINDS: Mapping[str, str] = {
+    "api": "pipeline_tasks.sources.api.source",
     "common_crawl": "pipeline_tasks.sources.common_crawl",
 }
 """Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
