@@ -7,11 +7,13 @@ has the records, and has no record twice.
 import contextlib
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline_tasks.errors import MachineFailed, NoSpace
 from pipeline_tasks.sealed import canonical
 
 PAGES = "pages.sqlite"
@@ -35,6 +37,10 @@ CREATE TABLE IF NOT EXISTS records (
 );
 CREATE INDEX IF NOT EXISTS ids ON records (id);
 """
+
+
+_MAKING = threading.Lock()
+"""Held while tables are made: SQLite lets two threads that turn to a write-ahead log fail at once."""
 
 
 class Record(NamedTuple):
@@ -83,7 +89,8 @@ class Journal:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        connection.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {_TABLES}")
+        with _MAKING:
+            connection.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {_TABLES}")
 
     def state(self, part: str) -> State | None:
         """Return how far a part has come, None if nothing is known of it."""
@@ -153,6 +160,17 @@ class Journal:
 
 @contextlib.contextmanager
 def journal_in(folder: Path) -> Iterator[Journal]:
-    """Open the pages of a pull; each thread opens them for itself."""
-    with contextlib.closing(sqlite3.connect(folder / PAGES, timeout=_BUSY, isolation_level=None)) as connection:
-        yield Journal(connection)
+    """Open the pages of a pull; each thread opens them for itself.
+
+    NoSpace and MachineFailed, for a disk that does not take or give them.
+    """
+    try:
+        with contextlib.closing(sqlite3.connect(folder / PAGES, timeout=_BUSY, isolation_level=None)) as connection:
+            yield Journal(connection)
+    except sqlite3.Error as error:
+        is_full = "full" in str(error)
+        way = (
+            "free some space" if is_full else f"remove {folder / PAGES} if that stays, and all pages are asked for anew"
+        )
+        message = f"{folder / PAGES}: {error}; {way}, and pull again"
+        raise (NoSpace if is_full else MachineFailed)(message) from error

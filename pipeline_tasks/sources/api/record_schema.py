@@ -61,8 +61,7 @@ def _bounded(node: dict[str, Any]) -> Node:
 
 def added(before: Node, now: Node) -> list[str]:
     """Return the paths that are new, sorted."""
-    was = dict(_paths(before))
-    return sorted(path for path, _ in _paths(now) if path not in was)
+    return sorted(path for path, was, _ in _pairs(before, now) if not was)
 
 
 def differences(before: Node, now: Node) -> list[str]:
@@ -70,19 +69,26 @@ def differences(before: Node, now: Node) -> list[str]:
 
     A new path, null, and integers beside numbers break nothing.
     """
-    was = dict(_paths(before))
     return sorted(
-        f"{path} was {' or '.join(sorted(was[path]))} and is {' or '.join(sorted(kinds))}"
-        for path, kinds in _paths(now)
-        if was.get(path) and not all({kind, _WIDER.get(kind, kind)} & was[path] for kind in kinds)
+        f"{path} was {' or '.join(sorted(was))} and is {' or '.join(sorted(kinds))}"
+        for path, was, kinds in ((path, _kinds(was), _kinds(kinds)) for path, was, kinds in _pairs(before, now))
+        if was and not all({kind, _WIDER.get(kind, kind)} & was for kind in kinds)
     )
 
 
-def _paths(node: Node, path: str = "") -> Iterator[tuple[str, set[str]]]:
-    """Yield each path with its types but null."""
+def _kinds(node: Node) -> set[str]:
+    """Return the types of a node but null."""
+    return set(node.get("types", ())) - {"null"}
+
+
+def _pairs(before: Node, now: Node, path: str = "") -> Iterator[tuple[str, Node, Node]]:
+    """Yield each path of a schema with its nodes before, {} for a new one, and now; the values of a map are one."""
     if path:
-        yield path, set(node["types"]) - {"null"}
-    for name, inner in node.get("fields", {}).items():
-        yield from _paths(inner, f"{path}.{name}" if path else name)
-    if "items" in node:
-        yield from _paths(node["items"], f"{path}[]")
+        yield path, before, now
+    was, fields = before.get("fields", {}), now.get("fields", {})
+    if ANY in was or ANY in fields:
+        was, fields = ({ANY: merged(*each.values())} if each else {} for each in (was, fields))
+    for name, inner in fields.items():
+        yield from _pairs(was.get(name, {}), inner, f"{path}.{name}" if path else name)
+    if "items" in now:
+        yield from _pairs(before.get("items", {}), now["items"], f"{path}[]")
