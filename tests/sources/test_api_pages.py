@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
 from pipeline_tasks.sources.api.paging import links_of, next_link
+from pipeline_tasks.sources.recipe import parse_source
 from tests.sources.api_pulls import facts_of, ids_of, landed_in, pulled, rows_of
 from tests.sources.api_server import STYLES, Api, Asked, Reply, item, items, page_of, paged
 
@@ -368,3 +370,14 @@ def test_a_query_that_makes_no_sense_is_refused_by_its_key(
         pulled(api, tmp_path, **changed)
     assert "abc" not in str(caught.value)
     assert api.asked == []
+
+
+def test_the_recipe_of_the_page_is_one(api: Api) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/pull-from-an-api.md").read_text()
+    blocks = [block.partition("```")[0] for block in page.split("```yaml\n")[1:]]
+    recipe = yaml.safe_load(blocks[0])
+    assert parse_source(recipe, "news.yaml", {}).kind == "api"
+    splits = [yaml.safe_load(line)["split"] for line in blocks[1].splitlines()]
+    assert len(splits) == 2
+    for split in splits:
+        assert parse_source(recipe, "news.yaml", {"split": split}).source.query()["split"] == split
