@@ -141,7 +141,7 @@ def _heed(turn: Turn, response: "httpx.Response", url: str, accepted: Collection
         message = f"{url} was answered with {status}; try again later"
         raise SourceBusy(message)
     target = f" (it leads to {host_of(response.headers['Location'])})" if "Location" in response.headers else ""
-    message = f"{url} was answered with {status}{target}, which is not followed; name the right address by --from"
+    message = f"{url} was answered with {status}{target}, which is not followed; name the right address"
     raise RecipeError(message)
 
 

@@ -189,6 +189,29 @@ def test_a_server_that_gives_fewer_than_asked_loses_nothing(api: Api, tmp_path: 
     assert ids_of(place) == list(range(1, 31))
 
 
+def test_a_server_that_gives_its_last_page_again_needs_a_total(api: Api, tmp_path: Path) -> None:
+    api.reply = lambda asked: page_of(
+        api.address, Asked(0, asked.path, {"page": str(min(int(asked.params["page"]), 5))}, {}, 0), items(30), 7
+    )
+    pages = {"by": "page", "param": "page"}
+    with pytest.raises(ContractError, match="end: total"):
+        pulled(api, tmp_path, pages=pages, total="meta.total")
+    place, _ = pulled(api, tmp_path, pages={**pages, "end": "total"}, total="meta.total", hours=1)
+    assert ids_of(place) == list(range(1, 31))
+    paged(api, items(30), total=28)
+    with pytest.raises(ContractError, match="proves no end"):
+        pulled(api, tmp_path, pages={**pages, "end": "total"}, total="meta.total", hours=2)
+
+
+def test_a_record_that_is_nested_too_deeply_is_refused(api: Api, tmp_path: Path) -> None:
+    nested: Any = 1
+    for _ in range(400):
+        nested = [nested]
+    paged(api, [item(1, nested=nested)])
+    with pytest.raises(ContractError, match="'1'"):
+        pulled(api, tmp_path)
+
+
 def test_a_cursor_that_loops_is_refused(api: Api, tmp_path: Path) -> None:
     def reply(asked: Asked) -> Reply:
         whole = page_of(api.address, asked, items(30), 7)

@@ -12,10 +12,13 @@ import pytest
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy, SourceRefused
 from pipeline_tasks.landing.arrival import MISSING, arrival_of
 from pipeline_tasks.sources.budget import Budget, Rate
+from pipeline_tasks.sources.plan import plan
+from pipeline_tasks.sources.pull import Pull, landing_at
 from pipeline_tasks.sources.recipe import parse_source
-from tests.sources.api_pulls import FIELDS, facts_of, ids_of, landed_in, pulled, query_of
+from pipeline_tasks.sources.source import Occasion
+from tests.sources.api_pulls import FIELDS, NOW, facts_of, ids_of, landed_in, pulled, query_of
 from tests.sources.api_server import Api, Asked, Reply, item, items, page_of, paged
-from tests.sources.pulling import SLEW
+from tests.sources.pulling import SLEW, on_loopback
 
 SINCE = {"param": "since", "field": "published"}
 
@@ -54,6 +57,16 @@ def test_only_what_is_new_or_changed_comes_again(api: Api, tmp_path: Path) -> No
     _, landed = pulled(api, tmp_path, since=SINCE, hours=4)
     assert landed.files == 0
     assert landed_in(tmp_path) == [first.name, second.name, fourth.name]
+
+
+def test_a_moment_that_has_not_come_yet_hides_nothing(api: Api, tmp_path: Path) -> None:
+    held = [*items(20), item(21, published="2099-01-01T00:00:00Z")]
+    since(api, held)
+    first, _ = pulled(api, tmp_path, since=SINCE)
+    assert (ids_of(first)[-1], facts_of(first)["newest"]) == (21, "2026-01-21T00:00:00Z")
+    held.append(item(22, published="2026-02-01T06:30:00Z"))
+    second, _ = pulled(api, tmp_path, since=SINCE, hours=1)
+    assert ids_of(second) == [22]
 
 
 def test_a_full_pull_without_a_record_is_refused(api: Api, tmp_path: Path) -> None:
@@ -341,6 +354,16 @@ def test_a_limit_that_is_used_up_is_waited_for(api: Api, tmp_path: Path) -> None
     place, _ = pulled(api, tmp_path)
     assert api.asked[2].at >= api.asked[1].at + 1 - SLEW
     assert ids_of(place) == list(range(1, 21))
+
+
+def test_a_plan_asks_nothing(api: Api, tmp_path: Path) -> None:
+    by_year(api)
+    split = {"params": ["from", "to"], "values": [[1, 11], [11, 31]]}
+    recipe = parse_source({"source": {"api": query_of(api, split=split)}}, "news.yaml", {})
+    with on_loopback() as on:
+        source = recipe.source.resolved(Occasion(on, "news", NOW))
+        planned = plan(source, landing_at(str(tmp_path / "to"), tmp_path), Pull(on, 1))
+    assert (planned.files, planned.bytes, api.asked) == (2, 20_000_000, [])
 
 
 # --- Names --------------------------------------------------------------------------------------------------------

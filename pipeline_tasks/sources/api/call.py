@@ -15,8 +15,9 @@ from pipeline_tasks.sources.budget import host_of
 class Call:
     """What is asked for one part: its name, its address and params but that of paging, and how its records are read.
 
-    `since` is the place in time before which no record changed, `known` the digests of the records at that border by
-    their ids, and `schema` that of the snapshot before. `may_be_empty` is false where no record would be strange.
+    `since` is the place in time before which no record changed, and `until` that of the pull. `known` are the digests
+    of the records at the border by their ids, and `schema` is that of the snapshot before. `may_be_empty` is false
+    where no record would be strange.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Call:
     record: Callable[[Any, str], Record]
     is_data: bool = True
     since: float | None = None
+    until: float | None = None
     known: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)
     may_be_empty: bool = True

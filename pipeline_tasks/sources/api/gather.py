@@ -1,6 +1,7 @@
 """Takes the pages of a part one after the other, each with its records and what is asked next in one transaction."""
 
 import contextlib
+import math
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -74,7 +75,7 @@ def _paged(on: Web, call: Call, journal: Journal, state: State, flow: Flow, *, i
     if journal.was_asked(call.name, asked):
         message = f"{asked} is named as the next page a second time: the pages go round in a circle"
         raise ContractError(message)
-    page = _new_page(on, call, journal, asked)
+    page = _new_page(on, call, journal, asked, is_behind=state.behind and call.query.pages.end == "total")
     answer = page.answer
     if answer.is_refused and not state.behind:
         message = f"{asked} was answered with {answer.status}"
@@ -83,7 +84,7 @@ def _paged(on: Web, call: Call, journal: Journal, state: State, flow: Flow, *, i
         pages = counted(state.pages, "page")
         message += f", behind {pages}: this is no end that `pages` names" if state.pages else "; correct the query"
         raise ContractError(message)
-    state = behind(call, asked, answer, _counted(call, asked, page, state))
+    state = behind(call, asked, answer, _counted(call, asked, page, state), new=page.new)
     if not state.url:
         _require_total(call, state)
     journal.commit(call.name, asked, state, page.stored)
@@ -91,16 +92,23 @@ def _paged(on: Web, call: Call, journal: Journal, state: State, flow: Flow, *, i
     return state
 
 
-def _new_page(on: Web, call: Call, journal: Journal, asked: str) -> _Page:
-    """Return a page; ContractError if it has nothing but what pages before it had, however often it is asked for."""
+def _new_page(on: Web, call: Call, journal: Journal, asked: str, *, is_behind: bool) -> _Page:
+    """Return a page; ContractError if it has nothing but what pages before it had, however often it is asked for.
+
+    One that `is_behind` the total may have the last page again.
+    """
     for attempt in range(1, DAMAGED_TRIES + 1):
         answer = ask(on, call, asked)
         page = _page(call, asked, answer, journal)
-        if page.new or not page.records:
+        if page.new or not page.records or is_behind:
             return page
         if attempt < DAMAGED_TRIES:
             on.pause(attempt)
-    message = f"{asked} repeats what pages before it had: {counted(len(page.records), 'record')}, none of them new"
+    message = (
+        f"{asked} repeats what pages before it had: {counted(len(page.records), 'record')}, none of them new. Correct "
+        "`pages`: either the API does not know this param, or it gives its last page for any that is not there, which "
+        "takes a `total` and `end: total`"
+    )
     raise ContractError(message)
 
 
@@ -213,14 +221,18 @@ def _schema(call: Call, asked: str, answer: Answer, state: State) -> Mapping[str
 
 
 def _newest(call: Call, page: _Page, state: State) -> Any:  # noqa: ANN401 -- JSON
-    """Return the newest value of the field by which records are asked for later, as a record has it."""
+    """Return the newest value of the field by which records are asked for later, as a record has it.
+
+    A time after the pull is none: asked since then, the API would say nothing of what changes until then.
+    """
     since = call.query.since
-    if since is None or not page.records:
+    if since is None:
         return state.newest
-    newest = max(zip(page.records, page.answer.records, strict=True), key=lambda pair: pair[0].moment or 0.0)
-    value = value_at(newest[1], since.field)
-    before = order_of(state.newest)
-    return state.newest if before is not None and before >= (newest[0].moment or 0.0) else value
+    values = [state.newest, *(value_at(record, since.field) for record in page.answer.records)]
+    orders = [(order, value) for value in values if (order := order_of(value)) is not None]
+    is_late = call.until or math.inf
+    past = [(order, value) for order, value in orders if not isinstance(value, str) or order <= is_late]
+    return max(past, key=lambda pair: pair[0], default=(0.0, state.newest))[1]
 
 
 # --- Totals -------------------------------------------------------------------------------------------------------

@@ -21,9 +21,10 @@ _LINK = re.compile(r"\s*<([^<>]*)>\s*((?:;\s*[^;,=\s]+\s*(?:=\s*(?:\"(?:\\.|[^\"
 _REL = re.compile(r"(?i);\s*rel\s*=\s*(?:\"([^\"]*)\"|([^;,\s\"]+))")
 
 
-def behind(call: Call, asked: str, answer: Answer, state: State) -> State:
+def behind(call: Call, asked: str, answer: Answer, state: State, *, new: int) -> State:
     """Return the state behind a page, whose counts have the page already; ContractError if it contradicts itself.
 
+    `new` is the number of records that no page before it had.
     `url` is what is asked next, "" with the proof in `end` if the page was the last.
     """
     pages = call.query.pages
@@ -31,6 +32,8 @@ def behind(call: Call, asked: str, answer: Answer, state: State) -> State:
         _require_alone(answer, asked)
         return _ended(state, "the only page")
     more = _more(call, asked, answer)
+    if state.behind and answer.records and not new:
+        return _ended(state, "the last page again, and all of the total")
     after = _numbered if pages.by in NUMBERED else _followed
     return after(call, asked, answer, state, more=more)
 

@@ -24,9 +24,14 @@ _DIGEST = 16
 def data_record(query: Query, record: Any, where: str) -> Record:  # noqa: ANN401 -- JSON
     """Return a record of the query; ContractError for one without id, or without the field of `since`."""
     identifier = identifier_of(record, query.id, where)
+    try:
+        digest = digest_of(record)
+    except orjson.JSONEncodeError as error:
+        message = f"{where} has the record {identifier[:100]!a}, which cannot be written ({error}); tell who made it"
+        raise ContractError(message) from error
     is_gone = query.deleted is not None and bool(query.deleted.field) and _says(record, query.deleted.field)
     row = gone_row(identifier, _url(query, record)) if is_gone else data_row(query, record, identifier)
-    return Record(identifier, GONE if is_gone else DATA, digest_of(record), _moment(query, record, where), row)
+    return Record(identifier, GONE if is_gone else DATA, digest, _moment(query, record, where), row)
 
 
 def identifier_of(record: Any, path: str, where: str) -> str:  # noqa: ANN401 -- JSON

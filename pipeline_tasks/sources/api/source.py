@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial as bound
 from pathlib import Path
 from typing import IO, Any, cast
@@ -42,6 +43,7 @@ class Api(Query):
     moment: str = field(default="", init=False)
     after: Mapping[str, Any] = field(default_factory=dict, init=False)
     before: Mapping[str, Any] = field(default_factory=dict, init=False)
+    schema_before: Mapping[str, Any] = field(default_factory=dict, init=False)
 
     @property
     def snapshot(self) -> str:
@@ -80,7 +82,9 @@ class Api(Query):
             raise RecipeError(message)
         facts = _facts_before(occasion.before)
         after = {name: value for name in self._names() if (value := self._after(facts.get(name, {}))) is not None}
-        return _resolved(self, recipe=occasion.name, moment=moment, after=after, before=facts)
+        known = [each for each in facts.values() if each.get("schema_version", 1) == self.schema_version]
+        schema = merged(*(each.get("schema", {}) for each in known))
+        return _resolved(self, recipe=occasion.name, moment=moment, after=after, before=facts, schema_before=schema)
 
     def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a query says it itself
         return [Part(call.name, _shown(call.first)) for call in self._calls()] + (
@@ -91,7 +95,7 @@ class Api(Query):
         with os_errors(str(partial)), journal_in(partial.parent) as journal:
             if part.name == DELETED:
                 return self._receive_deleted(web, journal, partial, flow)
-            call = next(call for call in self._calls() if call.name == part.name)
+            call = self._call(part.name)
             with alone(partial.parent, call.name):
                 state = gathered(web, call, journal, flow)
             size, digest, rows = write_rows(partial, journal.rows((call.name,), DATA), is_packed=True)
@@ -104,24 +108,29 @@ class Api(Query):
 
     def _calls(self) -> list[Call]:
         """Return the calls of the parts of data."""
-        rows = self.split.rows if self.split else [()]
-        return [self._call(name, row) for name, row in zip(self._names(), rows, strict=True)]
+        return [self._call(name) for name in self._names()]
 
-    def _call(self, name: str, row: Sequence[Any]) -> Call:
-        before = self.before.get(name, {})
-        own = dict(zip(self.split.params, row, strict=True)) if self.split else {}
+    def _call(self, name: str) -> Call:
         return Call(
             name=name,
             query=self,
             url=self.url,
-            params={**self.params, **own, **self._since(name)},
+            params={**self.params, **self._split_of(name), **self._since(name)},
             records=self.records,
             record=bound(data_record, self),
             since=bound_of(self.since, self.after[name]) if self.since and name in self.after else None,
-            known=before.get("border", {}),
-            schema=merged(*(facts.get("schema", {}) for facts in self.before.values())) if self._is_comparable else {},
+            until=datetime.strptime(self.moment, MOMENT).replace(tzinfo=UTC).timestamp() if self.moment else None,
+            known=self.before.get(name, {}).get("border", {}),
+            schema=self.schema_before,
             may_be_empty=bool(self.split or name in self.after),
         )
+
+    def _split_of(self, name: str) -> dict[str, Any]:
+        """Return the params that are a part's own."""
+        if self.split is None:
+            return {}
+        row = next(row for row in self.split.rows if _part_name(self.split, row) == name)
+        return dict(zip(self.split.params, row, strict=True))
 
     def _deletions(self) -> Call:
         """Return the call of what is deleted, where it has a URL of its own."""
@@ -143,10 +152,6 @@ class Api(Query):
             return None
         newest = facts.get("newest")
         return (self.since.first if self.since.first != "" else None) if newest is None else sent(self.since, newest)
-
-    @property
-    def _is_comparable(self) -> bool:
-        return all(facts.get("schema_version", 1) == self.schema_version for facts in self.before.values())
 
     # --- What is received -----------------------------------------------------------------------------------------
 
@@ -179,7 +184,7 @@ class Api(Query):
             "begun": state.begun,
             "end": state.end,
             "total": [state.least, state.most] if state.most >= 0 else None,
-            "split": dict(zip(self.split.params, _row_of(self.split, call.name), strict=True)) if self.split else None,
+            "split": self._split_of(call.name) or None,
             "schema": schema,
             "schema_version": self.schema_version,
             "added": added(call.schema, schema) if call.schema else [],
@@ -216,10 +221,6 @@ def _part_name(split: Split, row: Sequence[Any]) -> str:
     words = "-".join(_NO_WORD.sub("-", text_of(value)).strip("-") for value in row)[:60] or "part"
     pairs = url_with("", dict(zip(split.params, row, strict=True)))
     return f"{words}-{hashlib.sha256(pairs.encode()).hexdigest()[:8]}.jsonl.gz"
-
-
-def _row_of(split: Split, name: str) -> Sequence[Any]:
-    return next(row for row in split.rows if _part_name(split, row) == name)
 
 
 def _shown(url: str) -> str:
