@@ -184,6 +184,11 @@ class Query:
             message = f"the param {twice!r} has two meanings; each is sent once"
             raise ValueError(message)
 
+    @property
+    def connection(self) -> str:
+        """The Airflow connection with the secret, "" for none."""
+        return self.auth.connection if self.auth else ""
+
     def written(self) -> dict[str, Any]:
         """Return the query as JSON."""
         fields = {name: value for name, value in asdict(self).items() if value and name in Query.__dataclass_fields__}
