@@ -54,9 +54,11 @@ def _basis(known: int) -> str:
 
 
 def _size(web: Web, part: Part) -> int:
-    """Return the bytes of a part, 0 where the source does not say; only a URL is asked."""
-    if part.bytes != UNKNOWN or not part.address.startswith(("https://", "http://")):
-        return max(part.bytes, 0)
+    """Return the bytes of a part, 0 where the source does not say."""
+    if part.bytes != UNKNOWN:
+        return part.bytes
+    if not part.address.startswith(("https://", "http://")):  # a table's file becomes one of ours, of another size
+        return 0
     with (
         contextlib.suppress(SourceBusy, SnapshotIncomplete),
         answered(web, part.address, method="HEAD") as head,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy
 from pipeline_tasks.sources.budget import Budget, Rate, Stopped, Turn, host_of
@@ -140,9 +140,16 @@ def _heed(turn: Turn, response: "httpx.Response", url: str, accepted: Collection
             turn.pause(seconds)
         message = f"{url} was answered with {status}; try again later"
         raise SourceBusy(message)
-    target = f" (it leads to {host_of(response.headers['Location'])})" if "Location" in response.headers else ""
+    location = response.headers.get("Location")
+    target = f" (it leads to {_shown(urljoin(url, location))})" if location else ""
     message = f"{url} was answered with {status}{target}, which is not followed; name the right address"
     raise RecipeError(message)
+
+
+def _shown(url: str) -> str:
+    """Return a URL without what may be a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200]
 
 
 def until_reset(headers: Mapping[str, str]) -> float:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, SourceBusy
+from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.sources.recipe import parse_source, pull_recipe
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.storage import connect
 from tests.commands import Refinery
-from tests.sources.api_pulls import ids_of, landed_in, pulled, query_of
+from tests.sources.api_pulls import NOW, ids_of, landed_in, pulled, query_of
 from tests.sources.api_server import STYLES, Api, Asked, Reply, item, items, page_of, serving
+from tests.sources.pulling import on_loopback
 
 # --- Any faults ---------------------------------------------------------------------------------------------------
 
@@ -184,6 +189,28 @@ def test_a_pull_that_is_killed_again_and_again_ends_with_each_record_once(
         deaths += killed(api, tmp_path, budgets, chance.choice(["asked", "kept", "renamed"]), chance.randrange(1, 4))
     assert deaths > 5
     assert_exactly_once(api, tmp_path, deaths)
+
+
+def test_a_bucket_keeps_the_parts_that_are_complete_for_another_machine(api: Api, tmp_path: Path, s3_root: str) -> None:
+    in_three_parts(api)
+    query = query_of(api, split=SPLIT, deleted={"field": "gone"}, since={"param": "since", "field": "published"})
+    recipe = parse_source({"source": {"api": query}, "workers": 1}, "news.yaml", {})
+    api.fault = lambda asked: Reply(status=500) if asked.params.get("after") == "319" else None
+    with on_loopback() as on, pytest.raises(SourceBusy, match="2 of 4 files are complete"):
+        pull_recipe(recipe, s3_root, tmp_path / "one", on, NOW)
+    asked, api.fault = len(api.asked), lambda _asked: None
+    with on_loopback() as on:
+        place, landed = pull_recipe(recipe, s3_root, tmp_path / "another", on, NOW + timedelta(hours=1))
+    parts = [asked.params["part"] for asked in api.asked[asked:]]
+    assert set(parts[:9]) == {"3"}  # and then the parts whose deletions only the other machine knew
+    assert (landed.files, landed.found) == (3, 2)
+    assert len(list_snapshot(place).files) == 3
+    gone = connect(place).read("_deleted.jsonl").splitlines()
+    assert len(gone) == 18
+    api.reply = lambda asked: page_of(api.address, asked, [], 5)
+    with on_loopback() as on:
+        later, landed = pull_recipe(recipe, s3_root, tmp_path / "another", on, NOW + timedelta(hours=2))
+    assert (landed.files, list(connect(later).list(""))) == (0, [])
 
 
 # --- From an API to documents -------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def identifier_of(record: Any, path: str, where: str) -> str:  # noqa: ANN401 --
     value = value_at(record, path) if isinstance(record, dict) else ABSENT
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         what = kind_of(value) if value != "" else "empty"
-        message = f"{where} has a record whose id, {path}, is {what}; {fields_of(record)}"
+        message = f"{where} has a record whose id at {path} is {what}, and no text or whole number; {fields_of(record)}"
         raise ContractError(message)
     return str(value)
 
