@@ -28,12 +28,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; `drop_after` bytes of it are sent, of the length that it has."""
+    """An answer; `drop_after` bytes of it are sent, of the length that it has, after `hold` has returned."""
 
     body: Any = None
     headers: tuple[tuple[str, str], ...] = ()
     status: int = 200
     drop_after: int = -1
+    hold: Callable[[], object] = lambda: None
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        reply.hold()
         with contextlib.suppress(ConnectionError):
             self.wfile.write(body if reply.drop_after < 0 else body[: reply.drop_after])
         self.close_connection = reply.drop_after >= 0

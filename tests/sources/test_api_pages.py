@@ -333,15 +333,20 @@ def test_a_connection_that_breaks_off_is_asked_for_again_eight_times(api: Api, t
 
 def test_a_next_page_elsewhere_is_not_followed(api: Api, tmp_path: Path) -> None:
     paged(api, items(30))
-    for target in ("http://169.254.169.254/x", "https://other.example/", "//other.example/x", "ftp://x"):
+    for target in ("http://169.254.169.254/x", "https://other.example/", "//other.example/x", "ftp://127.0.0.1/x"):
         api.fault = lambda _asked, target=target: Reply({"data": {"items": items(3)}, "meta": {"url": target}})  # type: ignore[misc]
         with pytest.raises(ContractError, match="another address"):
             pulled(api, tmp_path, "next")
-    api.fault = lambda asked: (
-        Reply({"data": {"items": items(3)}, "meta": {"url": "?after=3"}}) if not asked.params else None
-    )
-    place, _ = pulled(api, tmp_path, "next")
-    assert ids_of(place) == list(range(1, 31))
+    for target in ("http://[x", "\x00", "x" * 100_000):
+        api.fault = lambda _asked, target=target: Reply({"data": {"items": items(3)}, "meta": {"url": target}})  # type: ignore[misc]
+        with pytest.raises(ContractError, match="no URL"):
+            pulled(api, tmp_path, "next")
+    for hours, target in enumerate(("?after=3", "https://127.0.0.1/items?after=3#top")):  # as behind a proxy
+        api.fault = lambda asked, target=target: (  # type: ignore[misc]
+            Reply({"data": {"items": items(3)}, "meta": {"url": target}}) if not asked.params else None
+        )
+        place, _ = pulled(api, tmp_path, "next", hours=hours)
+        assert ids_of(place) == list(range(1, 31))
 
 
 def test_a_header_of_links_is_read_by_its_rules() -> None:

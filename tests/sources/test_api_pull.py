@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,15 @@ def test_parts_have_cursors_of_their_own(api: Api, tmp_path: Path) -> None:
     assert len({asked.url for asked in api.asked}) == len(api.asked)
     files = [file["path"] for file in json.loads((place / "snapshot.json").read_bytes())["files"]]
     assert [facts_of(place, file)["split"] for file in files] == [{"from": 1, "to": 11}, {"from": 11, "to": 31}]
+
+
+def test_a_record_that_two_parts_bring_at_one_time_is_refused(api: Api, tmp_path: Path) -> None:
+    both = threading.Barrier(2, timeout=30)
+    api.reply = lambda _asked: Reply([item(number) for number in range(3000)], hold=both.wait)
+    split = {"params": ["part"], "values": [1, 2]}
+    with pytest.raises(ContractError, match=r"record '0', and so has [12]-"):
+        pulled(api, tmp_path, split=split, records="", pages={"by": "once"}, workers=2)
+    assert landed_in(tmp_path) == []
 
 
 def test_a_record_of_two_parts_is_refused(api: Api, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -87,7 +88,11 @@ def _paged(on: Web, call: Call, journal: Journal, state: State, flow: Flow, *, i
     state = behind(call, asked, answer, _counted(call, asked, page, state), new=page.new)
     if not state.url:
         _require_total(call, state)
-    journal.commit(call.name, asked, state, page.stored)
+    try:
+        journal.commit(call.name, asked, state, page.stored)
+    except sqlite3.IntegrityError:
+        _page(call, asked, answer, journal)  # another part has brought one of the records meanwhile: this says which
+        raise
     flow.on_bytes(call.name, answer.bytes)
     return state
 

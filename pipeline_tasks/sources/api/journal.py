@@ -35,12 +35,17 @@ CREATE TABLE IF NOT EXISTS records (
     part TEXT NOT NULL, id TEXT NOT NULL, kind INTEGER NOT NULL, digest TEXT NOT NULL, moment REAL, row BLOB,
     PRIMARY KEY (part, id)
 );
-CREATE INDEX IF NOT EXISTS ids ON records (id);
+CREATE UNIQUE INDEX IF NOT EXISTS ids ON records (id);
 """
 
 
 _MAKING = threading.Lock()
 """Held while tables are made: SQLite lets two threads that turn to a write-ahead log fail at once."""
+
+_STORE = """
+INSERT INTO records VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (part, id)
+DO UPDATE SET kind = excluded.kind, digest = excluded.digest, moment = excluded.moment, row = excluded.row
+"""
 
 
 class Record(NamedTuple):
@@ -105,11 +110,14 @@ class Journal:
             self._put(part, state)
 
     def commit(self, part: str, asked: str, state: State, records: Iterable[Record]) -> None:
-        """Store a page: the URL that was asked for it, the records that it brought, and the state behind it."""
+        """Store a page: the URL that was asked for it, the records that it brought, and the state behind it.
+
+        sqlite3.IntegrityError if another part has one of the records.
+        """
         with self._transaction():
             self._connection.execute("INSERT INTO asked VALUES (?, ?)", (part, asked))
             rows = ((part, record.id, record.kind, record.digest, record.moment, record.row) for record in records)
-            self._connection.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._connection.executemany(_STORE, rows)
             self._put(part, state)
 
     @contextlib.contextmanager

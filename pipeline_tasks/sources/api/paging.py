@@ -17,7 +17,7 @@ from pipeline_tasks.sources.api.query import NUMBERED
 MOST_EMPTY = 1_000
 """Pages without a record in a row that name a next page."""
 
-_LINK = re.compile(r"\s*<([^<>]*)>\s*((?:;\s*[^;,=\s]+\s*(?:=\s*(?:\"(?:\\.|[^\"\\])*\"|[^;,\s]*)\s*)?)*)(?:,|$)")
+_LINK = re.compile(r"<([^<>]*)>\s*((?:;\s*[^;,=\s]+\s*(?:=\s*(?:\"(?:\\.|[^\"\\])*\"|[^;,\s]*)\s*)?)*)(?:,|$)")
 _REL = re.compile(r"(?i);\s*rel\s*=\s*(?:\"([^\"]*)\"|([^;,\s\"]+))")
 
 
