@@ -223,7 +223,8 @@ def _receive_all(
     finally:
         _stop(pool, by)
     if faults:
-        raise _incomplete(faults, len(parts), landing, can_leave_out="without" in source.query())
+        complete = f"{len(_receipts(landing, parts)):,} of {counted(len(parts), 'file')}"
+        raise _incomplete(faults, complete, landing, can_leave_out="without" in source.query())
 
 
 def _stop(pool: ThreadPoolExecutor, by: Pull) -> None:
@@ -275,7 +276,7 @@ def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
     discard(local)
 
 
-def _incomplete(faults: Sequence[Fault], total: int, landing: Landing, *, can_leave_out: bool) -> RefineryError:
+def _incomplete(faults: Sequence[Fault], complete: str, landing: Landing, *, can_leave_out: bool) -> RefineryError:
     """Return the error that names the parts that did not arrive: SnapshotIncomplete, or ContractError for damage."""
     damaged = [fault for fault in faults if isinstance(fault.error, ContractError)]
     absent = [fault.part.address for fault in faults if not isinstance(fault.error, ContractError)]
@@ -288,8 +289,8 @@ def _incomplete(faults: Sequence[Fault], total: int, landing: Landing, *, can_le
         else "",
     ]
     message = (
-        f"{' and '.join(filter(None, reasons))}. Nothing has landed: {total - len(faults):,} of "
-        f"{counted(total, 'file')} are complete in {landing.uri}, and stay there. Run the same command again later"
+        f"{' and '.join(filter(None, reasons))}. Nothing has landed: {complete} are complete in {landing.uri}, and stay "
+        "there. Run the same command again later"
         + (", or leave those files out by --without NAME in a new landing" if can_leave_out else "")
     )
     return ContractError(message) if damaged else SnapshotIncomplete(message)

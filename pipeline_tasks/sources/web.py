@@ -29,6 +29,7 @@ SILENT, CONNECTING = 60.0, 20.0
 
 _AGENT = "refinery-pull/1 (crawl snapshots by refinery)"
 _REFUSED = frozenset({401, 403})
+_UNKNOWN = 401
 _ABSENT = frozenset({404, 410})
 _ASKS_TO_WAIT = frozenset({429, 503})
 _BUSY = frozenset({408, 425, 429})
@@ -125,7 +126,8 @@ def _heed(turn: Turn, response: "httpx.Response", url: str, accepted: Collection
     """Write down what an answer forbids, and raise its error."""
     status, seconds = response.status_code, retry_after(response.headers.get("Retry-After", ""))
     if status in _REFUSED:
-        reason = f"{url} was answered with {status}"
+        unknown = " (it does not know who asks)" if status == _UNKNOWN else ""
+        reason = f"{url} was answered with {status}{unknown}"
         raise turn.refuse(reason, seconds)
     turn.pause(until_reset(response.headers))
     if status in accepted:

@@ -184,8 +184,9 @@ def test_deletions_wait_for_the_parts_that_say_them(api: Api, tmp_path: Path) ->
     api.reply = reply
     split = {"params": ["year"], "values": [1, 2, 3]}
     api.fault = lambda asked: Reply(b"{") if asked.params.get("after") == "213" else None
-    with pytest.raises(ContractError, match="2 of 4 files are complete"):
+    with pytest.raises(ContractError, match="2 of 4 files are complete") as caught:
         pulled(api, tmp_path, split=split, deleted={"field": "gone"}, workers=2)
+    assert str(caught.value).startswith("1 file is refused")
     api.fault = lambda _asked: None
     place, _ = pulled(api, tmp_path, split=split, deleted={"field": "gone"}, workers=2, hours=1)
     assert sorted(row["id"] for row in deleted_in(place)) == [

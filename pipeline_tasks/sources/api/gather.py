@@ -49,7 +49,7 @@ def gathered(on: Web, call: Call, journal: Journal, flow: Flow) -> State:
     ContractError if pages contradict each other, or nothing proves their end; what they brought is forgotten then.
     """
     state = journal.state(call.name)
-    if state is None or state.refused:
+    if state is None:
         state = State(call.first)
         journal.begin(call.name, state)
     is_old = bool(state.pages)
@@ -64,8 +64,8 @@ def gathered(on: Web, call: Call, journal: Journal, flow: Flow) -> State:
                 state = State(call.first, begun=state.begun + 1)
                 journal.begin(call.name, state)
             is_old = False
-    except ContractError as error:
-        journal.begin(call.name, State(call.first, refused=str(error)))
+    except ContractError:
+        journal.begin(call.name, State(call.first))
         raise
     return state
 

@@ -65,8 +65,8 @@ class State:
     `behind` says that the next page is the one behind the last, `followed` that a page has named the next one.
     `records` are different ones, and `repeated` and `superseded` those that came again, as they were or newer. `texts`
     and `textless` are those with and without a text. `least` and `most` are the totals that pages have declared, -1 if
-    none has. `empties` are pages without records in a row, and `begun` says how often the part was begun. `refused` is
-    why it was given up: a later pull begins it anew. `newest` is the newest value of the field of `since`.
+    none has. `empties` are pages without records in a row, and `begun` says how often the part was begun. `newest` is
+    the newest value of the field of `since`.
     """
 
     url: str
@@ -84,7 +84,6 @@ class State:
     most: int = -1
     empties: int = 0
     begun: int = 1
-    refused: str = ""
     newest: Any = None
     schema: Mapping[str, Any] = field(default_factory=dict)
 

@@ -191,8 +191,8 @@ class Query:
 
     def written(self) -> dict[str, Any]:
         """Return the query as JSON."""
-        fields = {name: value for name, value in asdict(self).items() if value and name in Query.__dataclass_fields__}
-        return {"source": "api", **json.loads(json.dumps(fields))}
+        fields = {name: value for name in Query.__dataclass_fields__ if (value := getattr(self, name))}
+        return {"source": "api", **json.loads(json.dumps(fields, default=asdict))}
 
 
 def text_of(value: Any) -> str:  # noqa: ANN401 -- a scalar

@@ -10,7 +10,7 @@ from functools import partial as bound
 from pathlib import Path
 from typing import IO, Any, cast
 
-from pipeline_tasks.errors import RecipeError, SnapshotIncomplete
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.sources.api.call import Call
 from pipeline_tasks.sources.api.credentials import headers_of, params_of
 from pipeline_tasks.sources.api.gather import alone, gathered
@@ -19,6 +19,7 @@ from pipeline_tasks.sources.api.moments import bound_of, order_of, sent
 from pipeline_tasks.sources.api.query import Query, Split, text_of, url_with
 from pipeline_tasks.sources.api.record_schema import added, merged
 from pipeline_tasks.sources.api.rows import data_record, digest_of, gone_row, identifier_of
+from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store.local_store import flush, os_errors
@@ -37,13 +38,17 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Api(Query):
-    """A query of an API; resolved, it has its moment, and what earlier snapshots say of each part."""
+    """A query of an API; resolved, it has its moment, and what earlier snapshots say of each part.
+
+    `refusals` are those of parts since it was resolved: what is deleted does not follow from them.
+    """
 
     recipe: str = field(default="", init=False)
     moment: str = field(default="", init=False)
     after: Mapping[str, Any] = field(default_factory=dict, init=False)
     before: Mapping[str, Any] = field(default_factory=dict, init=False)
     schema_before: Mapping[str, Any] = field(default_factory=dict, init=False)
+    refusals: dict[str, ContractError] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def snapshot(self) -> str:
@@ -87,6 +92,7 @@ class Api(Query):
         return _resolved(self, recipe=occasion.name, moment=moment, after=after, before=facts, schema_before=schema)
 
     def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a query says it itself
+        self.refusals.clear()
         return [Part(call.name, _shown(call.first)) for call in self._calls()] + (
             [Part(DELETED, _shown(self._deletions().first if self.deleted.url else self.url))] if self.deleted else []
         )
@@ -96,8 +102,7 @@ class Api(Query):
             if part.name == DELETED:
                 return self._receive_deleted(web, journal, partial, flow)
             call = self._call(part.name)
-            with alone(partial.parent, call.name):
-                state = gathered(web, call, journal, flow)
+            state = self._gathered(web, call, journal, partial, flow)
             size, digest, rows = write_rows(partial, journal.rows((call.name,), DATA), is_packed=True)
             return Received(size, digest, rows=rows, facts=self._facts(call, journal, state))
 
@@ -159,15 +164,21 @@ class Api(Query):
         """Write the ids of what is deleted, when the pages that say so are there."""
         calls = [self._deletions()] if cast("Any", self.deleted).url else self._calls()
         for call in calls:
-            with alone(partial.parent, call.name):
-                state = journal.state(call.name)
-                if state is not None and state.refused and call.name != DELETED:
-                    message = f"{DELETED} follows from {call.name}, which has not arrived"
-                    raise SnapshotIncomplete(message)
-                gathered(web, call, journal, flow)
+            self._gathered(web, call, journal, partial, flow)
         rows = journal.rows([call.name for call in calls], GONE)
         size, digest, count = write_rows(partial, rows, is_packed=False)
         return Received(size, digest, rows=count)
+
+    def _gathered(self, web: Web, call: Call, journal: Journal, partial: Path, flow: Flow) -> State:
+        """Take all pages of a part, whichever thread needs them first; Stopped if another has found them refused."""
+        with alone(partial.parent, call.name):
+            if call.name in self.refusals:
+                raise Stopped
+            try:
+                return gathered(web, call, journal, flow)
+            except ContractError as error:
+                self.refusals[call.name] = error
+                raise
 
     def _facts(self, call: Call, journal: Journal, state: State) -> dict[str, Any]:
         """Return what is proven of a part, and what the next pull needs to know of it."""
