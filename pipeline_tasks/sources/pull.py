@@ -289,8 +289,8 @@ def _incomplete(faults: Sequence[Fault], complete: str, landing: Landing, *, can
         else "",
     ]
     message = (
-        f"{' and '.join(filter(None, reasons))}. Nothing has landed: {complete} are complete in {landing.uri}, and stay "
-        "there. Run the same command again later"
+        f"{' and '.join(filter(None, reasons))}. Nothing has landed: {complete} are complete in {landing.uri}, and "
+        "stay there. Run the same command again later"
         + (", or leave those files out by --without NAME in a new landing" if can_leave_out else "")
     )
     return ContractError(message) if damaged else SnapshotIncomplete(message)
