@@ -61,3 +61,9 @@ def facts_of(place: Path, part: str = "records.jsonl.gz") -> dict[str, Any]:
 def landed_in(to: Path) -> list[str]:
     """The snapshots that have landed below a folder."""
     return sorted(path.parent.name for path in to.glob("*/snapshot.json"))
+
+
+def deleted_of(place: Path) -> list[dict[str, Any]]:
+    """What has landed as deleted."""
+    file = place / "_deleted.jsonl"
+    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []

@@ -17,7 +17,7 @@ from pipeline_tasks.sources.plan import plan
 from pipeline_tasks.sources.pull import Pull, landing_at
 from pipeline_tasks.sources.recipe import parse_source
 from pipeline_tasks.sources.source import Occasion
-from tests.sources.api_pulls import FIELDS, NOW, facts_of, ids_of, landed_in, pulled, query_of
+from tests.sources.api_pulls import FIELDS, NOW, deleted_of, facts_of, ids_of, landed_in, pulled, query_of
 from tests.sources.api_server import Api, Asked, Reply, item, items, page_of, paged
 from tests.sources.pulling import SLEW, on_loopback
 
@@ -146,21 +146,17 @@ def test_a_cursor_that_has_expired_meanwhile_begins_the_part_anew(api: Api, tmp_
 # --- Deletions ----------------------------------------------------------------------------------------------------
 
 
-def deleted_in(place: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (place / "_deleted.jsonl").read_bytes().splitlines()]
-
-
 def test_records_that_are_marked_as_deleted_are_no_data(api: Api, tmp_path: Path) -> None:
     held = [*items(20), item(21, gone="2026-01-22"), {"id": 22, "gone": True, "published": "2026-01-23"}]
     since(api, held)
     place, _ = pulled(api, tmp_path, since=SINCE, deleted={"field": "gone"}, workers=1)
     assert ids_of(place) == list(range(1, 21))
-    assert deleted_in(place) == [{"id": "21", "url": "https://site.example/21"}, {"id": "22"}]
+    assert deleted_of(place) == [{"id": "21", "url": "https://site.example/21"}, {"id": "22"}]
     source = json.loads((place / "snapshot.json").read_bytes())["source"]
     assert [file["path"] for file in source["beside"]] == ["_deleted.jsonl"]
     held[0] = item(1, gone=True, published="2026-01-31T00:00:00Z")
     second, landed = pulled(api, tmp_path, since=SINCE, deleted={"field": "gone"}, hours=1)
-    assert (landed.files, deleted_in(second)) == (0, [{"id": "1", "url": "https://site.example/1"}])
+    assert (landed.files, deleted_of(second)) == (0, [{"id": "1", "url": "https://site.example/1"}])
     assert arrival_of(str(second)).state == MISSING  # there is nothing to refine
     third, landed = pulled(api, tmp_path, since=SINCE, deleted={"field": "gone"}, hours=2)
     assert (landed.files, third.exists()) == (0, False)
@@ -171,7 +167,7 @@ def test_deletions_of_another_url_are_paged_too(api: Api, tmp_path: Path) -> Non
     api.reply = lambda asked: page_of(api.address, asked, gone if asked.path == "/gone" else items(9), 7)
     deleted = {"url": f"{api.address}/gone", "records": "data.items"}
     place, _ = pulled(api, tmp_path, deleted=deleted)
-    assert [row["id"] for row in deleted_in(place)] == [str(number) for number in range(100, 130)]
+    assert [row["id"] for row in deleted_of(place)] == [str(number) for number in range(100, 130)]
     assert ids_of(place) == list(range(1, 10))
 
 
@@ -189,7 +185,7 @@ def test_deletions_wait_for_the_parts_that_say_them(api: Api, tmp_path: Path) ->
     assert str(caught.value).startswith("1 file is refused")
     api.fault = lambda _asked: None
     place, _ = pulled(api, tmp_path, split=split, deleted={"field": "gone"}, workers=2, hours=1)
-    assert sorted(row["id"] for row in deleted_in(place)) == [
+    assert sorted(row["id"] for row in deleted_of(place)) == [
         str(100 * year + ten) for year in (1, 2, 3) for ten in (0, 10, 20)
     ]
     assert len(ids_of(place)) == 81

@@ -22,7 +22,8 @@ from pipeline_tasks.sources.recipe import parse_source, pull_recipe
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import connect
 from tests.commands import Refinery
-from tests.sources.api_pulls import NOW, ids_of, landed_in, pulled, query_of
+from tests.examples import few_examples
+from tests.sources.api_pulls import NOW, deleted_of, ids_of, landed_in, pulled, query_of, rows_of
 from tests.sources.api_server import STYLES, Api, Asked, Reply, item, items, page_of, serving
 from tests.sources.pulling import on_loopback
 
@@ -93,6 +94,51 @@ def any_pages(api: Api, style: str, count: int, size: int, faults: list[str]) ->
         assert (ids_of(place) if count else []) == list(range(1, count + 1))
 
 
+@pytest.mark.slow
+def test_increments_on_top_of_each_other_are_what_the_api_has() -> None:
+    with serving() as api:
+        any_changes(api)
+
+
+CHANGE = st.tuples(st.integers(1, 12), st.sampled_from(["text", "gone"]), st.integers(0, 2))
+"""An id, what happens to it, and the hours that pass before."""
+
+
+@few_examples
+@given(
+    style=st.sampled_from(["cursor", "page", "link", "total"]),
+    rounds=st.lists(st.lists(CHANGE, max_size=12), min_size=2, max_size=5),
+)
+def any_changes(api: Api, style: str, rounds: list[list[tuple[int, str, int]]]) -> None:
+    held: dict[int, dict[str, Any]] = {}
+    landed: dict[str, str] = {}
+    clock = NOW - timedelta(days=30)
+
+    def reply(asked: Asked) -> Reply:
+        new = [record for record in held.values() if record["published"] >= asked.params.get("since", "")]
+        return page_of(api.address, asked, sorted(new, key=lambda record: record["published"]), 3)
+
+    api.reply = reply
+    with tempfile.TemporaryDirectory() as folder:
+        for number, changes in enumerate([[(99, "text", 0)], *rounds]):
+            for at, (identifier, what, hours) in enumerate(changes):
+                clock += timedelta(hours=hours)
+                gone = what == "gone" and identifier in held
+                text = {"text": f"Text {number} {at}", "lang": "en"}
+                held.pop(identifier, None)
+                held[identifier] = item(identifier, published=clock.isoformat(), body=text, gone=gone)
+            since = {"param": "since", "field": "published"}
+            place, _ = pulled(
+                api, Path(folder), style, hours=number, since=since, deleted={"field": "gone"}, total="meta.total"
+            )
+            if place.exists():
+                landed |= {row["id"]: row["text"] for row in rows_of(place)}
+                for line in deleted_of(place):
+                    landed.pop(line["id"], None)
+            there = {str(one["id"]): one["body"]["text"] for one in held.values() if not one["gone"]}
+            assert landed == there
+
+
 # --- Killed at any moment -----------------------------------------------------------------------------------------
 
 KILLED = """
@@ -158,7 +204,7 @@ def assert_exactly_once(api: Api, to: Path, deaths: int) -> None:
     [name] = landed_in(to)
     expected = [number for part in (1, 2, 3) for number in range(100 * part, 100 * part + 42)]
     assert ids_of(to / name) == [number for number in expected if number % 7]
-    gone = [json.loads(line)["id"] for line in (to / name / "_deleted.jsonl").read_bytes().splitlines()]
+    gone = [row["id"] for row in deleted_of(to / name)]
     assert sorted(gone) == [str(number) for number in expected if not number % 7]
     assert PAGES <= len(api.asked) <= PAGES + 2 * deaths  # of each of two workers a page may be under way
     assert len(list((to / name).iterdir())) == 5  # three parts, what is deleted, and snapshot.json
