@@ -30,7 +30,7 @@ def data_record(query: Query, record: Any, where: str) -> Record:  # noqa: ANN40
         message = f"{where} has the record {identifier[:100]!a}, which cannot be written ({error}); tell who made it"
         raise ContractError(message) from error
     is_gone = query.deleted is not None and bool(query.deleted.field) and _says(record, query.deleted.field)
-    row = gone_row(identifier, _url(query, record)) if is_gone else data_row(query, record, identifier)
+    row = gone_row(identifier) if is_gone else data_row(query, record, identifier)
     return Record(identifier, GONE if is_gone else DATA, digest, _moment(query, record, where), row)
 
 
@@ -54,9 +54,9 @@ def digest_of(record: Any) -> str:  # noqa: ANN401 -- JSON
     return hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGEST]
 
 
-def gone_row(identifier: str, url: str = "") -> bytes:
-    """Return the row of a record that its source has deleted."""
-    return orjson.dumps({"id": identifier, **({"url": url} if url else {})}, option=_JSON)
+def gone_row(identifier: str) -> bytes:
+    """Return the row of a record that its source has deleted: by its id alone, as others may have its URL."""
+    return orjson.dumps({"id": identifier}, option=_JSON)
 
 
 def data_row(query: Query, record: Mapping[str, Any], identifier: str) -> bytes:
@@ -98,12 +98,6 @@ def _paths(query: Query, record: Mapping[str, Any]) -> dict[str, str]:
             name = next((name for name in FIELDS[target] if isinstance(record.get(name), str | int)), None)
             paths |= {target: name} if name is not None else {}
     return {target: path for target, path in paths.items() if target == "html" or target in FIELDS}
-
-
-def _url(query: Query, record: Mapping[str, Any]) -> str:
-    path = _paths(query, record).get("url")
-    value = value_at(record, path) if path else None
-    return value if isinstance(value, str) else ""
 
 
 def _says(record: Any, path: str) -> bool:  # noqa: ANN401 -- JSON

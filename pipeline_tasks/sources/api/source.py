@@ -25,7 +25,7 @@ from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store.local_store import flush, os_errors
 
 ALL, DELETED = "records.jsonl.gz", "_deleted.jsonl"
-"""The part of a query that is not split, and that of what the API has deleted: `{"id"}` and, if it has one, `url`."""
+"""The part of a query that is not split, and that of what the API has deleted: a line `{"id"}` of each record."""
 
 MOMENT = "%Y%m%dT%H%M%SZ"
 
