@@ -223,8 +223,8 @@ def _receive_all(
     finally:
         _stop(pool, by)
     if faults:
-        complete = f"{len(_receipts(landing, parts)):,} of {counted(len(parts), 'file')}"
-        raise _incomplete(faults, complete, landing, can_leave_out="without" in source.query())
+        there = f"{len(_receipts(landing, parts)):,} of {counted(len(parts), 'file')}"
+        raise _incomplete(faults, there, landing, can_leave_out="without" in source.query())
 
 
 def _stop(pool: ThreadPoolExecutor, by: Pull) -> None:

@@ -171,6 +171,19 @@ def test_deletions_of_another_url_are_paged_too(api: Api, tmp_path: Path) -> Non
     assert ids_of(place) == list(range(1, 10))
 
 
+def test_deletions_of_another_url_are_asked_since_the_part_that_is_furthest_behind(api: Api, tmp_path: Path) -> None:
+    def reply(asked: Asked) -> Reply:
+        day = int(asked.params.get("day", 0))
+        return page_of(api.address, asked, [{"id": 7}] if asked.path == "/gone" else items(1, day), 7)
+
+    api.reply = reply
+    split = {"params": ["day"], "values": [20, 10, 15]}
+    deleted = {"url": f"{api.address}/gone", "records": "data.items"}
+    for hours, sent in enumerate([None, "2026-01-11T00:00:00Z"]):
+        pulled(api, tmp_path, split=split, since=SINCE, deleted=deleted, hours=hours, workers=1)
+        assert (api.asked[-1].path, api.asked[-1].params.get("since")) == ("/gone", sent)
+
+
 def test_deletions_wait_for_the_parts_that_say_them(api: Api, tmp_path: Path) -> None:
     def reply(asked: Asked) -> Reply:
         start = 100 * int(asked.params["year"])

@@ -1,5 +1,6 @@
 """A call of an API for one part: the URLs of its pages, and what its records become."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,7 @@ class Call:
     records: str
     record: Callable[[Any, str], Record]
     is_data: bool = True
-    since: float | None = None
+    since: float = -math.inf
     until: float | None = None
     known: Mapping[str, str] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from pipeline_tasks.sources.api.answers import Answer, ask
 from pipeline_tasks.sources.api.call import Call
 from pipeline_tasks.sources.api.journal import GONE, KNOWN, Journal, Record, State
 from pipeline_tasks.sources.api.moments import order_of
-from pipeline_tasks.sources.api.paging import behind
+from pipeline_tasks.sources.api.paging import next_state
 from pipeline_tasks.sources.api.places import ABSENT, fields_of, kind_of, place_in, value_at
 from pipeline_tasks.sources.api.query import NUMBERED
 from pipeline_tasks.sources.api.record_schema import differences, merged, schema_of
@@ -85,7 +85,7 @@ def _paged(on: Web, call: Call, journal: Journal, state: State, flow: Flow, *, i
         pages = counted(state.pages, "page")
         message += f", behind {pages}: this is no end that `pages` names" if state.pages else "; correct the query"
         raise ContractError(message)
-    state = behind(call, asked, answer, _counted(call, asked, page, state), new=page.new)
+    state = next_state(call, asked, answer, _counted(call, asked, page, state), new=page.new)
     if not state.url:
         _require_total(call, state)
     try:
@@ -200,7 +200,7 @@ def _with_texts(call: Call, asked: str, page: _Page, state: State) -> State:
 def _require_since(call: Call, asked: str, page: _Page) -> None:
     """Raise ContractError for a record that changed before what was asked for: the API does not choose by that."""
     since = call.query.since
-    if since is None or call.since is None:
+    if since is None:
         return
     for value, record in zip(page.answer.records, page.records, strict=True):
         if record.moment is not None and record.moment < call.since:

@@ -21,7 +21,7 @@ _LINK = re.compile(r"<([^<>]*)>\s*((?:;\s*[^;,=\s]+\s*(?:=\s*(?:\"(?:\\.|[^\"\\]
 _REL = re.compile(r"(?i);\s*rel\s*=\s*(?:\"([^\"]*)\"|([^;,\s\"]+))")
 
 
-def behind(call: Call, asked: str, answer: Answer, state: State, *, new: int) -> State:
+def next_state(call: Call, asked: str, answer: Answer, state: State, *, new: int) -> State:
     """Return the state behind a page, whose counts have the page already; ContractError if it contradicts itself.
 
     `new` is the number of records that no page before it had.

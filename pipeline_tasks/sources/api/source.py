@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ class Api(Query):
             params={**self.params, **self._split_of(name), **self._since(name)},
             records=self.records,
             record=bound(data_record, self),
-            since=bound_of(self.since, self.after[name]) if self.since and name in self.after else None,
+            since=self._bound(name),
             until=datetime.strptime(self.moment, MOMENT).replace(tzinfo=UTC).timestamp() if self.moment else None,
             known=self.before.get(name, {}).get("border", {}),
             schema=self.schema_before,
@@ -138,11 +139,17 @@ class Api(Query):
         return dict(zip(self.split.params, row, strict=True))
 
     def _deletions(self) -> Call:
-        """Return the call of what is deleted, where it has a URL of its own."""
+        """Return the call of what is deleted, where it has a URL of its own: since the part that is asked for most."""
         deleted = cast("Any", self.deleted)
-        since = self._since(next((name for name in self._names() if name in self.after), ""))
-        params = {**self.params, **since}
+        is_since = self.since is not None and all(name in self.after for name in self._names())
+        earliest = min(self._names(), key=self._bound) if is_since else ""
+        params = {**self.params, **self._since(earliest)}
         return Call(DELETED, self, deleted.url, params, deleted.records, self._gone, is_data=False)
+
+    def _bound(self, name: str) -> float:
+        """Return the place in time since which a part is asked for, one before all others where it says none."""
+        bound_there = bound_of(self.since, self.after[name]) if self.since and name in self.after else None
+        return -math.inf if bound_there is None else bound_there
 
     def _gone(self, record: Any, where: str) -> Record:  # noqa: ANN401 -- JSON
         identifier = identifier_of(record, cast("Any", self.deleted).id, where)
