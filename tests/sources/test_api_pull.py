@@ -109,6 +109,16 @@ def test_a_number_is_a_moment_too(api: Api, tmp_path: Path) -> None:
     assert (api.asked[-1].params["since"], ids_of(place)) == ("9.0", [21])
 
 
+def test_a_number_that_is_a_time_is_none_of_the_future(api: Api, tmp_path: Path) -> None:
+    epochs = {"param": "since", "field": "at", "format": "epoch"}
+    paged(api, [item(1, at=1_769_000_000), item(2, at=9_999_999_999)])
+    place, _ = pulled(api, tmp_path, since=epochs)
+    assert facts_of(place)["newest"] == 1_769_000_000
+    paged(api, [item(1, at=-1e300)])
+    with pytest.raises(ContractError, match=r"at is -1e\+300"):
+        pulled(api, tmp_path, since=epochs, name="other")
+
+
 @pytest.mark.parametrize("value", ["Tue, 3 Feb", None, True, [1]])
 def test_a_moment_that_cannot_be_compared_is_refused(api: Api, tmp_path: Path, value: object) -> None:
     paged(api, [item(1, published=value)])

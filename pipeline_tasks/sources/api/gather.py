@@ -235,8 +235,8 @@ def _newest(call: Call, page: _Page, state: State) -> Any:  # noqa: ANN401 -- JS
         return state.newest
     values = [state.newest, *(value_at(record, since.field) for record in page.answer.records)]
     orders = [(order, value) for value in values if (order := order_of(value)) is not None]
-    is_late = call.until or math.inf
-    past = [(order, value) for order, value in orders if not isinstance(value, str) or order <= is_late]
+    late = call.until or math.inf
+    past = [pair for pair in orders if pair[0] <= late or not (since.format or isinstance(pair[1], str))]
     return max(past, key=lambda pair: pair[0], default=(0.0, state.newest))[1]
 
 

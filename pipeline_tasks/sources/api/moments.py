@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sources.api.query import Since
 
 EPOCH = "epoch"
@@ -27,7 +28,20 @@ def _moment(text: str) -> datetime | None:
 
 
 def sent(since: Since, newest: Any) -> str | int | float:  # noqa: ANN401 -- JSON
-    """Return what is sent for the newest value that has landed: `overlap` before it, as `format` says."""
+    """Return what is sent for the newest value that has landed: `overlap` before it, as `format` says.
+
+    ContractError for a time that no calendar has.
+    """
+    try:
+        return _sent(since, newest)
+    except (OverflowError, ValueError, OSError) as error:
+        message = (
+            f"{since.field} is {newest!a:.80} in the newest record, of which {since.param} cannot be made ({error})"
+        )
+        raise ContractError(message) from error
+
+
+def _sent(since: Since, newest: Any) -> str | int | float:  # noqa: ANN401 -- JSON
     moment = _moment(newest) if isinstance(newest, str) else None
     if moment is None and not since.format:
         return newest - type(newest)(since.overlap) if since.overlap else newest  # type: ignore[no-any-return]
