@@ -94,6 +94,52 @@ def any_pages(api: Api, style: str, count: int, size: int, faults: list[str]) ->
         assert (ids_of(place) if count else []) == list(range(1, count + 1))
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.datetimes().map(str),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.slow
+def test_whatever_an_api_answers_lands_or_is_refused_by_name() -> None:
+    with serving() as api:
+        any_answers(api)
+
+
+@given(
+    at=st.lists(st.sampled_from(["data", "items", "record", "id", "body", "published", "next", "total"]), max_size=2),
+    value=JSON,
+    times=st.sampled_from(["", "epoch", "%Y-%m-%d"]),
+)
+def any_answers(api: Api, at: list[str], value: Any, times: str) -> None:
+    """A value of another type in a place, twice at most; the second pull asks since what the first has landed."""
+
+    def reply(asked: Asked) -> Reply:
+        body = page_of(api.address, Asked(0, asked.path, {}, {}, 0), items(3), 7).body
+        records = body["data"]["items"]
+        places = {"items": body["data"], "next": body["meta"], "total": body["meta"], "data": body}
+        for name in at:
+            if name == "record":
+                records[1] = value
+            else:
+                places.get(name, records[0])[name] = value
+        return Reply(body)
+
+    api.reply = reply
+    since = {"param": "since", "field": "published", "overlap": 1, "format": times}
+    with tempfile.TemporaryDirectory() as folder:
+        for hours in (0, 1):
+            refusal = ""
+            try:
+                place, landed = pulled(api, Path(folder), hours=hours, total="meta.total", since=since)
+            except ContractError as error:
+                refusal = str(error)
+            assert refusal.isprintable()
+            if not refusal:
+                assert len(ids_of(place)) == 3 if hours == 0 else landed.files < 2
+
+
 @pytest.mark.slow
 def test_increments_on_top_of_each_other_are_what_the_api_has() -> None:
     with serving() as api:

@@ -16,7 +16,7 @@ from pipeline_tasks.sources.api.call import Call
 from pipeline_tasks.sources.api.journal import GONE, KNOWN, Journal, Record, State
 from pipeline_tasks.sources.api.moments import order_of
 from pipeline_tasks.sources.api.paging import next_state
-from pipeline_tasks.sources.api.places import ABSENT, fields_of, kind_of, place_in, value_at
+from pipeline_tasks.sources.api.places import ABSENT, fields_of, kind_of, place_in, printed, value_at
 from pipeline_tasks.sources.api.query import NUMBERED
 from pipeline_tasks.sources.api.record_schema import differences, merged, schema_of
 from pipeline_tasks.sources.api.rows import has_text
@@ -218,7 +218,7 @@ def _schema(call: Call, asked: str, answer: Answer, state: State) -> Mapping[str
     if broken:
         more = f" and {len(broken) - SHOWN:,} more" if len(broken) > SHOWN else ""
         message = (
-            f"{asked} has records of another schema than the snapshot before: {'; '.join(broken[:SHOWN])}{more}. Look "
+            f"{asked} has records of another schema than the snapshot before: {'; '.join(map(printed, broken[:SHOWN]))}{more}. Look "
             "at what reads them; then raise `schema_version` in the recipe by one"
         )
         raise ContractError(message)

@@ -77,9 +77,14 @@ def fields_of(value: Any) -> str:  # noqa: ANN401 -- JSON
     """Return the names of the fields that a value has, those of objects behind a dot, for an error."""
     if not isinstance(value, dict):
         return f"it is {kind_of(value)}"
-    names = [name if name.isprintable() else ascii(name) for name in _paths(value)]
+    names = list(map(printed, _paths(value)))
     more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
     return f"its fields are {', '.join(name[:60] for name in names[:MOST_NAMED])}{more}" if names else "it has no field"
+
+
+def printed(name: str) -> str:
+    """Return a name as an error shows it."""
+    return name if name.isprintable() else ascii(name)
 
 
 def _paths(fields: Mapping[str, Any]) -> Iterator[str]:
