@@ -217,9 +217,10 @@ def _schema(call: Call, asked: str, answer: Answer, state: State) -> Mapping[str
     broken = differences(call.schema, schema)
     if broken:
         more = f" and {len(broken) - SHOWN:,} more" if len(broken) > SHOWN else ""
+        named = "; ".join(map(printed, broken[:SHOWN]))
         message = (
-            f"{asked} has records of another schema than the snapshot before: {'; '.join(map(printed, broken[:SHOWN]))}{more}. Look "
-            "at what reads them; then raise `schema_version` in the recipe by one"
+            f"{asked} has records of another schema than the snapshot before: {named}{more}. Look at what reads them; "
+            "then raise `schema_version` in the recipe by one"
         )
         raise ContractError(message)
     return schema
