@@ -35,6 +35,9 @@ ASKED = 0.02
 SLOWEST = 0.01
 """Requests per second of the slowest budget: one in 100 seconds."""
 
+MOST_SLOWED, RECOVERY = 64.0, 0.01
+"""How many times as far apart as by the rate requests are at most; the share of the rate that an answer gives back."""
+
 
 class Stopped(Exception):
     """The pull ends; this request is not sent."""
@@ -50,13 +53,17 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """When the next request may be sent, or the next bytes read; until when the source asked to wait, or refused."""
+    """When the next request may be sent, or the next bytes read; until when the source asked to wait, or refused.
+
+    Requests are `slowed` times as far apart as by the rate.
+    """
 
     next: float = 0.0
     paused_until: float = 0.0
     refused_until: float = 0.0
     refusal: str = ""
     host: str = ""
+    slowed: float = 1.0
 
 
 OPEN, PAUSED, REFUSED = "open", "paused", "refused"
@@ -80,9 +87,22 @@ class Turn:
     stream: TextIO
 
     def pause(self, seconds: float) -> None:
-        """Let no request be sent for some seconds."""
+        """Let no request be sent for some seconds, if any."""
+        if not seconds:
+            return
         state = _read(self.stream)
         _write(self.stream, replace(state, paused_until=max(state.paused_until, time.time() + seconds)))
+
+    def slow(self) -> None:
+        """Let requests be twice as far apart as before: the source says that they are too many."""
+        state = _read(self.stream)
+        _write(self.stream, replace(state, slowed=min(2 * state.slowed, MOST_SLOWED)))
+
+    def recover(self) -> None:
+        """Come back to the rate by a small step: the source has answered."""
+        state = _read(self.stream)
+        if state.slowed > 1:
+            _write(self.stream, replace(state, slowed=max(1 / (1 / state.slowed + RECOVERY), 1.0)))
 
     def refuse(self, why: str, seconds: float = 0.0) -> SourceRefused:
         """Let no request be sent for `REFUSAL` seconds or more; return the error."""
@@ -113,7 +133,8 @@ class Budget:
         """
         with self._locked(self.path) as stream:
             self.wait(_seconds_left(_read(stream), self.host))
-            _write(stream, replace(_read(stream), next=time.time() + 1 / self.rate.requests, host=self.host))
+            state = _read(stream)
+            _write(stream, replace(state, next=time.time() + state.slowed / self.rate.requests, host=self.host))
             yield Turn(stream)
 
     def spend(self, size: int) -> None:

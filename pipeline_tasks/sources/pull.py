@@ -187,11 +187,14 @@ def sizes(landing: Landing) -> dict[str, int]:
 
 
 def _receipts(landing: Landing, parts: Sequence[Part]) -> dict[str, Received]:
-    """Return the receipts of the parts that are complete: a receipt is written before its file takes its name."""
+    """Return the receipts of the parts that are complete: a receipt is written before its file takes its name.
+
+    A part without rows has a receipt and no file.
+    """
     there = sizes(landing)
-    names = [part.name for part in parts if f"{PULL}{part.name}{RECEIPT}" in there and part.name in there]
+    names = [part.name for part in parts if f"{PULL}{part.name}{RECEIPT}" in there]
     receipts = zip(names, storage.each(landing.store, partial(_receipt, landing), names), strict=True)
-    return {name: receipt for name, receipt in receipts if receipt.bytes == there[name]}
+    return {name: receipt for name, receipt in receipts if not receipt.rows or receipt.bytes == there.get(name)}
 
 
 def _receipt(landing: Landing, name: str) -> Received:
@@ -224,7 +227,8 @@ def _receive_all(
     finally:
         _stop(pool, by)
     if faults:
-        raise _incomplete(faults, len(parts), landing)
+        there = f"{len(_receipts(landing, parts)):,} of {counted(len(parts), 'file')}"
+        raise _incomplete(faults, there, landing, can_leave_out="without" in source.query())
 
 
 def _stop(pool: ThreadPoolExecutor, by: Pull) -> None:
@@ -261,11 +265,14 @@ def _require_rows(part: Part, received: Received) -> None:
 
 
 def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
-    """Write the receipt of a file, and then the file: a file without a receipt is not believed."""
+    """Write the receipt of a file, and then the file if it has rows: a file without a receipt is not believed."""
     store, receipt, body = landing.store, f"{PULL}{name}{RECEIPT}", canonical(asdict(received))
     if not store.create(receipt, body):
         store.delete(receipt)
         storage.commit(store, receipt, body)
+    if not received.rows:
+        discard(local)
+        return
     if landing.uri.startswith("s3://"):
         store.put_file(name, local, received.sha256, spare=True)
     else:
@@ -286,7 +293,7 @@ def _make_folder(folder: Path) -> None:
             flush_folder(folder.parent)
 
 
-def _incomplete(faults: Sequence[Fault], total: int, landing: Landing) -> RefineryError:
+def _incomplete(faults: Sequence[Fault], complete: str, landing: Landing, *, can_leave_out: bool) -> RefineryError:
     """Return the error that names the parts that did not arrive: SnapshotIncomplete, or ContractError for damage."""
     damaged = [fault for fault in faults if isinstance(fault.error, ContractError)]
     absent = [fault.part.address for fault in faults if not isinstance(fault.error, ContractError)]
@@ -294,15 +301,14 @@ def _incomplete(faults: Sequence[Fault], total: int, landing: Landing) -> Refine
         f"{counted(len(absent), 'file')} that the source lists {_verb(absent)} not there: {_some(absent)}"
         if absent
         else "",
-        f"{counted(len(damaged), 'file')} {_verb(damaged)} damaged at the source: "
-        + _some([str(fault.error) for fault in damaged])
+        f"{counted(len(damaged), 'file')} {_verb(damaged)} refused: " + _some([str(fault.error) for fault in damaged])
         if damaged
         else "",
     ]
     message = (
-        f"{' and '.join(filter(None, reasons))}. Nothing has landed: {total - len(faults):,} of "
-        f"{counted(total, 'file')} are complete in {landing.uri}, and stay there. Run the same command again later, or "
-        "leave those files out by --without NAME in a new landing"
+        f"{' and '.join(filter(None, reasons))}. Nothing has landed: {complete} are complete in {landing.uri}, and "
+        "stay there. Run the same command again later"
+        + (", or leave those files out by --without NAME in a new landing" if can_leave_out else "")
     )
     return ContractError(message) if damaged else SnapshotIncomplete(message)
 
@@ -324,13 +330,18 @@ def _them(things: Sequence[object]) -> str:
 
 
 def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> Landed:
-    """Look once more that all parts are there by their receipts, and write `snapshot.json`."""
+    """Look once more that all parts are there by their receipts, and write `snapshot.json`.
+
+    It is not written where no part has rows: nothing has landed, and the next pull asks for the same.
+    """
     receipts = _receipts(landing, parts)
     lost = [part.name for part in parts if part.name not in receipts]
     if lost:
         message = f"{landing.uri} has lost {_some(lost)} while others were pulled; run the same command again"
         raise SnapshotIncomplete(message)
-    files, beside = ([_file(name, receipts[name]) for name in names] for names in _sides(parts))
+    files, beside = ([_file(name, receipts[name]) for name in names] for names in _sides(parts, receipts))
+    if not files and not beside:
+        return Landed(source.snapshot, 0, 0)
     total = sum(receipts[file["path"]].bytes for file in files)
     promise = {
         "snapshot": source.snapshot,
@@ -353,9 +364,10 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
     return Landed(source.snapshot, len(files), total)
 
 
-def _sides(parts: Sequence[Part]) -> tuple[list[str], list[str]]:
-    """Return the names of the data, and of what is beside it."""
-    return [part.name for part in parts if not part.beside], [part.name for part in parts if part.beside]
+def _sides(parts: Sequence[Part], receipts: Mapping[str, Received]) -> tuple[list[str], list[str]]:
+    """Return the names of the data, and of what is beside it; without those that have no rows."""
+    there = [part for part in parts if receipts[part.name].rows]
+    return [part.name for part in there if not part.beside], [part.name for part in there if part.beside]
 
 
 def _file(name: str, receipt: Received) -> dict[str, Any]:
@@ -374,6 +386,9 @@ def _clean(landing: Landing) -> None:
         with contextlib.suppress(RefineryError):
             landing.store.delete(entry.path)
     shutil.rmtree(landing.work, ignore_errors=True)
+    if not landing.uri.startswith("s3://"):
+        with contextlib.suppress(OSError):  # it goes if it is empty, as nothing has landed
+            Path(landing.uri).rmdir()
 
 
 @contextlib.contextmanager

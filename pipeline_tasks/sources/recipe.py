@@ -26,6 +26,7 @@ SOURCES = RECIPES / "sources"
 """The folder of recipes of sources."""
 
 KINDS: Mapping[str, str] = {
+    "api": "pipeline_tasks.sources.api.source",
     "common_crawl": "pipeline_tasks.sources.common_crawl",
     "common_crawl_news": "pipeline_tasks.sources.crawl_news",
     "common_crawl_records": "pipeline_tasks.sources.crawl_records",
@@ -124,16 +125,19 @@ def occasion_of(recipe: SourceRecipe, landings: str, web: Web, moment: datetime)
     """Return what a query is asked on: what has landed below `landings` by this recipe before, and what has not ended.
 
     The snapshots of a recipe have names that begin with its own and `-`, and sort in the order in which they landed.
+    Those of a recipe whose name begins with this one's, and says so, are not looked at. Of several that have not ended
+    the newest is gone on with.
     """
     store = storage.connect(landings)
     names = sorted((name for name in store.folders() if name.startswith(f"{recipe.name}-")), reverse=True)
     occasion = Occasion(web, recipe.name, moment)
     for name in names:
         landed = _read(landings, name, PROMISE)
-        if landed is not None:
-            return replace(occasion, before=landed.get("source", {}))
-        begun = _read(landings, name, QUERY)
-        if begun is not None:
+        block = (landed or {}).get("source", {})
+        if landed is not None and block.get("recipe", recipe.name) == recipe.name:
+            return replace(occasion, before=block)
+        begun = None if landed or occasion.unfinished else _read(landings, name, QUERY)
+        if begun is not None and begun.get("recipe", recipe.name) == recipe.name:
             occasion = replace(occasion, unfinished=begun["query"])
     return occasion
 

@@ -39,7 +39,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A whole file as it was received; `facts` are what its source proved of it, as JSON."""
+    """A whole file as it was received; `facts` are what its source proved of it, as JSON.
+
+    A file with 0 rows is not landed; its facts are kept.
+    """
 
     bytes: int
     sha256: str

@@ -1,14 +1,16 @@
 """Sends requests of HTTP within the budget of their host, and says what each answer means."""
 
 import contextlib
+import logging
 import random
 import threading
-from collections.abc import Callable, Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy
 from pipeline_tasks.sources.budget import Budget, Rate, Stopped, Turn, host_of
@@ -27,10 +29,14 @@ SILENT, CONNECTING = 60.0, 20.0
 
 _AGENT = "refinery-pull/1 (crawl snapshots by refinery)"
 _REFUSED = frozenset({401, 403})
+_UNKNOWN = 401
 _ABSENT = frozenset({404, 410})
 _ASKS_TO_WAIT = frozenset({429, 503})
 _BUSY = frozenset({408, 425, 429})
 _ANSWERED = frozenset({200, 206, 416})
+_NO_PARAMS: Mapping[str, str] = {}
+_MOMENT = 1e9
+"""Numbers from here on are moments (Unix time) in headers that others fill with seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ def web(rate: Rate, connections: int, backoff: float = 1.0) -> Iterator[Web]:
     timeout = httpx.Timeout(SILENT, connect=CONNECTING)
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     headers = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs URLs, whose query may be a secret
     with httpx.Client(timeout=timeout, limits=limits, headers=headers) as client:
         yield Web(client, rate, backoff=backoff)
 
@@ -79,13 +86,15 @@ def answered(
     url: str,
     *,
     method: str = "GET",
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    secret: Mapping[str, str] = _NO_PARAMS,
     accepted: Collection[int] = _ANSWERED,
     judge: "Callable[[httpx.Response], None]" = lambda _response: None,
 ) -> Iterator["httpx.Response"]:
     """Send one request and yield its answer of a status that is `accepted`, whose body is not read yet.
 
-    `judge` raises the error of an answer that says more than its status.
+    `judge` raises the error of an answer that says more than its status. `secret` are params of its query that no
+    message and no file names.
 
     SourceRefused for 401 and 403, after which nobody sends a request; SnapshotIncomplete for 404 and 410; SourceBusy
     for what may go well later, also while the body is read; RecipeError for redirects and other answers.
@@ -93,7 +102,8 @@ def answered(
     import httpx
 
     try:
-        request = on.client.build_request(method, url, headers=headers)
+        target = httpx.URL(url).copy_merge_params(secret) if secret else url
+        request = on.client.build_request(method, target, headers=headers)
         with on.budget(url).turn() as turn:
             response = on.client.send(request, stream=True)
             with _closed_on_error(response):
@@ -119,20 +129,45 @@ def _heed(turn: Turn, response: "httpx.Response", url: str, accepted: Collection
     """Write down what an answer forbids, and raise its error."""
     status, seconds = response.status_code, retry_after(response.headers.get("Retry-After", ""))
     if status in _REFUSED:
-        reason = f"{url} was answered with {status}"
+        unknown = " (it does not know who asks)" if status == _UNKNOWN else ""
+        reason = f"{url} was answered with {status}{unknown}"
         raise turn.refuse(reason, seconds)
+    turn.pause(until_reset(response.headers))
+    if status in accepted:
+        turn.recover()
+        return
     if status in _ABSENT:
         message = f"{url} does not exist ({status})"
         raise SnapshotIncomplete(message)
     if status in _BUSY or status >= 500:  # noqa: PLR2004 -- errors of servers
-        if status in _ASKS_TO_WAIT and seconds:
+        if status in _ASKS_TO_WAIT:
+            turn.slow()
             turn.pause(seconds)
         message = f"{url} was answered with {status}; try again later"
         raise SourceBusy(message)
-    if status not in accepted:
-        target = f" (it leads to {host_of(response.headers['Location'])})" if "Location" in response.headers else ""
-        message = f"{url} was answered with {status}{target}, which is not followed; name the right address by --from"
-        raise RecipeError(message)
+    location = response.headers.get("Location")
+    target = f" (it leads to {_shown(urljoin(url, location))})" if location else ""
+    message = f"{url} was answered with {status}{target}, which is not followed; name the right address"
+    raise RecipeError(message)
+
+
+def _shown(url: str) -> str:
+    """Return a URL without what may be a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200]
+
+
+def until_reset(headers: Mapping[str, str]) -> float:
+    """Return the seconds until more requests are allowed, if headers say that none is left; 0 otherwise.
+
+    `X-RateLimit-Reset` is a moment with GitHub, seconds with others; `RateLimit-Reset` is seconds (IETF draft
+    ratelimit-headers-06).
+    """
+    for kind in ("X-RateLimit", "RateLimit"):
+        reset = headers.get(f"{kind}-Reset", "").strip()
+        if headers.get(f"{kind}-Remaining", "").strip() == "0" and reset.isdigit():
+            return max(float(reset) - (time.time() if float(reset) > _MOMENT else 0.0), 0.0)
+    return 0.0
 
 
 def retry_after(value: str) -> float:

@@ -1,4 +1,4 @@
-"""A mirror of Common Crawl, and budgets that end with the test."""
+"""A mirror of Common Crawl, an API, and budgets that end with the test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from pipeline_tasks.sources import budget
 from tests.crawl_mirror import Mirror, mirrored
+from tests.sources.api_server import Api, serving
 
 
 @pytest.fixture(autouse=True)
@@ -21,4 +22,10 @@ def budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def mirror() -> Iterator[Mirror]:
     with mirrored() as running:
+        yield running
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    with serving() as running:
         yield running

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import SourceBusy, SourceRefused
-from pipeline_tasks.sources.budget import LONGEST_WAIT, Budget, Rate, Stopped
-from pipeline_tasks.sources.web import retry_after
+from pipeline_tasks.sources.budget import LONGEST_WAIT, MOST_SLOWED, RECOVERY, Budget, Rate, Stopped
+from pipeline_tasks.sources.web import retry_after, until_reset
 from tests.crawl_mirror import http_date
 from tests.sources.pulling import SLEW
 
@@ -57,6 +57,31 @@ def test_a_wait_is_heeded_or_ends_the_pull() -> None:
         turn.pause(LONGEST_WAIT + 5)
     with pytest.raises(SourceBusy, match="host"):
         taken(budget)
+
+
+def test_requests_come_further_apart_when_they_are_too_many_and_come_back_slowly() -> None:
+    budget = Budget("host", Rate(1_000.0))
+    for _ in range(10):
+        with budget.turn() as turn:
+            turn.slow()
+    begin = time.time()
+    moments = [taken(Budget("host", Rate(1_000.0))) for _ in range(3)]  # of another worker
+    for place, moment in enumerate(moments):
+        assert moment >= begin + place * MOST_SLOWED / 1_000 - SLEW
+    steps = 0
+    while json.loads(budget.path.read_text())["slowed"] > 1:
+        steps += 1
+        with budget.turn() as turn:
+            turn.recover()
+    assert steps == round((1 - 1 / MOST_SLOWED) / RECOVERY + 0.5)
+
+
+def test_a_limit_that_is_used_up_is_read_from_the_headers() -> None:
+    later = str(round(time.time() + 100))
+    assert 98 < until_reset({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": later}) <= 101
+    assert until_reset({"RateLimit-Remaining": "0", "RateLimit-Reset": "7"}) == 7
+    for headers in ({}, {"X-RateLimit-Remaining": "1", "X-RateLimit-Reset": later}, {"X-RateLimit-Remaining": "0"}):
+        assert until_reset(headers) == 0
 
 
 def test_a_stop_ends_the_wait_for_a_turn_that_another_has() -> None:

@@ -63,7 +63,10 @@ def test_an_occasion_is_the_newest_landing_and_what_was_begun_since(mirror: Mirr
     for name, path, body in (
         ("news-1", "snapshot.json", {"source": {"cursor": "a"}}),
         ("news-2", "snapshot.json", {"source": {"cursor": "b"}}),
-        ("news-3", ".pull/query.json", {"query": {"since": "b"}}),
+        ("news-3", ".pull/query.json", {"query": {"since": "old"}}),
+        ("news-4", ".pull/query.json", {"query": {"since": "b"}, "recipe": "news"}),
+        ("news-eu-1", "snapshot.json", {"source": {"cursor": "z", "recipe": "news-eu"}}),
+        ("news-eu-2", ".pull/query.json", {"query": {"since": "z"}, "recipe": "news-eu"}),
         ("newspaper-9", "snapshot.json", {"source": {"cursor": "z"}}),
     ):
         file = tmp_path / name / path

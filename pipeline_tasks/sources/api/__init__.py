@@ -1,0 +1,1 @@
+"""APIs as sources: records that an API gives page by page, each exactly once, or none of them."""
