@@ -20,7 +20,6 @@ from typing import Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from pipeline_tasks.sources.api.credentials import CONNECTIONS
 from pipeline_tasks.store import temporary
 
 CONNECTION = "aws_default"
@@ -69,19 +68,6 @@ def adopt_secret(variable: str) -> None:
             return  # the plan refuses the request, and says what to set
         if password:
             os.environ[variable] = str(password)
-
-
-def adopt_connection(name: str) -> None:
-    """Let this process use a connection as the variable in which Airflow may keep it; "" needs none.
-
-    Sources read that variable: below the plugins nobody knows Airflow.
-    """
-    variable = f"{CONNECTIONS}{name.upper()}"
-    if name and not os.environ.get(variable):
-        try:
-            os.environ[variable] = Connection.get(name).get_uri()
-        except AirflowNotFoundException:
-            return  # the query refuses to be asked, and says what to set
 
 
 async def adopt_credentials_in_triggerer(*uris: object) -> None:

@@ -1,7 +1,6 @@
 """S3 credentials come from the environment, else from the connection `aws_default`."""
 
 import asyncio
-import base64
 import json
 import os
 from pathlib import Path
@@ -199,27 +198,6 @@ def test_the_key_of_pseudonyms_comes_from_its_connection(monkeypatch: pytest.Mon
     assert os.environ["REFINERY_PII_KEY"] == (here or "")
     adopt_secret("REFINERY_PII_KEY")
     assert os.environ["REFINERY_PII_KEY"] == (here or "of Airflow")
-
-
-def test_a_connection_is_handed_to_the_source_that_asks_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow finds it wherever it keeps connections, of which an environment is one."""
-    from airflow.sdk import Connection
-    from refinery_credentials import adopt_connection
-
-    from pipeline_tasks.errors import RecipeError
-    from pipeline_tasks.sources.api.credentials import Auth, headers_of
-
-    monkeypatch.delenv("AIRFLOW_CONN_NEWS_API", raising=False)
-    auth = Auth("basic", connection="news_api")
-    adopt_connection("")
-    adopt_connection("news_api")
-    with pytest.raises(RecipeError, match="AIRFLOW_CONN_NEWS_API"):
-        headers_of(auth)
-    kept = Connection(conn_id="news_api", conn_type="http", host="api.example", login="me", password="a/b:c@d e")
-    monkeypatch.setattr(Connection, "get", lambda _name: kept)
-    adopt_connection("news_api")
-    assert base64.b64decode(headers_of(auth)["Authorization"].removeprefix("Basic ")) == b"me:a/b:c@d e"
-    monkeypatch.delenv("AIRFLOW_CONN_NEWS_API")
 
 
 def test_a_request_for_pseudonyms_takes_the_key_and_does_not_hold_it(

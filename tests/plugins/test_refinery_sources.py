@@ -1,5 +1,6 @@
 """The form of a source's DAG follows from its kind, and a pull that found nothing new says so and has no event."""
 
+import base64
 import json
 import os
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.common_crawl import CommonCrawl
 from pipeline_tasks.sources.pull import Landed
-from pipeline_tasks.sources.recipe import SourceRecipe, load_source
+from pipeline_tasks.sources.recipe import SourceRecipe, load_source, parse_source
 from tests.crawl_mirror import CRAWL, archives, mirrored
 
 
@@ -61,7 +62,7 @@ def test_the_params_of_a_pull_are_the_query_of_its_recipe() -> None:
 
     params = params_of_pull(load_source("common_crawl"), "landing", "root")
     assert params["files"].resolve() == 10
-    assert (params["kind"].schema["enum"], params["without"].schema["type"]) == (["warc", "wet"], "array")
+    assert (params["kind"].schema["enum"], params["without"].schema["type"]) == (["warc", "wet", "robotstxt"], "array")
     assert "root" not in params
 
 
@@ -104,6 +105,29 @@ def test_who_starts_a_run_cannot_send_a_secret_elsewhere(monkeypatch: pytest.Mon
     evil = {"url": "https://evil.example", "auth": {"connection": "aws_default"}, "headers": {"X": "y"}}
     now: Any = refinery_sources.asked(recipe, {**evil, "since": "2026", "rate": 1, "workers": 1}).source
     assert (now.url, now.headers, now.auth.connection, now.since) == ("https://api.example.org", {}, "news", "2026")
+
+
+def test_an_api_is_asked_by_a_connection_of_airflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    import refinery_sources
+    from airflow.sdk import Connection
+
+    from pipeline_tasks.sources.api.credentials import headers_of
+
+    monkeypatch.setenv("AIRFLOW_CONN_NEWS", "")  # it is put back at the end
+    monkeypatch.delenv("AIRFLOW_CONN_NEWS")
+    query = {
+        "url": "https://api.example.org/v1",
+        "records": "items",
+        "id": "id",
+        "fields": {"text": "t"},
+        "pages": {"by": "once"},
+    }
+    raw = {"source": {"api": {**query, "auth": {"by": "basic", "connection": "news"}}}}
+    source: Any = parse_source(raw, "news.yaml", {}).source
+    kept = Connection(conn_id="news", conn_type="http", host="api.example", login="me", password="a/b:c@d e")
+    monkeypatch.setattr(Connection, "get", lambda _name: kept)
+    refinery_sources.adopt_connection(source)
+    assert base64.b64decode(headers_of(source.auth)["Authorization"].removeprefix("Basic ")) == b"me:a/b:c@d e"
 
 
 def test_a_connection_of_airflow_is_found_by_a_source_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
