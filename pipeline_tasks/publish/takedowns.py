@@ -36,6 +36,9 @@ LOG = Log(
 PINNED = "taken_down"
 """Key of a landing's and of a composition's resources: the digest of the list that held when it was committed."""
 
+MATCHING = "2"
+"""How rows are compared with a list, stored in it: another way may take down others, and is another list."""
+
 INGEST, EXTRACT = "ingest", "extract"
 SHUFFLE = PACKED[0]
 
@@ -186,11 +189,14 @@ def rows_of(log: Iterable[Takedown]) -> list[dict[str, Any]]:
 
 
 def _keys(rows: Iterable[Mapping[str, Any]]) -> set[Entry]:
-    return {_key(row) for row in rows}
+    """Return kinds and keys, which follow from what was asked for: an earlier release wrote other keys into lists."""
+    named = [(row["kind"], row["value"]) for row in rows]
+    return {(kind, key) for (kind, _), key in zip(named, keys_of(named), strict=True)}
 
 
 def _key(row: Mapping[str, Any]) -> Entry:
-    return row["kind"], row["key"]
+    [key] = _keys([row])
+    return key
 
 
 def pinned_list(root: str) -> dict[str, str]:
@@ -198,7 +204,7 @@ def pinned_list(root: str) -> dict[str, str]:
     rows = current_rows(root)
     if not rows:
         return {}
-    writer = ShardWriter(LIST)
+    writer = ShardWriter(LIST, {"refinery.matching": MATCHING})
     writer.write(pa.RecordBatch.from_pylist(rows, schema=LIST))
     return {PINNED: writer.store(root, LISTS).digest}
 
