@@ -19,6 +19,7 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import ChainEntry, Log, append, next_number, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.keys import is_public_suffix
 from pipeline_tasks.text.urls.takedown import DOC, LIST, SITE, URL, evidence, keys_of, of_rows
 
@@ -106,7 +107,7 @@ def _is_named(kind: str, value: str, key: str) -> bool:
     if kind == DOC:
         return bool(_ID.fullmatch(value.lower()))
     if kind == URL:
-        return bool(_SCHEME.match(value)) and bool(key)
+        return bool(_SCHEME.match(canonical_url(value))) and bool(key)
     return bool(_SITE.fullmatch(value.strip(".")))
 
 
