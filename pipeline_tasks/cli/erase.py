@@ -13,13 +13,14 @@ from pipeline_tasks.inspect.command import add_json, add_refining, add_root, ove
 from pipeline_tasks.inspect.find import current_versions, uses
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import current_rows, takedowns
+from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LOCAL, PACKED, TAKEDOWN
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import Documents
 from pipeline_tasks.upkeep.erasing.erasing import certify, erase, finish, planned, whoami
 from pipeline_tasks.upkeep.erasing.survey import Survey, survey
-from pipeline_tasks.upkeep.index import follow
+from pipeline_tasks.upkeep.index import can_follow, follow
 
 ROUNDS = 3
 """How often a root is looked at and erased at most: the last look finds nothing."""
@@ -91,6 +92,8 @@ def _erased(root: str, taken: Any, by: str, *, alone: bool) -> Survey:  # noqa: 
     number = takedowns(root)[-1].number
     for _ in range(ROUNDS):
         found = survey(root, Documents(taken), alone=alone)
+        if not can_follow(root):
+            found.left[VECTORS] = "pylance is not installed here: run `refinery index`, and this, where it is"
         if found.left or not found.work:
             return found
         erase(found, number, by)

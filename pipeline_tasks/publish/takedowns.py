@@ -16,6 +16,7 @@ from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, PACKED, SELECT, STAGE
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.store.log_chain import ChainEntry, Log, append, next_number, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shard_file import ShardWriter
@@ -143,6 +144,7 @@ def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = Fal
         log = _takedowns(root, chain)
         if undo:
             _require_ever(root, log, entries)
+            _require_not_erased(root, log, entries)
         held = _keys(rows_of(log))
         changing = tuple(entry for entry, key in _keyed(entries) if (key in held) == undo)
         if not changing:
@@ -154,8 +156,10 @@ def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = Fal
 
 
 def require_ever(root: str, entries: Sequence[Entry]) -> None:
-    """Raise RecipeError for an entry that was never taken down: there is nothing to undo."""
-    _require_ever(root, takedowns(root), entries)
+    """Raise RecipeError for an entry that was never taken down, or was erased since: there is nothing to undo."""
+    log = takedowns(root)
+    _require_ever(root, log, entries)
+    _require_not_erased(root, log, entries)
 
 
 def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
@@ -163,6 +167,19 @@ def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) 
     for (kind, value), key in _keyed(entries):
         if key not in ever:
             message = f"{root}: {kind} {value} was not taken down; there is nothing to undo"
+            raise RecipeError(message)
+
+
+def _require_not_erased(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
+    """Raise RecipeError for an entry that an erasure has completed: blank rows would come back in its place."""
+    completed = max((erasure.takedown for erasure in erasures(root)), default=0)
+    since = {_key(row): row["takedown"] for row in rows_of(log)}
+    for (kind, value), key in _keyed(entries):
+        if since.get(key, completed + 1) <= completed:
+            message = (
+                f"{root}: {kind} {value} was erased, and what is left of its rows is blank: it stays taken down. "
+                "Refine its snapshots into another root to have it again"
+            )
             raise RecipeError(message)
 
 

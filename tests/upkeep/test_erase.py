@@ -21,7 +21,9 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.vectors.table import is_installed
 from pipeline_tasks.sealed import unseal
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.training.batch import IGNORED
@@ -30,6 +32,7 @@ from tests import erased_root
 from tests.chain import PROJECT
 from tests.erased_root import DATASET, DAYS, RECIPE, URLS, ErasedRoot, address
 from tests.root_search import Wanted, search
+from tests.vector_root import vector_root
 
 pytestmark = pytest.mark.slow
 
@@ -269,6 +272,38 @@ def test_a_text_that_is_at_another_address_too_is_named(root: ErasedRoot, capsys
     assert problems(root) == []
 
 
+def test_near_duplicates_of_what_is_taken_down_are_offered(
+    root: ErasedRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = address(0, 12), address(0, 13)
+    known = ids(root)
+    take_down(root, "--url", other)
+    for step in ("before", "after"):
+        capsys.readouterr()
+        assert main(["takedown", root.root, "--near", "--json"]) == 0
+        [found] = json.loads(capsys.readouterr().out)
+        assert (found["id"], found["of"], found["url"]) == (known[one], known[other], one)
+        assert found["similarity"] > 0.7, step
+        assert erase(root) == 0
+
+
+def test_a_document_without_an_address_is_erased_by_its_text(root: ErasedRoot) -> None:
+    text = f"{root.texts[address(1, 7)]} of nobody"
+    third = Path(root.folder, "landing/third")
+    third.mkdir(parents=True)
+    line = {"text": text, "title": "the memoirs of an unknown gardener"}
+    (third / "a.jsonl").write_text(json.dumps(line) + "\n")
+    refine_as(root, "third")
+    (root.folder / "text").write_text(text)
+    take_down(root, "--text", str(root.folder / "text"))
+    wanted = Wanted({"title": line["title"], "text": f"{text[-60:]}"}, root.tokenizer)
+    assert {path.split("/")[0] for path in search(Path(root.root), wanted, VOCABULARIES)} >= {"ingest", "extract"}
+    assert erase(root) == 0
+    held = search(Path(root.root), Wanted({"title": line["title"]}, root.tokenizer), VOCABULARIES)
+    assert held == {}
+    assert problems(root) == []
+
+
 def refine_as(root: ErasedRoot, day: str) -> None:
     erased_root.refine(root, day)
 
@@ -325,11 +360,56 @@ def test_the_loader_gives_the_same_but_for_what_was_erased(root: ErasedRoot) -> 
     assert [batch["index"].tolist() for batch in again.batches()] == [batch["index"].tolist() for batch in before[2:]]
 
 
+@pytest.mark.skipif(not is_installed(), reason="pylance is not installed (requirements-dev.txt has it)")
+def test_vectors_and_what_is_stored_with_them_are_erased(tmp_path: Path) -> None:
+    made = vector_root(tmp_path)
+    assert main(["index", made.root]) == 0
+    row = next(iter(made.stored(DAYS[0]).values()))
+    table = Path(made.root, "vectors")
+    assert any(row["url"].encode() in path.read_bytes() for path in table.rglob("*") if path.is_file())
+    assert main(["takedown", made.root, "--doc", row["id"], *WHY]) == 0
+    assert main(["erase", made.root]) == 0
+    left_ = [
+        path for path in Path(made.root).rglob("*") if path.is_file() and row["text"].encode() in path.read_bytes()
+    ]
+    assert left_ == []
+    assert not any(row["url"].encode() in path.read_bytes() for path in table.rglob("*") if path.is_file())
+    version = version_log.current(made.root, "web", DAYS[0])
+    shards = read_manifest(made.root, version.refined).shards
+    rows = [each for batch in read_shards(made.root, shards) for each in batch.to_pylist() if each["id"] == row["id"]]
+    assert [(each["text"], each["url"], each["embedding"]) for each in rows] == [("", None, None)]
+
+
+def test_a_root_in_a_bucket_is_erased_alike(made: ErasedRoot, s3_root: str, tmp_path: Path) -> None:
+    """Takes a hundred objects there and back: only here are objects of a bucket erased."""
+    for path in Path(made.root).rglob("*"):
+        if path.is_file() and path.suffix != ".sqlite":
+            storage.put_file(s3_root, str(path.relative_to(made.root)), path)
+    assert main(["takedown", s3_root, "--url", URLS[0], *WHY]) == 0
+    assert main(["erase", s3_root, "--by", "a steward"]) == 0
+    assert verify(s3_root, Scope()).findings.problems == []
+    store = storage.connect(s3_root)
+    for entry in store.list(""):
+        place = tmp_path / "fetched" / entry.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(store.read(entry.path))
+    assert search(tmp_path / "fetched", made.wanted(URLS[0]), VOCABULARIES) == {}
+
+
 # --- Refusals ---------------------------------------------------------------------------------------------------
 
 
 def test_without_a_takedown_there_is_nothing_to_erase(made: ErasedRoot) -> None:
     assert erase(made) == RecipeError.exit_code
+
+
+def test_what_was_erased_stays_taken_down(root: ErasedRoot) -> None:
+    take_down(root, "--url", URLS[0])
+    assert erase(root) == 0
+    take_down(root, "--url", URLS[1])
+    undo = ("--undo", "--override", "takedown=a test", "--reason", "a mistake")
+    assert main(["takedown", root.root, "--url", URLS[0], *undo]) == RecipeError.exit_code
+    assert main(["takedown", root.root, "--url", URLS[1], *undo]) == 0
 
 
 def test_what_cannot_be_erased_is_named_and_no_certificate_is_given(

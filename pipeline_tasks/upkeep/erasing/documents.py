@@ -16,7 +16,10 @@ pc: Any = pyarrow.compute
 PLACE = ("snapshot", "file", "offset", "record_id")
 """Columns that together name a landed record; no stage changes them."""
 
-IDENTITY = ("id", "url", *PLACE)
+CONTENT = ("url", "payload_digest")
+"""Columns that together name what a page had: a later snapshot has a row of it where it did not change."""
+
+IDENTITY = ("id", "url", *PLACE, "payload_digest")
 """Columns by which rows are known to be of a document."""
 
 _SEPARATOR = "\n"
@@ -26,8 +29,9 @@ _SEPARATOR = "\n"
 class Documents:
     """What is taken down, and the records that are known to be of it: as they are found, in any order.
 
-    A row is known by its address or id. It is also known by its record together with its id, or with its address where
-    it has no id yet, if another table had more: `scrub_pii` rewrites addresses, and ids come with `extract`.
+    A row is known by its address or id. It is also known by its record together with its id, if another table had more:
+    `scrub_pii` rewrites addresses. Where it has no id yet, it is known by its record with its address, or by its
+    address with the digest of what was there.
     `records` and `ids` have what their rows have as address when they are erased, null for none: not more than the log
     of takedowns says. `others` are the ids of records that are not taken down: the same text is at another address.
     """
@@ -42,8 +46,8 @@ class Documents:
         named = proofs(self.taken, batch)
         is_named = pc.is_valid(named)
         own, addresses = batch.filter(is_named), [_address(proof) for proof in named.drop_null().to_pylist()]
-        keyed = ((_records(own, "id"), self.records), (_records(own, "url"), self.records), (_ids(own), self.ids))
-        for column, known in keyed:
+        records = (_records(own, "id"), _records(own, "url"), _contents(own))
+        for column, known in (*((column, self.records) for column in records), (_ids(own), self.ids)):
             for key, address in zip(column.to_pylist(), addresses, strict=True):
                 if key is not None:
                     known.setdefault(key, address)
@@ -64,7 +68,11 @@ class Documents:
         if not _names_records(batch):
             alone = {id_: address for id_, address in self.ids.items() if id_ not in self.others}
             _note(found, _ids(batch), alone)
-        _note(found, _records(batch, "id" if "id" in batch.schema.names else "url"), self.records)
+        if "id" in batch.schema.names:
+            _note(found, _records(batch, "id"), self.records)
+        else:
+            _note(found, _contents(batch), self.records)
+            _note(found, _records(batch, "url"), self.records)
         named = proofs(self.taken, batch)
         for at in np.flatnonzero(pc.is_valid(named).to_numpy(zero_copy_only=False)).tolist():
             found[at] = {"url": _address(named[at].as_py())}
@@ -72,7 +80,7 @@ class Documents:
 
     def places(self) -> list[dict[str, str]]:
         """Return the landed records of the documents: where they are outside the root."""
-        names = {tuple(key.split(_SEPARATOR)[1:4]) for key in self.records}
+        names = {tuple(key.split(_SEPARATOR)[1:4]) for key in self.records if not key.startswith(CONTENT[1])}
         return [dict(zip(PLACE, name, strict=False)) for name in sorted(names)]
 
 
@@ -121,8 +129,21 @@ def _ids(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _records(batch: pa.RecordBatch, known_by: str) -> pa.Array:
-    """Return the names of the records of rows with their ids or addresses, null for rows that lack any of it."""
+    """Return the names of the records of rows with their ids or addresses, null for rows that lack any of it.
+
+    A record without an address is one with an empty one.
+    """
     if not {known_by, *PLACE} <= set(batch.schema.names):
         return pa.nulls(batch.num_rows, pa.string())
     columns = [batch.column(name).cast(pa.string()) for name in (*PLACE, known_by)]
+    if known_by == "url":
+        columns[-1] = columns[-1].fill_null("")
     return pc.binary_join_element_wise(pa.repeat(known_by, batch.num_rows), *columns, _SEPARATOR)
+
+
+def _contents(batch: pa.RecordBatch) -> pa.Array:
+    """Return the names of what pages had, by address and digest; null for rows that lack one of them."""
+    if not set(CONTENT) <= set(batch.schema.names):
+        return pa.nulls(batch.num_rows, pa.string())
+    columns = [batch.column(name).cast(pa.string()) for name in CONTENT]
+    return pc.binary_join_element_wise(pa.repeat(CONTENT[1], batch.num_rows), *columns, _SEPARATOR)
