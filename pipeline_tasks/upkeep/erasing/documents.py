@@ -34,12 +34,14 @@ class Documents:
     address with the digest of what was there.
     `records` and `ids` have what their rows have as address when they are erased, null for none: not more than the log
     of takedowns says. `others` are the ids of records that are not taken down: the same text is at another address.
+    `urls` are the addresses that rows still have.
     """
 
     taken: TakenDown
     records: dict[str, str | None] = field(default_factory=dict)
     ids: dict[str, str | None] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
+    urls: set[str] = field(default_factory=set)
 
     def learn(self, batch: pa.RecordBatch) -> pa.Array:
         """Add the records of rows that are taken down; return which rows these are."""
@@ -51,6 +53,9 @@ class Documents:
             for key, address in zip(column.to_pylist(), addresses, strict=True):
                 if key is not None:
                     known.setdefault(key, address)
+        if "url" in own.schema.names:
+            pairs = zip(own.column("url").to_pylist(), addresses, strict=True)
+            self.urls.update(url for url, address in pairs if url and url != address)
         return is_named
 
     def learn_others(self, batch: pa.RecordBatch) -> None:

@@ -81,15 +81,15 @@ def spans_of(root: str, packed: Packed, documents: Documents) -> tuple[Span, ...
     return tuple(span for span in spans if ids is not None and (ids[slice(*span)] != packed.pad_id).any())
 
 
-def count(root: str, packed: Packed, documents: Documents) -> int:
-    """Return how many pieces of erased documents the lineage of a packed shard still has the address of."""
-    return sum(saying(batch, documents.matched(batch)) for batch in pieces(root, packed.lineage))
+def count(root: str, lineage: str, documents: Documents) -> int:
+    """Return how many pieces of erased documents a lineage still has the address of."""
+    return sum(saying(batch, documents.matched(batch)) for batch in pieces(root, lineage))
 
 
-def rewrite_lineage(root: str, packed: Packed, documents: Documents, rows: int) -> Erased:
+def rewrite_lineage(root: str, lineage: str, documents: Documents, rows: int) -> Erased:
     """Store a lineage again without the addresses of erased documents."""
     with (
-        storage.connect(root).open(packed.lineage) as stream,
+        storage.connect(root).open(lineage) as stream,
         tempfile.TemporaryDirectory(prefix="refinery-") as folder,
     ):
         file = pq.ParquetFile(stream, page_checksum_verification=True)
@@ -97,7 +97,7 @@ def rewrite_lineage(root: str, packed: Packed, documents: Documents, rows: int) 
         with pq.ParquetWriter(local, file.schema_arrow, write_page_checksum=True) as writer:
             for batch in file.iter_batches(batch_size=GROUP_ROWS):
                 writer.write_batch(blanked(batch, documents.matched(batch)), row_group_size=GROUP_ROWS)
-        return _stored(root, packed.lineage, local, LINEAGE, rows)
+        return _stored(root, lineage, local, LINEAGE, rows)
 
 
 def rewrite_ids(root: str, packed: Packed, spans: tuple[Span, ...], rows: int) -> Erased:

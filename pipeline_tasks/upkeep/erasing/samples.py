@@ -7,9 +7,10 @@ words hides one. A text of fewer is looked for as a whole, from `SHORTEST` on; a
 import gzip
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import zstandard
 
 PROBE = 40
@@ -18,6 +19,9 @@ MOST_PROBES = 400
 """Stretches of a text: of a longer one they are spread over it, with the first `HEAD` whole, as samples begin there."""
 
 HEAD = 200
+
+LEAST_IDS, MOST_IDS = 8, 16
+"""Tokens of a stretch that is looked for."""
 
 LARGEST = 256 << 20
 """Bytes of an object that is searched."""
@@ -32,10 +36,11 @@ _SIGNS = re.compile(r"[\W_]+")
 
 @dataclass(slots=True)
 class Probes:
-    """Stretches of what documents say, by their length, and the addresses of documents."""
+    """Stretches of what documents say, by their length, their addresses, and stretches of their tokens."""
 
     by_length: dict[int, set[str]] = field(default_factory=dict)
     urls: set[str] = field(default_factory=set)
+    tokens: set[bytes] = field(default_factory=set)
 
     def add(self, text: str) -> None:
         """Add the stretches of a text."""
@@ -49,10 +54,16 @@ class Probes:
         chosen = {*starts[:HEAD], *starts[HEAD::step]}
         self.by_length.setdefault(PROBE, set()).update(letters[at : at + PROBE] for at in chosen)
 
-    def add_all(self, texts: Iterable[str]) -> None:
-        """Add the stretches of texts."""
-        for text in texts:
-            self.add(text)
+    def add_tokens(self, ids: Sequence[int]) -> None:
+        """Add the beginning, the middle and the end of a document's tokens, as packed shards store them."""
+        for start in {0, len(ids) // 2, max(len(ids) - MOST_IDS, 0)} if any(ids) else ():
+            some = ids[start : start + MOST_IDS]
+            if len(some) >= LEAST_IDS:
+                self.tokens.update(np.array(some).astype(dtype).tobytes() for dtype in ("<u2", "<u4"))
+
+    def tokens_in(self, body: bytes) -> bool:
+        """Return whether the bytes of packed ids have those of a document."""
+        return any(ids in body for ids in self.tokens)
 
     def are_in(self, body: bytes, *, urls: bool = False) -> bool:
         """Return whether bytes, unpacked, have one of the stretches, or with `urls` one of the addresses."""

@@ -84,6 +84,7 @@ def survey(root: str, documents: Documents, *, alone: bool = False) -> Survey:
     for table in opened.values():
         if tables.names_documents(table):
             _guarded(found, table.shard.path, partial(_learn_others, found, table))
+    found.probes.urls |= documents.urls
     _plan_others(found, store, [entry for entry in entries if entry.path not in opened])
     _plan_packed(found, entries, shards)
     for path, table in opened.items():
@@ -121,7 +122,11 @@ def _is_table(path: str) -> bool:
 
 
 def _learn(found: Survey, table: tables.Table) -> None:
-    found.probes.add_all(tables.learn(found.root, table, found.documents))
+    for said in tables.learn(found.root, table, found.documents):
+        if isinstance(said, str):
+            found.probes.add(said)
+        else:
+            found.probes.add_tokens(said)
 
 
 def _learn_pieces(found: Survey, lineage: str) -> None:
@@ -147,20 +152,26 @@ def _plan_packed(found: Survey, entries: Iterable[Entry], shards: dict[str, pack
     for shard in shards.values():
         _guarded(found, shard.bin, partial(_plan_packed_shard, found, shard, sizes))
     known = packed.bins_of(shards) | erased_by_path(found.root).keys()
-    for path in sizes.keys() - known:
-        if path.endswith((".bin", packed.LINEAGE)):
-            found.left[path] = "no version names it, so its tokens cannot be told apart; `refinery vacuum` removes it"
+    for path in sorted(sizes.keys() - known):
+        if path.endswith(packed.LINEAGE):
+            _guarded(found, path, partial(_plan_lineage, found, path, sizes[path]))
+        elif path.endswith(".bin") and found.probes.tokens_in(storage.connect(found.root).read(path)):
+            found.left[path] = "no version names it: finish the build that wrote it, or `refinery vacuum` removes it"
 
 
 def _plan_packed_shard(found: Survey, shard: packed.Packed, sizes: Mapping[str, int]) -> None:
     spans = packed.spans_of(found.root, shard, found.documents)
-    rows = packed.count(found.root, shard, found.documents)
     if spans:
         do = partial(packed.rewrite_ids, found.root, shard, spans, len(spans))
         found.work.append(Work(shard.bin, REWRITE, len(spans), sizes[shard.bin], do))
+    _plan_lineage(found, shard.lineage, sizes[shard.lineage])
+
+
+def _plan_lineage(found: Survey, lineage: str, size: int) -> None:
+    rows = packed.count(found.root, lineage, found.documents)
     if rows:
-        do = partial(packed.rewrite_lineage, found.root, shard, found.documents, rows)
-        found.work.append(Work(shard.lineage, REWRITE, rows, sizes[shard.lineage], do))
+        do = partial(packed.rewrite_lineage, found.root, lineage, found.documents, rows)
+        found.work.append(Work(lineage, REWRITE, rows, size, do))
 
 
 def _plan_others(found: Survey, store: Store, entries: Iterable[Entry]) -> None:

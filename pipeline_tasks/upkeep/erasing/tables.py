@@ -26,7 +26,8 @@ pc: Any = pyarrow.compute
 NAMED = 32
 """Digits of its digest that a shard is named by."""
 
-TEXTS = ("text", "title")
+TOKENS = "tokens"
+TEXTS = ("text", "title", TOKENS)
 
 
 class Table(NamedTuple):
@@ -82,26 +83,30 @@ def identities(root: str, table: Table) -> Iterator[pa.RecordBatch]:
     yield from ShardRows(root, table.shard, columns=IDENTITY)
 
 
-def learn(root: str, table: Table, documents: Documents) -> Iterator[str]:
-    """Find the documents of a table that are taken down; yield what they say, where the table says it itself."""
+def learn(root: str, table: Table, documents: Documents) -> Iterator[str | list[int]]:
+    """Find the documents of a table that are taken down; yield what they say, where the table says it itself.
+
+    A text is a string, and tokens are their ids.
+    """
     numbers, start = [], 0
     for batch in identities(root, table):
         found = documents.learn(batch)
         numbers.append(np.flatnonzero(found.to_numpy(zero_copy_only=False)) + start)
         start += batch.num_rows
     rows = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
-    if len(rows) and not table.is_segment and {"text", "title", "__changed_text"} & set(table.schema.names):
-        if _rests_on_landed(root, table):
-            return
-        for batch in ShardRows(root, table.shard, columns=TEXTS, rows=rows.astype(np.int64)):
-            for name in batch.schema.names:
-                yield from (text for text in batch.column(name).to_pylist() if text)
+    own = set(table.schema.names)
+    if not len(rows) or table.is_segment or not own & {*TEXTS, "__changed_text"} or _rests_on_landed(root, table):
+        return
+    columns = [name for name in TEXTS if (name == TOKENS) == (TOKENS in own)]
+    for batch in ShardRows(root, table.shard, columns=columns, rows=rows.astype(np.int64)):
+        for name in batch.schema.names:
+            yield from (said for said in batch.column(name).to_pylist() if said)
 
 
 def _rests_on_landed(root: str, table: Table) -> bool:
     """Return whether the texts of a layer are read from a landed file."""
     facts = facts_of(table.schema)
-    while facts is not None and "text" not in table.schema.names:
+    while facts is not None and not {"text", TOKENS} & set(table.schema.names):
         if facts.below.is_landed:
             return True
         with checked(root, facts.below) as source:
