@@ -7,14 +7,26 @@ that was copied out of its root has no erasures, and is read as it is.
 import posixpath
 from dataclasses import replace
 
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.erasures import Erased, erased_by_path
 from pipeline_tasks.store.erasures import erased as erased_object
 from pipeline_tasks.training.index import DatasetIndex, Shard, StoredFile
 
+_NO_ROOTS = ("s3:", "s3:/", "")
+"""What is above a dataset's folder that lies in a bucket itself, or on the top of a disk."""
+
 
 def in_force(index: DatasetIndex, root: str, prefix: str) -> DatasetIndex:
-    """Return the index of a dataset in the folder `prefix` of a root, with the files that are in force there now."""
-    if not erased_by_path(root):
+    """Return the index of a dataset in the folder `prefix` of a root, with the files that are in force there now.
+
+    A place that has no folder above it, or whose objects may not be listed, has no erasures that are known; an erased
+    file that is asked for there is missing.
+    """
+    try:
+        any_erased = root not in _NO_ROOTS and erased_by_path(root)
+    except RecipeError:
+        any_erased = False
+    if not any_erased:
         return index
     return replace(index, shards=tuple(_shard(root, prefix, shard) for shard in index.shards))
 
