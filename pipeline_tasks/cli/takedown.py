@@ -104,8 +104,14 @@ def answer(options: argparse.Namespace) -> int:
     facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots}
     facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
     followed = [] if options.dry_run else list(follow(root))
-    print_result(options, facts, [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots)])
+    left = [] if options.dry_run or options.undo or not affected else [f"what was made before has it: {_erase(root)}"]
+    lines = [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots), *left]
+    print_result(options, facts, lines)
     return 0
+
+
+def _erase(root: str) -> str:
+    return f"`{shlex.join(['refinery', 'erase', root])}` erases it there"
 
 
 def _recorded(root: str, entries: Sequence[Entry], reason: str, *, undo: bool) -> Takedown | None:
