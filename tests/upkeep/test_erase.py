@@ -272,6 +272,16 @@ def test_a_text_that_is_at_another_address_too_is_named(root: ErasedRoot, capsys
     assert problems(root) == []
 
 
+def test_an_export_that_only_quotes_the_text_stays(root: ErasedRoot) -> None:
+    rejected = address(0, 12)
+    exports = {path for path in left(root, rejected) if "/exports/" in path}
+    assert exports, "the near duplicate that was kept instead has the text, too"
+    take_down(root, "--url", rejected)
+    assert erase(root) == 0
+    assert exports <= digests(root).keys()
+    assert problems(root) == []
+
+
 def test_near_duplicates_of_what_is_taken_down_are_offered(
     root: ErasedRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:

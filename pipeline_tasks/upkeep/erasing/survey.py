@@ -1,13 +1,17 @@
 """Looks at every object below a root: which have a document that is taken down, and what is to be done with each."""
 
+import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
+import zstandard
 
 from pipeline_tasks.errors import RefineryError, Transient, cause
 from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
@@ -25,6 +29,9 @@ from pipeline_tasks.upkeep.erasing.samples import LARGEST, Probes
 from pipeline_tasks.upkeep.vacuum import export_of
 
 pc: Any = pyarrow.compute
+
+ROWS = 4096
+"""Rows of an export that are looked at together."""
 
 REWRITE, REMOVE = "rewrite", "remove"
 
@@ -210,22 +217,34 @@ def _plan_other(found: Survey, store: Store, entry: Entry) -> None:
 
 
 def _plan_export(found: Survey, store: Store, files: list[Entry]) -> None:
-    """Plan the removal of an export that has a document; its list of files goes first: without it, it is not whole."""
-    rows = sum(_rows_in(found, store, entry) for entry in files)
-    if rows or any(found.probes.are_in(store.read(entry.path)) for entry in files if entry.bytes <= LARGEST):
+    """Plan the removal of an export that has a document; its list of files goes first: without it, it is not whole.
+
+    Exports of tokens have a lineage in Parquet, and those of texts are rows: no text has to be looked for, which
+    another document may quote.
+    """
+    rows = sum(_rows_in(found, batch) for entry in files for batch in _exported_rows(store, entry))
+    if rows:
         for entry in sorted(files, key=lambda entry: (not entry.path.endswith(f"/{FILES}"), entry.path)):
             found.work.append(_removal(store, entry, rows))
 
 
-def _rows_in(found: Survey, store: Store, entry: Entry) -> int:
-    """Return how many rows of erased documents a table of an export has."""
-    if not entry.path.endswith(".parquet"):
-        return 0
-    with store.open(entry.path) as stream:
-        file = pq.ParquetFile(stream)
-        names = [name for name in IDENTITY if name in file.schema_arrow.names]
-        batches = file.iter_batches(columns=names) if names else ()
-        return sum(pc.sum(pc.is_valid(found.documents.matched(batch))).as_py() or 0 for batch in batches)
+def _rows_in(found: Survey, batch: pa.RecordBatch) -> int:
+    return int(batch.num_rows - found.documents.matched(batch).null_count)
+
+
+def _exported_rows(store: Store, entry: Entry) -> Iterator[pa.RecordBatch]:
+    """Yield the columns by which documents are known of a file of an export that has rows of documents."""
+    if entry.path.endswith(".parquet"):
+        with store.open(entry.path) as stream:
+            file = pq.ParquetFile(stream)
+            names = [name for name in IDENTITY if name in file.schema_arrow.names]
+            yield from file.iter_batches(columns=names) if names else ()
+    elif entry.path.endswith(".jsonl.zst"):
+        with store.open(entry.path) as stream, zstandard.ZstdDecompressor().stream_reader(stream) as plain:
+            lines = io.TextIOWrapper(plain, encoding="utf-8")
+            while rows := [json.loads(line) for line in islice(lines, ROWS)]:
+                named = [{name: row[name] for name in IDENTITY if name in row} for row in rows]
+                yield pa.RecordBatch.from_pylist(named)
 
 
 def _removal(store: Store, entry: Entry, rows: int) -> Work:
