@@ -390,8 +390,11 @@ def test_vectors_and_what_is_stored_with_them_are_erased(tmp_path: Path) -> None
     assert [(each["text"], each["url"], each["embedding"]) for each in rows] == [("", None, None)]
 
 
-def test_a_root_in_a_bucket_is_erased_alike(made: ErasedRoot, s3_root: str, tmp_path: Path) -> None:
-    """Takes a hundred objects there and back: only here are objects of a bucket erased."""
+def test_a_root_in_a_bucket_is_erased_alike(
+    made: ErasedRoot, s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Takes hundreds of objects there and back: only here are objects of a bucket erased."""
+    monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "ledger.sqlite"))
     for path in Path(made.root).rglob("*"):
         if path.is_file() and path.suffix != ".sqlite":
             storage.put_file(s3_root, str(path.relative_to(made.root)), path)
