@@ -58,6 +58,7 @@ COMMANDS = {
     "takedown": Entry(
         "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
     ),
+    "erase": Entry("cli.erase", "complete takedowns: erase the documents below a root", supervised=True),
     "read": Entry("inspect.read", "read documents that were kept and rejected, judge them, and see what that says"),
     "intruder": Entry("inspect.intruder", "find the foreign one of five documents: whether groups have much in common"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),

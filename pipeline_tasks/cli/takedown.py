@@ -38,6 +38,7 @@ from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence, keys_of, of_entries, of_rows
+from pipeline_tasks.upkeep.erasing.near import near, near_lines
 from pipeline_tasks.upkeep.index import follow
 
 pc: Any = pyarrow.compute
@@ -74,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", default="", help="why; kept in the log (--landing: the snapshot)")
     parser.add_argument("--undo", action="store_true", help="allow again what was taken down")
     parser.add_argument("--dry-run", action="store_true", help="only show where it is used; record nothing")
+    parser.add_argument("--near", action="store_true", help="list near duplicates of what is taken down now")
     parser.add_argument("--list", action="store_true", help="list what is recorded, and what is taken down now")
     add_refining(parser)
     add_json(parser)
@@ -85,8 +87,8 @@ def answer(options: argparse.Namespace) -> int:
     The entry is recorded before versions are read, and a build reads the entries after its version is recorded: of an
     entry and a version of the same moment, this command finds the version, or the build finds the entry and fails.
     """
-    if options.list:
-        return _list(options)
+    if options.list or options.near:
+        return _list(options) if options.list else _near(options)
     deletions = read_deletions(options.landing) if options.landing else None
     reason = options.reason.strip() or (deletions.reason if deletions else "")
     if not options.dry_run and not reason:
@@ -108,8 +110,14 @@ def answer(options: argparse.Namespace) -> int:
     facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots}
     facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
     followed = [] if options.dry_run else list(follow(root))
-    print_result(options, facts, [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots)])
+    left = [] if options.dry_run or options.undo or not affected else [f"what was made before has it: {_erase(root)}"]
+    lines = [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots), *left]
+    print_result(options, facts, lines)
     return 0
+
+
+def _erase(root: str) -> str:
+    return f"`{shlex.join(['refinery', 'erase', root])}` erases it there"
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -119,6 +127,15 @@ def _list(options: argparse.Namespace) -> int:
     log, held = takedowns(root), [(row["kind"], row["value"]) for row in current_rows(root)]
     facts = {"takedowns": [asdict(takedown) for takedown in log], "taken_down": held}
     print_result(options, facts, [*map(log_line, log), f"{counted(len(held), 'entry', 'entries')} taken down now"])
+    return 0
+
+
+def _near(options: argparse.Namespace) -> int:
+    """Print the near duplicates of what is taken down now."""
+    root = absolute(options.root)
+    require_takedowns(root)
+    found = near(root)
+    print_result(options, [*map(asdict, found)], [*near_lines(found)])
     return 0
 
 

@@ -29,6 +29,7 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILD, COMPOSE, PACKED, TAKEDOWN, TOKENIZE
 from pipeline_tasks.sealed import SEAL, canonical, path_of, reference, sha256
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erased
 from pipeline_tasks.store.reading import read_committed, read_history, read_manifest
 
 SHARDS = "publish/shards"
@@ -241,8 +242,12 @@ def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokeni
 
 
 def _has_size(root: str, file: PublishedFile) -> bool:
-    """Return whether a published file is there with its size: no byte of a shard is read to publish it once more."""
-    return storage.connect(root).size(file.path) == file.bytes
+    """Return whether a published file is there with its size, or was erased.
+
+    No byte of a shard is read to publish it once more.
+    """
+    size = storage.connect(root).size(file.path)
+    return size == file.bytes or (size is None and erased(root, file.path, file.digest) is not None)
 
 
 def _exported(

@@ -7,6 +7,7 @@ from pathlib import Path
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erased, removed
 
 WAY_OUT = "run its snapshot again: publishing writes it anew"
 """The way out of a damaged file of a snapshot's version; `Version.way_out` has that of each version."""
@@ -45,18 +46,26 @@ def publish_file(root: str, path: str, local: Path, promised: Promised, *, spare
 
 def read_published_file(root: str, file: PublishedFile, way_out: str = WAY_OUT) -> bytes:
     """Return the bytes of a published file; ContractError if it is gone, DigestMismatch if it was changed."""
-    require_size(root, file, way_out)
+    file = require_size(root, file, way_out)
     body = storage.connect(root).read(file.path)
     require_digest(body, file.digest, f"{root}/{file.path}", way_out)
     return body
 
 
-def require_size(root: str, file: PublishedFile, way_out: str = WAY_OUT) -> None:
-    """Raise ContractError if a published file is gone, DigestMismatch if it has another size."""
+def require_size(root: str, file: PublishedFile, way_out: str = WAY_OUT) -> PublishedFile:
+    """Return a published file, or the one that an erasure put in its place.
+
+    ContractError if it is gone, DigestMismatch if it has another size.
+    """
     size = storage.connect(root).size(file.path)
+    if size is None and (found := erased(root, file.path, file.digest)) is not None:
+        if found.after is None:
+            raise removed(root, file.path)
+        return require_size(root, PublishedFile(found.after.path, found.after.bytes, found.after.digest), way_out)
     if size is None:
         message = f"{root}/{file.path} was removed, and a version names it; {way_out}"
         raise ContractError(message)
     if size != file.bytes:
         message = f"{root}/{file.path} has {size} bytes, and the version that names it promises {file.bytes}; {way_out}"
         raise DigestMismatch(message)
+    return file

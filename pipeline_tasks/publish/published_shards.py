@@ -68,8 +68,7 @@ class PublishedShards:
 
     def sequence(self, spot: Spot) -> npt.NDArray[np.unsignedinteger[Any]]:
         """Return the sequence of a spot with its pads, read as one range of its shard."""
-        file = file_of(self.entry(spot)["bin"])
-        require_size(self.root, file, self.version.way_out)
+        file = require_size(self.root, file_of(self.entry(spot)["bin"]), self.version.way_out)
         dtype, length = np.dtype(self.index["dtype"]).newbyteorder("<"), self.index["length"]
         begin = spot.sequence * length * dtype.itemsize
         [body] = storage.connect(self.root).read_ranges(file.path, [(begin, begin + length * dtype.itemsize)])
@@ -119,7 +118,7 @@ def pieces_near(root: str, file: PublishedFile, sequence: int, way_out: str) -> 
 @contextlib.contextmanager
 def open_lineage(root: str, file: PublishedFile, way_out: str) -> Iterator[pq.ParquetFile]:
     """Open a published lineage; ContractError if it is damaged, also while it is read."""
-    require_size(root, file, way_out)
+    file = require_size(root, file, way_out)
     try:
         with storage.connect(root).open(file.path) as stream:
             yield pq.ParquetFile(stream, page_checksum_verification=True)

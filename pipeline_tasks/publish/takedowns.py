@@ -16,9 +16,11 @@ from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, PACKED, SELECT, STAGE
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.store.log_chain import ChainEntry, Log, append, next_number, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.keys import is_public_suffix
 from pipeline_tasks.text.urls.takedown import DOC, LIST, SITE, URL, evidence, keys_of, of_rows
 
@@ -35,6 +37,9 @@ LOG = Log(
 
 PINNED = "taken_down"
 """Key of a landing's and of a composition's resources: the digest of the list that held when it was committed."""
+
+MATCHING = "2"
+"""How rows are compared with a list, stored in it: another way may take down others, and is another list."""
 
 INGEST, EXTRACT = "ingest", "extract"
 SHUFFLE = PACKED[0]
@@ -103,7 +108,7 @@ def _is_named(kind: str, value: str, key: str) -> bool:
     if kind == DOC:
         return bool(_ID.fullmatch(value.lower()))
     if kind == URL:
-        return bool(_SCHEME.match(value)) and bool(key)
+        return bool(_SCHEME.match(canonical_url(value))) and bool(key)
     return bool(_SITE.fullmatch(value.strip(".")))
 
 
@@ -139,6 +144,7 @@ def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = Fal
         log = _takedowns(root, chain)
         if undo:
             _require_ever(root, log, entries)
+            _require_not_erased(root, log, entries)
         held = _keys(rows_of(log))
         changing = tuple(entry for entry, key in _keyed(entries) if (key in held) == undo)
         if not changing:
@@ -150,8 +156,10 @@ def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = Fal
 
 
 def require_ever(root: str, entries: Sequence[Entry]) -> None:
-    """Raise RecipeError for an entry that was never taken down: there is nothing to undo."""
-    _require_ever(root, takedowns(root), entries)
+    """Raise RecipeError for an entry that was never taken down, or was erased since: there is nothing to undo."""
+    log = takedowns(root)
+    _require_ever(root, log, entries)
+    _require_not_erased(root, log, entries)
 
 
 def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
@@ -159,6 +167,19 @@ def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) 
     for (kind, value), key in _keyed(entries):
         if key not in ever:
             message = f"{root}: {kind} {value} was not taken down; there is nothing to undo"
+            raise RecipeError(message)
+
+
+def _require_not_erased(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
+    """Raise RecipeError for an entry that an erasure has completed: blank rows would come back in its place."""
+    completed = max((erasure.takedown for erasure in erasures(root)), default=0)
+    since = {_key(row): row["takedown"] for row in rows_of(log)}
+    for (kind, value), key in _keyed(entries):
+        if since.get(key, completed + 1) <= completed:
+            message = (
+                f"{root}: {kind} {value} was erased, and what is left of its rows is blank: it stays taken down. "
+                "Refine its snapshots into another root to have it again"
+            )
             raise RecipeError(message)
 
 
@@ -186,11 +207,14 @@ def rows_of(log: Iterable[Takedown]) -> list[dict[str, Any]]:
 
 
 def _keys(rows: Iterable[Mapping[str, Any]]) -> set[Entry]:
-    return {_key(row) for row in rows}
+    """Return kinds and keys, which follow from what was asked for: an earlier release wrote other keys into lists."""
+    named = [(row["kind"], row["value"]) for row in rows]
+    return {(kind, key) for (kind, _), key in zip(named, keys_of(named), strict=True)}
 
 
 def _key(row: Mapping[str, Any]) -> Entry:
-    return row["kind"], row["key"]
+    [key] = _keys([row])
+    return key
 
 
 def pinned_list(root: str) -> dict[str, str]:
@@ -198,7 +222,7 @@ def pinned_list(root: str) -> dict[str, str]:
     rows = current_rows(root)
     if not rows:
         return {}
-    writer = ShardWriter(LIST)
+    writer = ShardWriter(LIST, {"refinery.matching": MATCHING})
     writer.write(pa.RecordBatch.from_pylist(rows, schema=LIST))
     return {PINNED: writer.store(root, LISTS).digest}
 

@@ -43,6 +43,7 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.reading import commit_slot, read_shards
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
+from pipeline_tasks.store.shard_file import is_stored
 
 
 class RunningEngine(Engine, Protocol):
@@ -173,7 +174,7 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
         raise ContractError(message)
     sizes = storage.each(store, store.size, (shard.path for shard in manifest.stored))
     for shard, size in zip(manifest.stored, sizes, strict=True):
-        if size != shard.bytes:
+        if not is_stored(store.root, shard, size):
             message = (
                 f"{store.root}/{path} names {store.root}/{shard.path}, which is missing or cut short; "
                 f"remove {path} (not its data) and run again: only missing shards are written again"
@@ -285,7 +286,7 @@ def _check_shared(planned: Plan, manifest: Manifest) -> None:
     store = storage.connect(planned.request.root)
     shared = [shard for shard in manifest.stored if is_shared(shard.path)]
     for shard, size in zip(shared, storage.each(store, store.size, (shard.path for shard in shared)), strict=True):
-        if size != shard.bytes:
+        if not is_stored(store.root, shard, size):
             message = f"{store.root}/{shard.path}: a vacuum removed this shared shard while it was used; run it again"
             raise JobLost(message)
 

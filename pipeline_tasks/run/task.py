@@ -36,7 +36,7 @@ from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
 from pipeline_tasks.store.segment import Segment, Segments
 from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shard_file import ShardWriter, is_stored
 from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
 from pipeline_tasks.text.page import sandbox
 
@@ -207,7 +207,7 @@ def stored_receipt(store: Store, prefix: str, key: str) -> Receipt | None:
         return None
     shards = [shard for shard in (receipt.shard, receipt.rejects, receipt.quarantine) if shard]
     own = receipt.key == key and all(shard.path.startswith(f"{prefix}/") for shard in shards)
-    return receipt if own and all(store.size(shard.path) == shard.bytes for shard in shards) else None
+    return receipt if own and all(is_stored(store.root, shard, store.size(shard.path)) for shard in shards) else None
 
 
 def commit_receipt(store: Store, prefix: str, receipt: Receipt, *, first_wins: bool = False) -> Receipt:

@@ -23,6 +23,7 @@ from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.shard_file import successor_of
 
 TAIL = 16 * 1024
 """Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
@@ -76,8 +77,8 @@ class Segment:
     @cached_property
     def root(self) -> Root:
         """The top of the index, fetched and verified."""
+        [body] = self._tail()
         size = self._shard.bytes
-        [body] = self._fetch([(max(size - TAIL, 0), size)])
         length = int.from_bytes(body[-LENGTH:], "little")
         if len(body) - LENGTH < length <= size - LENGTH:
             [body] = self._fetch([(size - LENGTH - length, size)])
@@ -89,6 +90,17 @@ class Segment:
         schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
         keys = tuple(json.loads(facts[b"keys"]))
         return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata())
+
+    def _tail(self) -> list[bytes]:
+        """Return the end of the file, or of the one that an erasure put in its place."""
+        try:
+            return self._fetch([(max(self._shard.bytes - TAIL, 0), self._shard.bytes)])
+        except (ContractError, JobLost):
+            successor = successor_of(self._root_uri, self._shard)
+            if successor is None:
+                raise
+            self._shard = successor
+        return self._tail()
 
     def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
         """Return the rows whose key is in `wanted`, sorted by key.

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -18,6 +19,7 @@ from pipeline_tasks.errors import ContractError, NoSpace
 from pipeline_tasks.manifest import is_shared
 from pipeline_tasks.stage import QUICK, Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erased, removed
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.row_groups import RowGroups, no_space
 
@@ -87,14 +89,17 @@ def checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
     page that is read of them has a checksum of its own. Of any other store it is a temporary copy.
     """
     store = storage.connect(root)
-    if shard.bytes <= IN_MEMORY_BYTES:
-        with _naming_the_missing(root, shard):
-            body = store.read(shard.path)
+    try:
+        stored = io.BytesIO(store.read(shard.path)) if shard.bytes <= IN_MEMORY_BYTES else store.open(shard.path)
+    except FileNotFoundError as error:
+        with checked(root, _in_its_place(root, shard, error)) as source:
+            yield source
+        return
+    if isinstance(stored, io.BytesIO):
+        body = stored.getvalue()
         _compare(root, shard, hashlib.sha256(body).hexdigest())
         yield pa.BufferReader(body)
         return
-    with _naming_the_missing(root, shard):
-        stored = store.open(shard.path)
     if isinstance(stored, io.BufferedReader) and isinstance(stored.raw, io.FileIO):
         with stored as stream:
             _compare(root, shard, hashlib.file_digest(stream, "sha256").hexdigest())
@@ -114,16 +119,35 @@ def checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
         yield copy
 
 
-@contextlib.contextmanager
-def _naming_the_missing(root: str, shard: Shard) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
+def _in_its_place(root: str, shard: Shard, error: FileNotFoundError) -> Shard:
+    """Return the shard that an erasure put in the place of one that is gone; ContractError if none did."""
+    successor = successor_of(root, shard)
+    if successor is None:
         message = (
             f"{root}/{shard.path} was removed, and a manifest names it; restore it, or remove that manifest and refine "
             "again: only what is missing is written again"
         )
         raise ContractError(message) from error
+    return successor
+
+
+def successor_of(root: str, shard: Shard) -> Shard | None:
+    """Return the shard that an erasure put in the place of this one; None if none did.
+
+    ContractError if it was removed and nothing came in its place.
+    """
+    found = erased(root, shard.path, shard.digest)
+    if found is None:
+        return None
+    if found.after is None:
+        raise removed(root, shard.path)
+    after = found.after
+    return replace(shard, path=after.path, bytes=after.bytes, digest=after.digest, index_digest=after.index_digest)
+
+
+def is_stored(root: str, shard: Shard, size: int | None) -> bool:
+    """Return whether an object of this size (None: there is none) is the shard, or another came in its place."""
+    return size == shard.bytes or (size is None and successor_of(root, shard) is not None)
 
 
 def _compare(root: str, shard: Shard, actual: str) -> None:

@@ -1,7 +1,7 @@
 """Items and batches that a dataset yields, as NumPy arrays; `as_tensors` turns what a model takes into torch's."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ class Item(TypedDict):
 
     `shard` and `sequence` are its numbers in `dataset.json` and in the shard, `index` is its number in the dataset,
     `epoch` and `place` say when the run takes it, and `resume_at` is where the run goes on after its global batch.
+    `erased` are stretches of ids, first and one behind the last, whose documents were erased: they are ids of pads.
     """
 
     input_ids: npt.NDArray[np.integer]
@@ -34,12 +35,14 @@ class Item(TypedDict):
     epoch: int
     place: int
     resume_at: int
+    erased: NotRequired[tuple[tuple[int, int], ...]]
 
 
 class Batch(TypedDict):
     """Sequences of one rank in one step: `input_ids` and `labels` are (batch, length), `cu_seqlens` runs over all.
 
-    `labels` are the ids, and `IGNORED` where there are pads. All else has one value per sequence, as in `Item`.
+    `labels` are the ids, and `IGNORED` where there are pads, or where a document was erased. All else has one value per
+    sequence, as in `Item`.
     """
 
     input_ids: npt.NDArray[np.integer]
@@ -68,6 +71,9 @@ def collated(items: Sequence[Item]) -> Batch:
     labels = ids.astype(np.int64)
     for row in np.flatnonzero(n_tokens < ids.shape[1]).tolist():
         labels[row, n_tokens[row] :] = IGNORED
+    for row, item in enumerate(items):
+        for start, stop in item.get("erased", ()):
+            labels[row, start:stop] = IGNORED
     borders = [item["cu_seqlens"][1:] + number * ids.shape[1] for number, item in enumerate(items)]
     cu_seqlens = np.concatenate([np.zeros(1, np.int32), *borders], dtype=np.int32)
     return Batch(

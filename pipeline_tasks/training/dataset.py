@@ -21,8 +21,9 @@ import numpy as np
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.training.batch import NOWHERE, Batch, Item, as_tensors, collated
 from pipeline_tasks.training.cache import Cache, Fetching
+from pipeline_tasks.training.erased import in_force
 from pipeline_tasks.training.folder import Folder, LocalFolder, Span, require_digest
-from pipeline_tasks.training.index import DatasetIndex, read_index
+from pipeline_tasks.training.index import NAME, DatasetIndex, read_index
 from pipeline_tasks.training.named import folder_of
 from pipeline_tasks.training.order import Integers, Order
 from pipeline_tasks.training.reader import Reader, Row, distinct
@@ -66,7 +67,7 @@ class TokenDataset:
         self.fetching = Fetching()
         folder = self._open()
         try:
-            self.index: DatasetIndex = read_index(*folder.index())
+            self.index: DatasetIndex = in_force(read_index(*folder.index()), *_root_and_prefix(self.uri))
         finally:
             folder.close()
         self._dtype = _dtype_of(dtype, self.index)
@@ -173,7 +174,7 @@ class TokenDataset:
                 yield item
 
     def _item(self, row: Row, place: int) -> Item:
-        return {
+        item: Item = {
             "input_ids": row.ids.astype(self._dtype),
             "cu_seqlens": row.cu_seqlens,
             "n_tokens": row.n_tokens,
@@ -184,6 +185,9 @@ class TokenDataset:
             "place": place,
             "resume_at": 0,
         }
+        if row.erased:
+            item["erased"] = row.erased
+        return item
 
     def _pads(self, place: int) -> Item:
         ids = np.full(self.index.length, self.index.pad_id, self._dtype)
@@ -256,6 +260,15 @@ class TokenDataset:
                     require_digest(folder.map(Span(file, 0, file.bytes)), file, file.path)
         finally:
             folder.close()
+
+
+def _root_and_prefix(uri: str) -> tuple[str, str]:
+    """Return the root of a version's folder, and the folder below it: `ROOT/publish/DIGEST`."""
+    folder = uri.rstrip("/").removesuffix(f"/{NAME}")
+    folder = folder if "://" in folder else str(Path(folder).absolute())
+    above, _, own = folder.rpartition("/")
+    root, _, publish = above.rpartition("/")
+    return root, f"{publish}/{own}"
 
 
 def _require_equal(wanted: Mapping[str, int], now: Mapping[str, int]) -> None:

@@ -49,13 +49,17 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Packed sequences end to end, where documents end in them, and which documents those are."""
+    """Packed sequences end to end, where documents end in them, and which documents those are.
+
+    `erased` are stretches of the tokens, first and one behind the last, whose documents were erased: they are pads.
+    """
 
     sequences: int
     tokens: int
     bin: StoredFile
     ends: StoredFile
     lineage: StoredFile
+    erased: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def _index(raw: Mapping[str, Any], digest: str) -> DatasetIndex:
 
 def _shard(raw: Mapping[str, Any]) -> Shard:
     files = {name: _file(raw[name]) for name in ("bin", "ends", "lineage")}
-    return Shard(_count(raw["sequences"]), _count(raw["tokens"]), **files)
+    return Shard(_count(raw["sequences"]), _count(raw["tokens"]), files["bin"], files["ends"], files["lineage"])
 
 
 def _file(raw: Mapping[str, Any]) -> StoredFile:

@@ -24,7 +24,10 @@ MOST_MAPS = 256
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One stored sequence: its number, its shard, its number in there, its ids, their borders, and ids without pads."""
+    """One stored sequence: its number, its shard, its number in there, its ids, their borders, and ids without pads.
+
+    `erased` are the stretches of its ids whose documents were erased.
+    """
 
     index: int
     shard: int
@@ -32,6 +35,7 @@ class Row:
     ids: npt.NDArray[np.integer]
     cu_seqlens: npt.NDArray[np.int32]
     n_tokens: int
+    erased: tuple[tuple[int, int], ...] = ()
 
 
 class Reader:
@@ -88,7 +92,16 @@ class Reader:
         ids = self._map(number, chunk)[start : start + self._length]
         counts = self.counts(number)
         n_tokens = self._length if counts is None else int(counts[place])
-        return Row(index, number, place, ids, self._borders(number, place, n_tokens), n_tokens)
+        erased = self._erased(number, place)
+        return Row(index, number, place, ids, self._borders(number, place, n_tokens), n_tokens, erased)
+
+    def _erased(self, number: int, place: int) -> tuple[tuple[int, int], ...]:
+        """Return the stretches of a sequence's ids whose documents were erased."""
+        first, stop = place * self._length, (place + 1) * self._length
+        spans = self._index.shards[number].erased
+        return tuple(
+            (max(start, first) - first, min(end, stop) - first) for start, end in spans if start < stop and end > first
+        )
 
     def _borders(self, number: int, place: int, n_tokens: int) -> npt.NDArray[np.int32]:
         """Return 0 and where each piece of a sequence ends; pads are the last piece."""

@@ -60,11 +60,17 @@ def follow(root: str) -> Iterator[str]:
     """Sync the store of a root, as documents may have left; yield a line for each table, none without a store."""
     store = default_store()
     recipes = stored_recipes(root, store)
-    if recipes and not is_installed(store):
+    if not can_follow(root):
         where = store or f"{root}/{FOLDER}"  # of Lance: the client of a database is always there
         yield f"  {where} still has the vectors: pylance is not installed here; run `refinery index` where it is"
     elif recipes:
         yield from (f"  {synced_line(each)}" for each in index(root, recipes, store))
+
+
+def can_follow(root: str) -> bool:
+    """Return whether the store of a root, if it has one, can be synced on this machine."""
+    store = default_store()
+    return is_installed(store) or not stored_recipes(root, store)
 
 
 def synced_line(done: Synced) -> str:

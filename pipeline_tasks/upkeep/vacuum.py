@@ -21,6 +21,7 @@ from pipeline_tasks.recipe import COMPOSE, PUBLISH, STAGES
 from pipeline_tasks.run.row_cache import CACHE
 from pipeline_tasks.run.task import stored_receipt
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import after_paths
 from pipeline_tasks.store.protocol import DELETED_AT_ONCE, Entry, Store
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.segment import COMPACTED
@@ -96,12 +97,16 @@ class _Prefix:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """Which files may go by age, and which prefixes are in use: by dataset versions, or as compactions by runs."""
+    """Which files may go by age, and which prefixes are in use: by dataset versions, or as compactions by runs.
+
+    `in_force` are the objects that came in the place of erased ones: the log of erasures names them.
+    """
 
     is_old: IsOld
     is_expired: IsOld
     published: frozenset[str]
     compactions: frozenset[str]
+    in_force: frozenset[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,10 +147,11 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
         is_expired=_older_than(store, expire) if expire else lambda _: False,
         published=_published_prefixes(root),
         compactions=in_use(root, is_old),
+        in_force=after_paths(root),
     )
     files: list[Orphan] = []
     fenced, total = [], 0
-    below: set[str] = set()
+    below: set[str] = set(rules.in_force)
     # A stage's shared prefix is the last of the stage: fingerprints have hex digits.
     for prefix in _prefixes(store, (*STAGES, COMPOSE, COMPACTED)):
         total += sum(entry.bytes for entry in prefix.entries)
@@ -173,10 +179,10 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
 def _unpublished(root: str, published: Sequence[Entry], is_old: IsOld) -> Iterator[Orphan]:
     """Yield the old files that were written to be published and are named by no version, and exports that stopped."""
     versions = _versions(root)
-    named = {file.path for version in versions for file in version.files}
+    named = {file.path for version in versions for file in version.files} | after_paths(root)
     exports = {f"{version.prefix}/{EXPORTS}/" for version in versions}
     complete = {entry.path.rpartition("/")[0] for entry in published if entry.path.endswith(f"/{FILES}")}
-    for export, group in groupby(published, key=lambda entry: _export_of(entry.path)):
+    for export, group in groupby(published, key=lambda entry: export_of(entry.path)):
         entries = list(group)
         if export.rpartition("/")[0] + "/" not in exports:
             yield from ((entry, UNPUBLISHED) for entry in entries if entry.path not in named and is_old(entry))
@@ -184,7 +190,7 @@ def _unpublished(root: str, published: Sequence[Entry], is_old: IsOld) -> Iterat
             yield from ((entry, "an export that was never completed") for entry in entries)
 
 
-def _export_of(path: str) -> str:
+def export_of(path: str) -> str:
     """Return the folder of the export that a path is in, "" for any other file."""
     parts = path.split("/")
     return "/".join(parts[:EXPORT_DEPTH]) if parts[EXPORT_DEPTH - 2 : EXPORT_DEPTH - 1] == [EXPORTS] else ""
@@ -239,7 +245,7 @@ def _orphans_of_committed(prefix: _Prefix, rules: _Rules) -> Iterator[Orphan]:
     elif not is_used and prefix.all_are(rules.is_expired):
         yield from _whole(prefix, "no version names this stage")
     else:
-        yield from _unnamed(prefix, rules.is_old)
+        yield from _unnamed(prefix, rules.is_old, rules.in_force)
 
 
 def _whole(prefix: _Prefix, reason: str) -> Iterator[Orphan]:
@@ -248,9 +254,9 @@ def _whole(prefix: _Prefix, reason: str) -> Iterator[Orphan]:
         yield entry, reason
 
 
-def _unnamed(prefix: _Prefix, is_old: IsOld) -> Iterator[Orphan]:
+def _unnamed(prefix: _Prefix, is_old: IsOld, in_force: frozenset[str]) -> Iterator[Orphan]:
     """Yield the shards of a committed prefix that its manifest does not name: intermediate ones, or a loser's."""
-    named = {shard.path for manifest in prefix.manifests for shard in manifest.stored}
+    named = {shard.path for manifest in prefix.manifests for shard in manifest.stored} | in_force
     for entry in prefix.entries:
         folder = entry.path.removeprefix(f"{prefix.name}/").split("/")[0]
         if folder in SHARDS and entry.path not in named and is_old(entry):
@@ -346,7 +352,7 @@ def _remove_unused(store: Store, shared: Iterable[Entry]) -> None:
     for stage, entries in groupby(shared, key=lambda entry: entry.path.partition("/")[0]):
         listed = list(entries)
         store.delete_many([entry.path for entry in listed if "/receipts/" in entry.path])
-        below = set[str]().union(*(_below(store, prefix) for prefix in _prefixes(store, (stage,))))
+        below = set(after_paths(store.root)).union(*(_below(store, prefix) for prefix in _prefixes(store, (stage,))))
         shards = (entry.path for entry in listed if "/receipts/" not in entry.path)
         store.delete_many([path for path in shards if path not in below])
 

@@ -26,6 +26,7 @@ READERS = {
     "document": ["0" * 32],
     "export": ["--format", "parquet", "--to", "exported"],
     "takedown": ["--doc", "0" * 32, "--reason", "why"],
+    "erase": [],
     "plan": ["--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"],
     "read": ["--summary"],
     "intruder": ["--summary"],

@@ -52,6 +52,9 @@ def report_lines(report: Report) -> Iterator[str]:
     yield from rescored_lines(report.scores)
     for log in report.logs:
         yield f"head       {log.recipe} {log.head['number']}: {log.head['sha256']}"
+    for log in report.root_logs:
+        if log.digests:
+            yield f"head       log of {log.recipe} {log.head['number']}: {log.head['sha256']}"
     for note in sorted(findings.notes):
         yield f"note       {note}"
     for problem in sorted(findings.problems, key=str):

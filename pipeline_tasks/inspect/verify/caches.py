@@ -68,7 +68,7 @@ def _check_parts(where: str, merged: Manifest, known: Mapping[str, Committed], h
 def compacted_segments(root: str, manifest: Manifest, heal: str) -> Iterator[Expected]:
     """Yield the segments of a compaction."""
     for shard in manifest.history_shards:
-        yield Expected(f"{root}/{shard.path}", "compacted segments", (shard.bytes,), (shard.digest,), heal)
+        yield Expected(f"{root}/{shard.path}", "compacted segments", (shard.bytes,), (shard.digest,), heal, root=root)
 
 
 def check_leftovers(root: str, manifests: Iterable[Manifest], findings: Findings) -> None:

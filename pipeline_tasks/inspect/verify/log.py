@@ -19,7 +19,7 @@ from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.lost_log import Recorded, recorded_takedowns, recorded_versions
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import sha256, unseal
-from pipeline_tasks.store import log_chain, storage
+from pipeline_tasks.store import erasures, log_chain, storage
 from pipeline_tasks.store.log_chain import dataset_log, head_body, numbers
 
 
@@ -81,18 +81,44 @@ def check_log(root: str, recipe: str, findings: Findings) -> Log:
     return log
 
 
-def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings) -> None:
-    """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin."""
-    links = [link for link, _ in _check_chain(root, takedowns.LOG, findings)]
+def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings) -> Log:
+    """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin; return its digests."""
+    checked = list(_check_chain(root, takedowns.LOG, findings))
+    links, log = [link for link, _ in checked], _digests(takedowns.FOLDER, checked)
     _check_end(root, takedowns.LOG, len(links), recorded_takedowns, findings)
     _check_lists(root, manifests, findings)
-    if any(findings.is_damaged(link.where) for link in links):
-        return
+    if not any(findings.is_damaged(link.where) for link in links):
+        _check_pinned(root, len(links), manifests, findings)
+    return log
+
+
+def check_erasures(root: str, findings: Findings) -> Log:
+    """Check the log of erasures, and that what it says to be gone is gone; return its digests."""
+    checked = list(_check_chain(root, erasures.LOG, findings))
+    if not any(findings.is_damaged(link.where) for link, _ in checked):
+        store = storage.connect(root)
+        for path, gone in erasures.erased_by_path(root).items():
+            findings.count("erased objects")
+            where = f"{root}/{path}"
+            with findings.guarded(where, erasures.LOG.way_out):
+                if store.size(path) == gone.before.bytes and sha256(store.read(path)) == gone.before.digest:
+                    heal = "run `refinery erase` again: it removes the object, in whose place another one is read"
+                    findings.add(Problem(where, "was erased, and is there", heal=heal))
+    return _digests(erasures.FOLDER, checked)
+
+
+def _digests(name: str, checked: Iterable[tuple[_Link, str]]) -> Log:
+    """Return a log of a root without what its entries say."""
+    return Log(name, digests={link.number: digest for link, digest in checked if digest})
+
+
+def _check_pinned(root: str, entries: int, manifests: Sequence[Manifest], findings: Findings) -> None:
+    """Check that the log of takedowns has all that landings pin."""
     with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
         log = takedowns.takedowns(root)
         landings = (manifest for manifest in manifests if manifest.landed)
         lost = sorted({takedowns.unrecorded(root, log, landing) for landing in landings} - {""})
-        if lost and not findings.is_damaged(f"{root}/{takedowns.LOG.entry_path(len(links) + 1)}"):
+        if lost and not findings.is_damaged(f"{root}/{takedowns.LOG.entry_path(entries + 1)}"):
             problem, found = "lacks what was taken down before a snapshot landed", counted(len(log), "entry", "entries")
             findings.add(Problem(f"{root}/{takedowns.FOLDER}", problem, lost[0], found, takedowns.LOG.way_out))
 
@@ -211,7 +237,10 @@ def _heal_head(log: log_chain.Log, link: _Link) -> str:
 
 
 def check_archived(root: str, logs: Sequence[Log], archived: str, findings: Findings) -> None:
-    """Check that the entry whose digest was archived is still part of a log: a log that has grown still has it."""
+    """Check that the entry whose digest was archived is still part of a log: a log that has grown still has it.
+
+    The logs are those of recipes, of takedowns, and of erasures.
+    """
     if not any(archived in log.digests.values() for log in logs):
         heal = "compare with a backup: a log only grows, so it was rewritten since"
         now = ", ".join(f"{log.recipe} {log.head['sha256']}" for log in logs)

@@ -4,10 +4,11 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import Erased, erased
 from pipeline_tasks.store.protocol import CHUNK
 
 THREADS = 8
@@ -22,7 +23,8 @@ class Expected:
     """An object by its URI, what it has to be, what names it, and the way to heal it.
 
     `sizes` and `digests` are those of its pieces from the first on: one, but for a large landed file. `optional`
-    objects may be gone: a landed file may have been removed since it was refined.
+    objects may be gone: a landed file may have been removed since it was refined. With `root` an erasure may have put
+    another object in its place, or none.
     """
 
     uri: str
@@ -31,6 +33,7 @@ class Expected:
     digests: tuple[str, ...]
     heal: str
     optional: bool = False
+    root: str = ""
 
     @property
     def bytes(self) -> int:
@@ -43,6 +46,15 @@ def check_object(expected: Expected, findings: Findings, *, full: bool) -> None:
     with findings.guarded(expected.uri, expected.heal):
         folder, _, name = expected.uri.rpartition("/")
         size = storage.connect(folder or "/").size(name)
+        if size is None and (found := _erased(expected)) is not None:
+            if found.after is None:
+                findings.note(f"{expected.uri}: removed by an erasure")
+                return
+            after = found.after
+            uri = f"{expected.root}/{after.path}"
+            now = replace(expected, uri=uri, sizes=(after.bytes,), digests=(after.digest,))
+            check_object(now, findings, full=full)
+            return
         if size is None and expected.optional:
             findings.note(f"{expected.uri}: not there any more")
             return
@@ -59,6 +71,12 @@ def check_object(expected: Expected, findings: Findings, *, full: bool) -> None:
                 if digest != promised:
                     digests = (f"SHA-256 {promised}", f"SHA-256 {digest}")
                     findings.add(Problem(expected.uri, "its bytes were changed", *digests, expected.heal))
+
+
+def _erased(expected: Expected) -> Erased | None:
+    """Return what became of an object that was erased; None of any other."""
+    path = expected.uri.removeprefix(f"{expected.root}/")
+    return erased(expected.root, path, expected.digests[0]) if expected.root else None
 
 
 def digest_of(uri: str) -> str:

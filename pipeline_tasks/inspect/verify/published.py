@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +13,9 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.building import entry_of, files_of, index_of, packed_shards
+from pipeline_tasks.publish.building import Entry, entry_of, files_of, index_of, packed_shards
 from pipeline_tasks.publish.earlier import is_partial, saved_history
+from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.published import read_published_file
@@ -25,6 +26,7 @@ from pipeline_tasks.recipe import COMPOSE, TAKEDOWN, TOKENIZE
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erased_by_path
 
 TOKENIZERS = tuple(f"tokenizer{suffix}" for suffix in FILES)
 """Names that the tokenizer of a version may have; most have the first."""
@@ -36,7 +38,9 @@ BUILT = (INDEX, ORIGIN, "README.md")
 def published_files(root: str, version: Version) -> Iterator[Expected]:
     """Yield the files that a version names."""
     for file in version.files:
-        yield Expected(f"{root}/{file.path}", "published files", (file.bytes,), (file.digest,), version.way_out)
+        yield Expected(
+            f"{root}/{file.path}", "published files", (file.bytes,), (file.digest,), version.way_out, root=root
+        )
 
 
 def tokenizer_file(version: Version) -> str:
@@ -99,7 +103,8 @@ def _check_build(
     entries = index["shards"]
     if full:
         with tempfile.TemporaryDirectory(prefix="refinery-verify-") as folder:
-            entries = [entry_of(shard, Path(folder)) for shard in packed_shards(root, by_stage, tokenizer)]
+            shards = packed_shards(root, by_stage, tokenizer)
+            entries = [_entry(shard, entries[at : at + 1], Path(folder)) for at, shard in enumerate(shards)]
     expected = index_of(version.recipe, by_stage, tokenizer, entries)
     for name, value in expected.items():
         if index.get(name) != value:
@@ -113,6 +118,14 @@ def _check_build(
         if (file.path, file.digest) not in named:
             where = f"{root}/{version_path(version.recipe, version.number)}"
             findings.add(Problem(where, "does not name a file of a shard", file.path, "", version.way_out))
+
+
+def _entry(shard: PackedShard, named: Sequence[Entry], folder: Path) -> Entry:
+    """Return the entry of a packed shard as it is exported again; that of an erased one is taken as it is named."""
+    gone = erased_by_path(shard.root)
+    if gone and any(file.path in gone for file in files_of(named)):
+        return named[0]
+    return entry_of(shard, folder)
 
 
 def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) -> Tokenizer | None:

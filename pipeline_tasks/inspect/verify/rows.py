@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -13,7 +13,9 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.recipe import COMPOSE, stage_card
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erased_by_path
 from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.shard_file import successor_of
 from pipeline_tasks.store.shard_rows import Columns, facts_of
 
 
@@ -43,7 +45,11 @@ def check_rows(root: str, read: Committed, findings: Findings, known: Mapping[st
                     _check_below(root, read, (shard, measured[shard.path].below), named, findings)
     with findings.guarded(read.where, REFINE_AGAIN):
         _check_reasons(root, read, findings)
-        _check_profiles(root, read, measured, findings)
+        gone = erased_by_path(root)
+        if any(shard.path in gone for shard in stored):
+            findings.note("profiles of rows of which some were erased since are not computed again")
+        else:
+            _check_profiles(root, read, measured, findings)
 
 
 class Measured(NamedTuple):
@@ -117,12 +123,23 @@ def _measured(root: str, shard: Shard) -> Measured:
     if shard.index_digest:
         batches = list(read_shards(root, [shard]))
         return Measured(sum(batch.num_rows for batch in batches), schema_pairs(batches[0].schema))
-    with storage.connect(root).open(shard.path) as stream:
+    with _opened(root, shard) as stream:
         file = pq.ParquetFile(stream)
         facts = facts_of(file.schema_arrow)
         if facts:
             return Measured(file.metadata.num_rows, facts.columns, facts.below.path)
         return Measured(file.metadata.num_rows, schema_pairs(file.schema_arrow))
+
+
+def _opened(root: str, shard: Shard) -> BinaryIO:
+    """Open the file of a shard, or of the one that an erasure put in its place."""
+    try:
+        return storage.connect(root).open(shard.path)
+    except FileNotFoundError:
+        successor = successor_of(root, shard)
+        if successor is None:
+            raise
+    return _opened(root, successor)
 
 
 def _check_reasons(root: str, read: Committed, findings: Findings) -> None:

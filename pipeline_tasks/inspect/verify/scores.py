@@ -169,7 +169,8 @@ def _drawn(root: str, shards: Sequence[Shard], count: int, seed: str, scores: Se
     drawn = []
     for at in sorted({at for _, _, at in lowest}):
         for batch in read_shards(root, [shards[at]], ["id", "text", *scores]):
-            chosen = batch.filter(pc.is_in(batch.column("id"), value_set=ids))
+            is_drawn = pc.is_in(batch.column("id"), value_set=ids)
+            chosen = batch.filter(pc.and_(is_drawn, pc.not_equal(batch.column("text"), "")))  # an erased one has none
             drawn += [Document(shards[at], chosen.slice(row, 1)) for row in range(chosen.num_rows)]
     return drawn
 

@@ -9,6 +9,7 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erased
 
 
 def check_verdicts(root: str, version: Version, committed: Mapping[str, Committed], findings: Findings) -> None:
@@ -51,7 +52,13 @@ def _check(root: str, version: Version, stage: str, committed: Committed | None,
 def _check_page(root: str, verdict: Verdict, heal: str, findings: Findings) -> None:
     where = f"{root}/{verdict.docs}"
     with findings.guarded(where, heal):
-        body = storage.connect(root).read(verdict.docs)
+        try:
+            body = storage.connect(root).read(verdict.docs)
+        except FileNotFoundError:
+            if erased(root, verdict.docs, verdict.docs_digest) is None:
+                raise
+            findings.note(f"{where}: removed by an erasure")
+            return
         findings.count("Data Docs pages", len(body))
         if (digest := sha256(body)) != verdict.docs_digest:
             values = (f"SHA-256 {verdict.docs_digest}", f"SHA-256 {digest}")

@@ -11,7 +11,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
 from pipeline_tasks.inspect.verify.findings import Account, Findings
-from pipeline_tasks.inspect.verify.log import Log, check_archived, check_log, check_takedowns
+from pipeline_tasks.inspect.verify.log import Log, check_archived, check_erasures, check_log, check_takedowns
 from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
@@ -29,11 +29,12 @@ from pipeline_tasks.store import storage
 
 @dataclass(slots=True)
 class Report:
-    """What was verified, to be printed or archived."""
+    """What was verified, to be printed or archived; `root_logs` are those of takedowns and of erasures."""
 
     root: str
     mode: str
     logs: list[Log] = field(default_factory=list)
+    root_logs: list[Log] = field(default_factory=list)
     accounts: list[Account] = field(default_factory=list)
     scores: list[Rescored] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
@@ -61,8 +62,6 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     findings = report.findings
     names = [scope.recipe] if scope.recipe else version_log.recipes(root)
     report.logs = [check_log(root, name, findings) for name in names]
-    if scope.archived:
-        check_archived(root, report.logs, scope.archived, findings)
     manifests = Manifests(root, findings, complete=all(log.whole for log in report.logs))
     every = [version for log in report.logs for version in log.versions]
     committed = {(version.recipe, version.number): manifests.of(version) for version in every}
@@ -75,7 +74,10 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         read = committed[version.recipe, version.number]
         report.accounts.append(check_version(version, read, findings, manifests))
         check_entry(root, version, read, findings)
-    check_takedowns(root, [each.manifest for read in committed.values() for each in read.values()], findings)
+    every_manifest = [each.manifest for read in committed.values() for each in read.values()]
+    report.root_logs = [check_takedowns(root, every_manifest, findings), check_erasures(root, findings)]
+    if scope.archived:
+        check_archived(root, [*report.logs, *report.root_logs], scope.archived, findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
@@ -182,7 +184,7 @@ def _expected(root: str, version: Version, committed: dict[str, Committed]) -> I
         for shard in read.manifest.stored:
             if not shard.is_landed:
                 heal = heal_shard(root, read.path, version)
-                yield Expected(f"{root}/{shard.path}", "shards", (shard.bytes,), (shard.digest,), heal)
+                yield Expected(f"{root}/{shard.path}", "shards", (shard.bytes,), (shard.digest,), heal, root=root)
 
 
 def _landed_files(version: Version, shards: Sequence[Shard]) -> Iterator[Expected]:
@@ -213,6 +215,7 @@ def report_facts(report: Report) -> dict[str, Any]:
         "release": release("refinery"),
         "mode": report.mode,
         "heads": {log.recipe: log.head for log in report.logs},
+        "root_heads": {log.recipe: log.head for log in report.root_logs if log.digests},
         "checked": dict(sorted(findings.checked.items())),
         "bytes": findings.bytes,
         "versions": [_account_facts(account) for account in report.accounts],

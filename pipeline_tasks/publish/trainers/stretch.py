@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError, RefineryError
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import CHUNK
+from pipeline_tasks.training.erased import in_force
 from pipeline_tasks.training.index import NAME, DatasetIndex, Shard, StoredFile, read_index
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
@@ -43,7 +44,7 @@ def open_dataset(root: str, prefix: str) -> Dataset:
     except FileNotFoundError as error:
         message = f"{root}/{path} was removed; run `refinery build` again: the same version gets it back"
         raise ContractError(message) from error
-    return Dataset(root, prefix, read_index(body, f"{root}/{path}"))
+    return Dataset(root, prefix, in_force(read_index(body, f"{root}/{path}"), root, prefix))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from pipeline_tasks.text.urls.addresses import canonical, canonical_host
 from pipeline_tasks.text.urls.keys import PARTS, keys
 from pipeline_tasks.text.urls.tracking import TRACKING
 
@@ -16,6 +17,11 @@ pc: Any = pyarrow.compute
 
 DOC, URL, SITE = "doc", "url", "site"
 
+PLACEHOLDER = "%3CEMAIL%3E"
+"""What a canonical address has in the place of an e-mail address that `scrub_pii` replaced (`text.pii`)."""
+
+_MAIL = re.compile(r"@|%(?:25)*40")
+_ANY_MAIL = r"[^/?#&=]*(?:@|%(?:25)*40)[^/?#&=]*"
 _PORT = re.compile(r":\d*$")
 
 LIST = pa.schema(
@@ -30,13 +36,17 @@ LIST = pa.schema(
 
 
 class TakenDown(NamedTuple):
-    """A list in memory: for ids and keys of URLs the sorted keys and, in that order, the evidence; by site, that."""
+    """A list in memory: for ids and keys of URLs the sorted keys and, in that order, the evidence; by site, that.
+
+    `mail` has by key the URLs that have an e-mail address: `scrub_pii` writes `<EMAIL>` in its place.
+    """
 
     ids: pa.Array
     of_ids: pa.Array
     urls: pa.Array
     of_urls: pa.Array
     sites: Mapping[str, str]
+    mail: Mapping[str, str]
 
 
 def read_list(path: str) -> TakenDown:
@@ -45,12 +55,14 @@ def read_list(path: str) -> TakenDown:
 
 
 def of_rows(rows: Iterable[Mapping[str, Any]]) -> TakenDown:
-    """Return a list of rows of `LIST`."""
+    """Return a list of rows of `LIST`; keys follow from what was asked for, whatever release wrote the list."""
     entries: dict[str, dict[str, str]] = {DOC: {}, URL: {}, SITE: {}}
-    for row in rows:
+    listed = list(rows)
+    for row, key in zip(listed, keys_of((row["kind"], row["value"]) for row in listed), strict=True):
         proof = {row["kind"]: row["value"], "takedown": row["takedown"]}
-        entries[row["kind"]][row["key"]] = json.dumps(proof, sort_keys=True, separators=(",", ":"))
-    return TakenDown(*_columns(entries[DOC]), *_columns(entries[URL]), entries[SITE])
+        entries[row["kind"]][key] = json.dumps(proof, sort_keys=True, separators=(",", ":"))
+    mail = {key: proof for key, proof in entries[URL].items() if _MAIL.search(key)}
+    return TakenDown(*_columns(entries[DOC]), *_columns(entries[URL]), entries[SITE], mail)
 
 
 def of_entries(entries: Sequence[tuple[str, str]]) -> TakenDown:
@@ -66,19 +78,24 @@ def _columns(entries: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
 def key_of(kind: str, value: str) -> str:
     """Return what documents are compared with for an id, URL or site; "" for one that names nothing.
 
-    URLs are equal as in `dedup_url`: whatever their scheme, fragment, slashes at the end, or tracking parameters.
+    URLs are equal in all forms that browsers take for one (`addresses`), and as in `dedup_url` whatever their scheme
+    (http or https), slashes at the end, or tracking parameters.
     """
     if kind == DOC:
         return value.strip().lower()
     if kind == URL:
-        return keys(pa.array([value]), TRACKING)[0].as_py() or ""
-    return _ascii(value.strip().lower().strip("."))
+        return _keys(pa.array([value], pa.string()))[0].as_py() or ""
+    return canonical_host(value.strip())
+
+
+def _keys(urls: pa.Array) -> pa.Array:
+    return keys(canonical(urls), TRACKING)
 
 
 def keys_of(entries: Iterable[tuple[str, str]]) -> list[str]:
     """Return `key_of` each kind and value; all URLs at once, which takes a hundredth of the time."""
     named = list(entries)
-    urls = iter(keys(pa.array([value for kind, value in named if kind == URL], pa.string()), TRACKING).to_pylist())
+    urls = iter(_keys(pa.array([value for kind, value in named if kind == URL], pa.string())).to_pylist())
     return [(next(urls) or "") if kind == URL else key_of(kind, value) for kind, value in named]
 
 
@@ -91,15 +108,31 @@ def evidence(taken: TakenDown, urls: pa.Array | None = None, ids: pa.Array | Non
     if ids is not None and len(taken.ids):
         columns.append(taken.of_ids.take(pc.index_in(ids, taken.ids)))
     if urls is not None and len(taken.urls):
-        columns.append(taken.of_urls.take(pc.index_in(keys(urls, TRACKING), taken.urls)))
+        own = _keys(urls)
+        columns.append(taken.of_urls.take(pc.index_in(own, taken.urls)))
+        if taken.mail:
+            columns.append(_scrubbed(taken.mail, own))
     if urls is not None and taken.sites:
         columns.append(_by_site(taken.sites, urls))
     rows = next((len(column) for column in (urls, ids) if column is not None), 0)
     return pc.coalesce(*columns) if columns else pa.nulls(rows, pa.string())
 
 
+def _scrubbed(mail: Mapping[str, str], own: pa.Array) -> pa.Array:
+    """Return the evidence of documents whose address had an e-mail address that was scrubbed, null for all others.
+
+    The rest of the address has to be that of an entry: which of several addresses stood there is not known any more.
+    """
+    proofs: list[str | None] = [None] * len(own)
+    is_scrubbed = pc.fill_null(pc.match_substring(own, PLACEHOLDER), fill_value=False)
+    for at in pc.indices_nonzero(is_scrubbed).to_pylist():
+        form = _ANY_MAIL.join(re.escape(part) for part in own[at].as_py().split(PLACEHOLDER))
+        proofs[at] = next((proof for key, proof in mail.items() if re.fullmatch(form, key)), None)
+    return pa.array(proofs, pa.string())
+
+
 def _by_site(sites: Mapping[str, str], urls: pa.Array) -> pa.Array:
-    parts = pc.extract_regex(pc.utf8_trim_whitespace(urls.cast(pa.string())), PARTS)
+    parts = pc.extract_regex(canonical(urls), PARTS)
     authorities = pc.struct_field(parts, ["host"]).dictionary_encode()
     entries = [_entry_of(sites, authority) for authority in authorities.dictionary.to_pylist()]
     return pa.array(entries, pa.string()).take(authorities.indices)
@@ -110,17 +143,6 @@ def _entry_of(sites: Mapping[str, str], authority: str) -> str | None:
 
 
 def _domains(authority: str) -> Iterator[str]:
-    """Yield the host of an authority (`user@host:port`), and every domain above it."""
-    host = _PORT.sub("", authority.rpartition("@")[2].lower())
-    labels = _ascii(host.strip(".")).split(".")
+    """Yield the host of a canonical authority (`host:port`), and every domain above it."""
+    labels = _PORT.sub("", authority).split(".")
     yield from (".".join(labels[at:]) for at in range(len(labels)))
-
-
-def _ascii(host: str) -> str:
-    """Return a host as it is in the domain name system, where labels with other letters begin with `xn--`."""
-    if host.isascii():
-        return host
-    try:
-        return host.encode("idna").decode()
-    except UnicodeError:
-        return host

@@ -1,0 +1,138 @@
+"""`refinery erase` completes takedowns: below a root nothing is left of what the documents said."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pipeline_tasks.cli.takedown import republish, republished_line
+from pipeline_tasks.counted import counted
+from pipeline_tasks.embedded.dag_run import absolute
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.gate.checks import check_overrides
+from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result
+from pipeline_tasks.inspect.find import current_versions, uses
+from pipeline_tasks.publish.lost_log import require_takedowns
+from pipeline_tasks.publish.takedowns import current_rows, takedowns
+from pipeline_tasks.publish.vectors import FOLDER as VECTORS
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import LOCAL, PACKED, TAKEDOWN
+from pipeline_tasks.text.urls.takedown import of_rows
+from pipeline_tasks.upkeep.erasing.documents import Documents
+from pipeline_tasks.upkeep.erasing.erasing import certify, erase, finish, planned, whoami
+from pipeline_tasks.upkeep.erasing.survey import Survey, survey
+from pipeline_tasks.upkeep.index import can_follow, follow
+
+ROUNDS = 3
+"""How often a root is looked at and erased at most: the last look finds nothing."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, who erases, and whether to."""
+    add_root(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be done, and its cost")
+    parser.add_argument("--by", default="", help="who erases, for the certificate (default: user and machine)")
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="no run writes there: remove files that killed ones left half-written",
+    )
+    add_refining(parser)
+    add_json(parser)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Erase what is taken down; print the certificate, or what is left and why, with the code of ContractError."""
+    root, overrides = absolute(options.root), overrides_of(options)
+    check_overrides(overrides, (TAKEDOWN, PACKED[1]))
+    require_takedowns(root)
+    rows = current_rows(root)
+    if not rows:
+        message = f"{root}: nothing is taken down; name what to forget with `refinery takedown` first"
+        raise RecipeError(message)
+    taken = of_rows(rows)
+    using = _using(root)
+    if options.dry_run:
+        found = survey(root, Documents(taken))
+        facts: dict[str, Any] = {
+            **planned(found.work),
+            "datasets": [_name(version) for version in using],
+            "left": found.left,
+        }
+        facts["work"] = [[each.path, each.action, each.rows, each.bytes] for each in found.work]
+        print_result(options, facts, [*_plan_lines(found, using), *_left_lines(found)])
+        return 0
+    republished = [republish(root, version, options.engine or LOCAL, overrides) for version in using]
+    followed = [*follow(root)]
+    found = _erased(root, taken, options.by or whoami(), alone=options.alone)
+    path, certificate = "", {"left": found.left}
+    if not found.left:
+        path, certificate = certify(found, takedowns(root), options.by or whoami())
+    lines = [
+        *map(republished_line, republished),
+        *followed,
+        *_done_lines(found, path, certificate),
+        *_left_lines(found),
+    ]
+    print_result(options, certificate, lines)
+    return ContractError.exit_code if found.left else 0
+
+
+def _using(root: str) -> list[Version]:
+    """Return the current datasets that use what is taken down."""
+    taken = of_rows(current_rows(root))
+    return [version for version in current_versions(root) if any(uses(root, [version], taken))]
+
+
+def _erased(root: str, taken: Any, by: str, *, alone: bool) -> Survey:  # noqa: ANN401 -- TakenDown
+    """Erase until a look at the root finds nothing; return that look.
+
+    Nothing is erased while something cannot be: a copy is found by what the tables say, and only as long as they do.
+    """
+    finish(root)
+    number = takedowns(root)[-1].number
+    for _ in range(ROUNDS):
+        found = survey(root, Documents(taken), alone=alone)
+        if not can_follow(root):
+            found.left[VECTORS] = "pylance is not installed here: run `refinery index`, and this, where it is"
+        if found.left or not found.work:
+            return found
+        erase(found, number, by)
+    for work in found.work:
+        found.left.setdefault(work.path, "it has a document again: a run writes it; wait for its end")
+    return found
+
+
+def _name(version: Version) -> str:
+    return f"{version.recipe} version {version.number}"
+
+
+def _plan_lines(found: Survey, using: Sequence[Version]) -> Iterator[str]:
+    for version in using:
+        yield f"{_name(version)} uses what is taken down: it would be published again without it"
+    for work in found.work:
+        yield f"{work.action:<8} {work.bytes:>14,} bytes  {counted(work.rows, 'row'):>12}  {work.path}"
+    cost = planned(found.work)
+    yield (
+        f"{counted(cost['objects'], 'object')} of {found.objects:,}: {cost['rewritten_bytes']:,} bytes to write again, "
+        f"{cost['removed_bytes']:,} to remove; nothing is changed: --dry-run"
+    )
+
+
+def _done_lines(found: Survey, path: str, facts: dict[str, Any]) -> Iterator[str]:
+    if path:
+        count = facts["counts"]
+        yield (
+            f"{counted(count['rewritten'], 'object')} rewritten and {count['removed']:,} removed: "
+            f"{counted(count['rows'], 'row')} and {counted(count['tokens'], 'token')} erased; {found.objects:,} "
+            "objects were looked at"
+        )
+        if others := facts["same_text_elsewhere"]:
+            yield f"the same text is at other addresses: take down --doc {' --doc '.join(others)} as well"
+        yield f"the certificate is {found.root}/{path}; it lists what is outside the root"
+
+
+def _left_lines(found: Survey) -> Iterator[str]:
+    for path, reason in sorted(found.left.items()):
+        yield f"NOT ERASED {path}: {reason}"
+    if found.left:
+        yield "nothing is erased before these can be: then run `refinery erase` again"

@@ -1,0 +1,131 @@
+"""Erasures: the log of objects that were rewritten without a document, or removed, and what is read in their place.
+
+Manifests and versions go on to name an object by its digest. The log says which object has come in its place, with both
+digests: a reader that misses an object, or finds that it has another digest, asks here before it complains. So
+nothing that names an object changes, and the chain from the newest version to the last byte stays whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from pipeline_tasks.errors import ContractError, cause
+from pipeline_tasks.store.log_chain import ChainEntry, Log, read_chain
+
+FOLDER = "erasures"
+CERTIFICATES = f"{FOLDER}/certificates"
+"""Where certificates are, each named by the number of the last entry that it tells of."""
+
+LOG = Log(
+    FOLDER,
+    {"log": FOLDER},
+    "erasure {number}",
+    "restore it from a backup: without it, nothing says what came in the place of objects that were erased",
+)
+
+Span = tuple[int, int]
+"""First token of a stretch of a packed shard's stream of tokens, and the one behind its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object: its path below the root, its bytes, its SHA-256, and that of the top page of a segment."""
+
+    path: str
+    bytes: int
+    digest: str
+    index_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """An object before and after: nothing came in its place if it was removed.
+
+    `rows` counts the rows, pieces or files of documents in it; `spans` are the tokens that are pads now.
+    """
+
+    before: Stored
+    after: Stored | None
+    rows: int
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """An entry of the log: what was erased, when (ISO 8601 in UTC), by whom, after which takedown."""
+
+    number: int
+    objects: tuple[Erased, ...]
+    takedown: int
+    at: str
+    by: str
+
+
+def erasures(root: str) -> list[Erasure]:
+    """Return all erasures, oldest first; ContractError unless their chain is whole."""
+    return [_erasure(root, entry) for entry in read_chain(root, LOG)]
+
+
+def _erasure(root: str, entry: ChainEntry) -> Erasure:
+    try:
+        fields = {name: value for name, value in entry.fields.items() if name != "log"}
+        return Erasure(**{**fields, "objects": tuple(map(_erased, fields["objects"]))})
+    except (ValueError, TypeError, KeyError) as error:
+        message = f"{root}/{LOG.entry_path(entry.number)} is no erasure of this release ({cause(error)}); {LOG.way_out}"
+        raise ContractError(message) from error
+
+
+def _erased(raw: Mapping[str, Any]) -> Erased:
+    after = Stored(**raw["after"]) if raw["after"] else None
+    spans = tuple((int(start), int(stop)) for start, stop in raw["spans"])
+    return Erased(Stored(**raw["before"]), after, raw["rows"], spans)
+
+
+def erased_by_path(root: str) -> Mapping[str, Erased]:
+    """Return every object that was erased, by the path that it had."""
+    chain = read_chain(root, LOG)
+    return _by_path(root, len(chain), chain[-1].digest) if chain else {}
+
+
+@lru_cache(maxsize=16)
+def _by_path(root: str, number: int, digest: str) -> Mapping[str, Erased]:
+    del number, digest  # they name the state of the log
+    return {erased.before.path: erased for erasure in erasures(root) for erased in erasure.objects}
+
+
+def erased(root: str, path: str, digest: str) -> Erased | None:
+    """Return what became of an object in the end; None if no object of this path and digest was erased."""
+    by_path = erased_by_path(root)
+    first = by_path.get(path)
+    if first is None or first.before.digest != digest:
+        return None
+    found = first
+    while found.after is not None and (later := by_path.get(found.after.path)) is not None:
+        spans = (*found.spans, *later.spans)
+        found = replace(found, after=later.after, rows=found.rows + later.rows, spans=tuple(sorted(spans)))
+    return found
+
+
+def current(root: str, path: str) -> str:
+    """Return the path of what is stored in the place of an object now; "" if it was removed."""
+    by_path = erased_by_path(root)
+    while path in by_path:
+        after = by_path[path].after
+        if after is None:
+            return ""
+        path = after.path
+    return path
+
+
+def removed(root: str, path: str) -> ContractError:
+    """Return the error for an object that an erasure has removed."""
+    return ContractError(
+        f"{root}/{path} was removed by an erasure, as it had a document that was taken down; read a newer version, or "
+        "make it again"
+    )
+
+
+def after_paths(root: str) -> frozenset[str]:
+    """Return the paths of all objects that came in the place of erased ones."""
+    return frozenset(each.after.path for each in erased_by_path(root).values() if each.after is not None)

@@ -1,0 +1,154 @@
+"""Names what is erased: the records of documents that are taken down, in whatever table they occur."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.text.urls.takedown import SITE, URL, TakenDown, evidence
+
+pc: Any = pyarrow.compute
+
+PLACE = ("snapshot", "file", "offset", "record_id")
+"""Columns that together name a landed record; no stage changes them."""
+
+CONTENT = ("url", "payload_digest")
+"""Columns that together name what a page had: a later snapshot has a row of it where it did not change."""
+
+IDENTITY = ("id", "url", *PLACE, "payload_digest")
+"""Columns by which rows are known to be of a document."""
+
+_SEPARATOR = "\n"
+
+
+@dataclass(slots=True)
+class Documents:
+    """What is taken down, and the records that are known to be of it: as they are found, in any order.
+
+    A row is known by its address or id. It is also known by its record together with its id, if another table had more:
+    `scrub_pii` rewrites addresses. Where it has no id yet, it is known by its record with its address, or by its
+    address with the digest of what was there.
+    `records` and `ids` have what their rows have as address when they are erased, null for none: not more than the log
+    of takedowns says. `others` are the ids of records that are not taken down: the same text is at another address.
+    `urls` are the addresses that rows still have.
+    """
+
+    taken: TakenDown
+    records: dict[str, str | None] = field(default_factory=dict)
+    ids: dict[str, str | None] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
+    urls: set[str] = field(default_factory=set)
+
+    def learn(self, batch: pa.RecordBatch) -> pa.Array:
+        """Add the records of rows that are taken down; return which rows these are."""
+        named = proofs(self.taken, batch)
+        is_named = pc.is_valid(named)
+        own, addresses = batch.filter(is_named), [_address(proof) for proof in named.drop_null().to_pylist()]
+        records = (_records(own, "id"), _records(own, "url"), _contents(own))
+        for column, known in (*((column, self.records) for column in records), (_ids(own), self.ids)):
+            for key, address in zip(column.to_pylist(), addresses, strict=True):
+                if key is not None:
+                    known.setdefault(key, address)
+        if "url" in own.schema.names:
+            pairs = zip(own.column("url").to_pylist(), addresses, strict=True)
+            self.urls.update(url for url, address in pairs if url and url != address)
+        return is_named
+
+    def learn_others(self, batch: pa.RecordBatch) -> None:
+        """Note the ids, among those that are known, of records that are not taken down: the text is elsewhere, too."""
+        same = batch.filter(pc.is_in(_ids(batch), value_set=_keys(self.ids)))
+        if same.num_rows and _names_records(batch):
+            self.others.update(_ids(same).filter(pc.is_null(self.matched(same))).to_pylist())
+
+    def matched(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return for each row what its address is when it is erased, in a struct; null for rows that are not erased.
+
+        Rows that name no record are those of a text: of one that no other record has.
+        """
+        found: list[dict[str, str | None] | None] = [None] * batch.num_rows
+        if not _names_records(batch):
+            alone = {id_: address for id_, address in self.ids.items() if id_ not in self.others}
+            _note(found, _ids(batch), alone)
+        if "id" in batch.schema.names:
+            _note(found, _records(batch, "id"), self.records)
+        else:
+            _note(found, _contents(batch), self.records)
+            _note(found, _records(batch, "url"), self.records)
+        named = proofs(self.taken, batch)
+        for at in np.flatnonzero(pc.is_valid(named).to_numpy(zero_copy_only=False)).tolist():
+            found[at] = {"url": _address(named[at].as_py())}
+        return pa.array(found, ADDRESS)
+
+    def places(self) -> list[dict[str, str]]:
+        """Return the landed records of the documents: where they are outside the root."""
+        names = {tuple(key.split(_SEPARATOR)[1:4]) for key in self.records if not key.startswith(CONTENT[1])}
+        return [dict(zip(PLACE, name, strict=False)) for name in sorted(names)]
+
+
+ADDRESS = pa.struct([pa.field("url", pa.string())])
+
+
+def proofs(taken: TakenDown, batch: pa.RecordBatch) -> pa.Array:
+    """Return the entry of the list by which each row is taken down, as JSON, null for none."""
+    names = batch.schema.names
+    urls, ids = (batch.column(name) if name in names else None for name in ("url", "id"))
+    if urls is None and ids is None:
+        return pa.nulls(batch.num_rows, pa.string())
+    found = evidence(taken, urls, ids)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _address(proof: str) -> str | None:
+    """Return the address that is left in an erased row: it is taken down by the same entry, and says no more."""
+    named: Mapping[str, Any] = json.loads(proof)
+    if URL in named:
+        return str(named[URL])
+    return f"http://{named[SITE].strip().strip('.')}/" if SITE in named else None
+
+
+def _note(found: list[dict[str, str | None] | None], keys: pa.Array, addresses: Mapping[str, str | None]) -> None:
+    """Note the address of each row whose key has one."""
+    if addresses:
+        known = pc.is_in(keys, value_set=_keys(addresses), skip_nulls=True)
+        for at in np.flatnonzero(known.to_numpy(zero_copy_only=False)).tolist():
+            found[at] = {"url": addresses[keys[at].as_py()]}
+
+
+def _names_records(batch: pa.RecordBatch) -> bool:
+    """Return whether rows say which record they are of, and not the text alone."""
+    return "url" in batch.schema.names or set(PLACE) <= set(batch.schema.names)
+
+
+def _keys(known: Mapping[str, object]) -> pa.Array:
+    return pa.array(list(known), pa.string())
+
+
+def _ids(batch: pa.RecordBatch) -> pa.Array:
+    """Return the ids of rows, null where they have none."""
+    names = batch.schema.names
+    return batch.column("id").cast(pa.string()) if "id" in names else pa.nulls(batch.num_rows, pa.string())
+
+
+def _records(batch: pa.RecordBatch, known_by: str) -> pa.Array:
+    """Return the names of the records of rows with their ids or addresses, null for rows that lack any of it.
+
+    A record without an address is one with an empty one.
+    """
+    if not {known_by, *PLACE} <= set(batch.schema.names):
+        return pa.nulls(batch.num_rows, pa.string())
+    columns = [batch.column(name).cast(pa.string()) for name in (*PLACE, known_by)]
+    if known_by == "url":
+        columns[-1] = columns[-1].fill_null("")
+    return pc.binary_join_element_wise(pa.repeat(known_by, batch.num_rows), *columns, _SEPARATOR)
+
+
+def _contents(batch: pa.RecordBatch) -> pa.Array:
+    """Return the names of what pages had, by address and digest; null for rows that lack one of them."""
+    if not set(CONTENT) <= set(batch.schema.names):
+        return pa.nulls(batch.num_rows, pa.string())
+    columns = [batch.column(name).cast(pa.string()) for name in CONTENT]
+    return pc.binary_join_element_wise(pa.repeat(CONTENT[1], batch.num_rows), *columns, _SEPARATOR)

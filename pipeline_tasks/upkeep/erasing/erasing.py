@@ -1,0 +1,137 @@
+"""Erases what a survey found, so that a kill at any moment leaves either the old object or the new one in force.
+
+The new object is stored first, under the name of its content. Then an entry of the log puts it in the place of the old
+one, for every reader at once. The old object is removed last. What a kill left of that is done by the next erasure.
+"""
+
+import getpass
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from pipeline_tasks.publish.takedowns import Takedown
+from pipeline_tasks.sealed import seal, sha256
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, Erasure, erased_by_path, erasures
+from pipeline_tasks.store.log_chain import append, next_number, read_chain
+from pipeline_tasks.upkeep.erasing.survey import Survey, Work
+
+TOGETHER = 64
+"""Objects of one entry of the log."""
+
+OUTSIDE = (
+    "landed files, which have the documents as they were crawled: `landed` names the records",
+    "backups and earlier versions of objects that a bucket keeps",
+    "exports, samples and copies that were written outside the root",
+    "vectors in a store outside the root: `refinery index` removes them there",
+    "temporary files of machines on which runs were killed, and what a disk keeps of removed files",
+    "models that were trained on the tokens, or on the texts, below this root too",
+)
+"""What no erasure reaches, as the certificate lists it."""
+
+STAYS = (
+    "the log of takedowns with what was asked for, and ids of texts, by which they are refused in future",
+    "places of records (file, offset, length), counts and numbers of rows",
+    "hashes and sketches in history, by which later snapshots are compared, and keys of addresses in that of dedup_url",
+    "addresses of documents in the evidence of other documents",
+)
+"""What is left of a document below the root."""
+
+
+def whoami() -> str:
+    """Return who erases: the user and the machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def finish(root: str) -> int:
+    """Remove the objects that an entry of the log has replaced and that a kill left; return how many there were."""
+    store, left = storage.connect(root), []
+    for erased in erased_by_path(root).values():
+        path = erased.before.path
+        if store.size(path) == erased.before.bytes and sha256(store.read(path)) == erased.before.digest:
+            left.append(path)
+    store.delete_many(left)
+    return len(left)
+
+
+def erase(found: Survey, takedown: int, by: str) -> None:
+    """Do the work of a survey, in its order; each entry of the log names up to `TOGETHER` objects."""
+    for start in range(0, len(found.work), TOGETHER):
+        works = found.work[start : start + TOGETHER]
+        _commit(found.root, [work.do() for work in works], takedown, by)
+
+
+def _commit(root: str, objects: Sequence[Erased], takedown: int, by: str) -> None:
+    while True:
+        chain = read_chain(root, LOG)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        if append(root, LOG, chain, asdict(Erasure(next_number(chain), tuple(objects), takedown, now, by))):
+            break
+    store = storage.connect(root)
+    for erased in objects:  # one by one: the list of an export goes before its files
+        store.delete(erased.before.path)
+
+
+def planned(work: Sequence[Work]) -> dict[str, int]:
+    """Return the cost of work: objects, rows, and bytes that are written again and removed."""
+    return {
+        "objects": len(work),
+        "rows": sum(each.rows for each in work),
+        "rewritten_bytes": sum(each.bytes for each in work if each.action == "rewrite"),
+        "removed_bytes": sum(each.bytes for each in work if each.action == "remove"),
+    }
+
+
+def certify(found: Survey, log: Sequence[Takedown], by: str) -> tuple[str, dict[str, Any]]:
+    """Store the certificate of what was erased after the last takedown; return its path and what it says.
+
+    It has digests, paths and counts, and nothing that a document said; of what was asked for it has the SHA-256.
+    """
+    entries = [entry for entry in erasures(found.root) if entry.takedown == log[-1].number]
+    last = next_number(read_chain(found.root, LOG)) - 1
+    objects = [each for entry in entries for each in entry.objects]
+    facts = {
+        "certificate": f"{log[-1].number}-{last}",
+        "root": found.root,
+        "at": entries[-1].at if entries else datetime.now(UTC).isoformat(timespec="seconds"),
+        "by": sorted({entry.by for entry in entries} or {by}),
+        "takedowns": [_takedown(each) for each in log],
+        "looked_at": {"objects": found.objects, "bytes": found.bytes},
+        "counts": counts(objects),
+        "objects": [asdict(each) for each in objects],
+        "log": {"entries": [entry.number for entry in entries], "head": _head(found.root)},
+        "documents": len(found.documents.ids),
+        "same_text_elsewhere": sorted(found.documents.others),
+        "stays": list(STAYS),
+        "outside": list(OUTSIDE),
+        "landed": found.documents.places(),
+    }
+    path = f"{CERTIFICATES}/{log[-1].number:012d}-{last:012d}.json"
+    storage.keep(storage.connect(found.root), path, seal(facts))
+    return path, facts
+
+
+def _head(root: str) -> str:
+    chain = read_chain(root, LOG)
+    return chain[-1].digest if chain else ""
+
+
+def _takedown(takedown: Takedown) -> dict[str, Any]:
+    asked = [_asked(entry) for entry in takedown.entries]
+    return {"number": takedown.number, "at": takedown.at, "undo": takedown.undo, "asked": asked}
+
+
+def _asked(entry: tuple[str, str]) -> dict[str, str]:
+    return {"kind": entry[0], "sha256": sha256(entry[1].encode())}
+
+
+def counts(objects: Sequence[Erased]) -> dict[str, int]:
+    """Return how much was erased: objects by what became of them, rows, and tokens."""
+    return {
+        "rewritten": sum(each.after is not None for each in objects),
+        "removed": sum(each.after is None for each in objects),
+        "rows": sum(each.rows for each in objects),
+        "tokens": sum(stop - start for each in objects for start, stop in each.spans),
+    }

@@ -1,0 +1,265 @@
+"""Looks at every object below a root: which have a document that is taken down, and what is to be done with each."""
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+import zstandard
+
+from pipeline_tasks.errors import RefineryError, Transient, cause
+from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
+from pipeline_tasks.publish.trainers.place import FILES
+from pipeline_tasks.publish.vectors import FOLDER as VECTORS
+from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.sealed import sha256
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import FOLDER as ERASURES
+from pipeline_tasks.store.erasures import Erased, Stored, erased_by_path
+from pipeline_tasks.store.protocol import Entry, Store
+from pipeline_tasks.upkeep.erasing import packed, tables
+from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
+from pipeline_tasks.upkeep.erasing.samples import LARGEST, Probes
+from pipeline_tasks.upkeep.vacuum import export_of
+
+pc: Any = pyarrow.compute
+
+ROWS = 4096
+"""Rows of an export that are looked at together."""
+
+REWRITE, REMOVE = "rewrite", "remove"
+
+KEEPS = (TAKEDOWNS, ERASURES)
+"""Prefixes that are not looked at: the order to forget, and what came of it, which have no text."""
+
+COUNTS = ("/receipts/", "/partitions/", "/heads/", "/pages/", "/summaries/", "/earlier/")
+"""Parts of the paths of JSON objects that have names, digests and counts alone, as manifests have."""
+
+REMOVED = (".html", "requests/", "alerts/")
+"""Ends and prefixes of objects that are removed when they have a document: pages that are written again, messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An object that has a document: how many rows, bytes, what is done with it, and how."""
+
+    path: str
+    action: str
+    rows: int
+    bytes: int
+    do: Callable[[], Erased]
+
+
+@dataclass(slots=True)
+class Survey:
+    """What was found: the documents, what is to be done in order, and what is not erased, with the reason."""
+
+    root: str
+    documents: Documents
+    probes: Probes = field(default_factory=Probes)
+    work: list[Work] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    objects: int = 0
+    bytes: int = 0
+
+
+def survey(root: str, documents: Documents, *, alone: bool = False) -> Survey:
+    """Look at every object of a root.
+
+    What is no table comes first in the order of work: it is found by what tables say, which is gone when these are
+    rewritten. With `alone` no other process writes to the root, and half-written files are those of killed ones.
+    """
+    found = Survey(root, documents)
+    store = storage.connect(root)
+    entries = [entry for entry in store.list("") if entry.path.partition("/")[0] not in KEEPS]
+    found.objects, found.bytes = len(entries), sum(entry.bytes for entry in entries)
+    opened = dict(_tables(found, entries))
+    shards = packed.packed_shards(root)
+    for table in opened.values():
+        if tables.names_documents(table):
+            _guarded(found, table.shard.path, partial(_learn, found, table))
+    for lineage in [*shards]:
+        _guarded(found, lineage, partial(_learn_pieces, found, lineage))
+        if lineage in found.left:
+            del shards[lineage]
+    for table in opened.values():
+        if tables.names_documents(table):
+            _guarded(found, table.shard.path, partial(_learn_others, found, table))
+    found.probes.urls |= documents.urls
+    _plan_others(found, store, [entry for entry in entries if entry.path not in opened])
+    _plan_packed(found, entries, shards)
+    for path, table in opened.items():
+        _guarded(found, path, partial(_plan_table, found, table))
+    _plan_unfinished(found, store, alone=alone)
+    return found
+
+
+def _guarded(found: Survey, path: str, look: Callable[[], None]) -> None:
+    """Look at an object; one that cannot be read is not erased, and is named."""
+    try:
+        look()
+    except Transient:
+        raise
+    except (RefineryError, FileNotFoundError, pa.ArrowException, OSError) as error:
+        found.left[path] = f"it cannot be read ({cause(error)}); restore or remove it"
+
+
+def _tables(found: Survey, entries: Iterable[Entry]) -> Iterator[tuple[str, tables.Table]]:
+    for entry in entries:
+        if _is_table(entry.path) and entry.bytes:
+            opened: list[tables.Table] = []
+            _guarded(found, entry.path, partial(_open, found.root, entry.path, opened))
+            yield from ((entry.path, table) for table in opened)
+
+
+def _open(root: str, path: str, opened: list[tables.Table]) -> None:
+    opened.append(tables.open_table(root, path))
+
+
+def _is_table(path: str) -> bool:
+    """Return whether an object is a table of rows that a stage wrote, or a cache or compaction of such."""
+    own = not path.startswith((f"{VECTORS}/", f"{PUBLISH}/"))
+    return own and path.endswith((".parquet", ".segment"))
+
+
+def _learn(found: Survey, table: tables.Table) -> None:
+    for said in tables.learn(found.root, table, found.documents):
+        if isinstance(said, str):
+            found.probes.add(said)
+        else:
+            found.probes.add_tokens(said)
+
+
+def _learn_pieces(found: Survey, lineage: str) -> None:
+    for batch in packed.pieces(found.root, lineage):
+        found.documents.learn(batch)
+
+
+def _learn_others(found: Survey, table: tables.Table) -> None:
+    for batch in tables.identities(found.root, table):
+        found.documents.learn_others(batch)
+
+
+def _plan_table(found: Survey, table: tables.Table) -> None:
+    addresses = tables.addresses(found.root, table, found.documents)
+    rows = tables.count(found.root, table, addresses) if addresses is not None else 0
+    if rows:
+        do = partial(tables.rewrite, found.root, table, addresses, rows)
+        found.work.append(Work(table.shard.path, REWRITE, rows, table.shard.bytes, do))
+
+
+def _plan_packed(found: Survey, entries: Iterable[Entry], shards: dict[str, packed.Packed]) -> None:
+    sizes = {entry.path: entry.bytes for entry in entries if packed.is_named(entry.path)}
+    for shard in shards.values():
+        _guarded(found, shard.bin, partial(_plan_packed_shard, found, shard, sizes))
+    known = packed.bins_of(shards) | erased_by_path(found.root).keys()
+    for path in sorted(sizes.keys() - known):
+        if path.endswith(packed.LINEAGE):
+            _guarded(found, path, partial(_plan_lineage, found, path, sizes[path]))
+        elif path.endswith(".bin") and found.probes.tokens_in(storage.connect(found.root).read(path)):
+            found.left[path] = "no version names it: finish the build that wrote it, or `refinery vacuum` removes it"
+
+
+def _plan_packed_shard(found: Survey, shard: packed.Packed, sizes: Mapping[str, int]) -> None:
+    spans = packed.spans_of(found.root, shard, found.documents)
+    if spans:
+        do = partial(packed.rewrite_ids, found.root, shard, spans, len(spans))
+        found.work.append(Work(shard.bin, REWRITE, len(spans), sizes[shard.bin], do))
+    _plan_lineage(found, shard.lineage, sizes[shard.lineage])
+
+
+def _plan_lineage(found: Survey, lineage: str, size: int) -> None:
+    rows = packed.count(found.root, lineage, found.documents)
+    if rows:
+        do = partial(packed.rewrite_lineage, found.root, lineage, found.documents, rows)
+        found.work.append(Work(lineage, REWRITE, rows, size, do))
+
+
+def _plan_others(found: Survey, store: Store, entries: Iterable[Entry]) -> None:
+    """Look at what is no table: exports are removed as a whole, pages and messages one by one."""
+    exports: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if export := export_of(entry.path):
+            exports.setdefault(export, []).append(entry)
+        elif not _counts(entry.path):
+            _guarded(found, entry.path, partial(_plan_other, found, store, entry))
+    for files in exports.values():
+        _guarded(found, files[0].path, partial(_plan_export, found, store, files))
+
+
+def _counts(path: str) -> bool:
+    """Return whether an object has no content of documents, or is looked at as something else."""
+    name = path.rpartition("/")[2]
+    is_count = path.endswith(".json") and (name.startswith("manifest.") or any(part in path for part in COUNTS))
+    return is_count or packed.is_named(path) or path.startswith((f"{VECTORS}/", "tokenizers/"))
+
+
+def _plan_other(found: Survey, store: Store, entry: Entry) -> None:
+    if "/scratch/" in entry.path:
+        found.left[entry.path] = "a run shuffles by it, or was killed: finish the run, or `refinery vacuum` removes it"
+        return
+    if entry.bytes > LARGEST:
+        found.left[entry.path] = f"it has more than {LARGEST:,} bytes and is no table: look at it"
+        return
+    is_removed = entry.path.endswith(REMOVED[:1]) or entry.path.startswith(REMOVED[1:])
+    if not found.probes.are_in(store.read(entry.path), urls=is_removed):
+        return
+    if is_removed:
+        found.work.append(_removal(store, entry, 1))
+    else:
+        found.left[entry.path] = "it has text of a document, and nothing writes it again: look at it"
+
+
+def _plan_export(found: Survey, store: Store, files: list[Entry]) -> None:
+    """Plan the removal of an export that has a document; its list of files goes first: without it, it is not whole.
+
+    Exports of tokens have a lineage in Parquet, and those of texts are rows: no text has to be looked for, which
+    another document may quote.
+    """
+    rows = sum(_rows_in(found, batch) for entry in files for batch in _exported_rows(store, entry))
+    if rows:
+        for entry in sorted(files, key=lambda entry: (not entry.path.endswith(f"/{FILES}"), entry.path)):
+            found.work.append(_removal(store, entry, rows))
+
+
+def _rows_in(found: Survey, batch: pa.RecordBatch) -> int:
+    return int(batch.num_rows - found.documents.matched(batch).null_count)
+
+
+def _exported_rows(store: Store, entry: Entry) -> Iterator[pa.RecordBatch]:
+    """Yield the columns by which documents are known of a file of an export that has rows of documents."""
+    if entry.path.endswith(".parquet"):
+        with store.open(entry.path) as stream:
+            file = pq.ParquetFile(stream)
+            names = [name for name in IDENTITY if name in file.schema_arrow.names]
+            yield from file.iter_batches(columns=names) if names else ()
+    elif entry.path.endswith(".jsonl.zst"):
+        with store.open(entry.path) as stream, zstandard.ZstdDecompressor().stream_reader(stream) as plain:
+            lines = io.TextIOWrapper(plain, encoding="utf-8")
+            while rows := [json.loads(line) for line in islice(lines, ROWS)]:
+                named = [{name: row[name] for name in IDENTITY if name in row} for row in rows]
+                yield pa.RecordBatch.from_pylist(named)
+
+
+def _removal(store: Store, entry: Entry, rows: int) -> Work:
+    def remove() -> Erased:
+        body = store.read(entry.path)
+        return Erased(Stored(entry.path, len(body), sha256(body)), None, rows)
+
+    return Work(entry.path, REMOVE, rows, entry.bytes, remove)
+
+
+def _plan_unfinished(found: Survey, store: Store, *, alone: bool) -> None:
+    for entry in store.unfinished(""):
+        if alone:
+            store.delete(entry.path)
+        else:
+            found.left[entry.path] = (
+                "a process that was killed, or still writes, has it half-written; where none runs, --alone removes it"
+            )

@@ -1,0 +1,183 @@
+"""Rewrites tables of rows without what documents said: shards and layers in Parquet, and segments of history."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import Erased, Stored
+from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.segment import LENGTH, Segment
+from pipeline_tasks.store.segment_writer import SegmentWriter
+from pipeline_tasks.store.shard_file import ShardWriter, checked
+from pipeline_tasks.store.shard_rows import ShardRows, facts_of
+from pipeline_tasks.upkeep.erasing.documents import ADDRESS, IDENTITY, Documents
+from pipeline_tasks.upkeep.erasing.rows import blanked, can_say, sayable, saying
+
+pc: Any = pyarrow.compute
+
+NAMED = 32
+"""Digits of its digest that a shard is named by."""
+
+TOKENS = "tokens"
+TEXTS = ("text", "title", TOKENS)
+
+
+class Table(NamedTuple):
+    """A table of rows in an object: what it is by path, bytes and digest, and the schema of its own columns."""
+
+    shard: Shard
+    schema: pa.Schema
+
+    @property
+    def is_segment(self) -> bool:
+        """Whether its rows are sorted by a key, with an index over them."""
+        return bool(self.shard.index_digest)
+
+    @property
+    def stored(self) -> Stored:
+        """The object as the log of erasures names it."""
+        return Stored(self.shard.path, self.shard.bytes, self.shard.digest, self.shard.index_digest)
+
+
+def open_table(root: str, path: str) -> Table:
+    """Return the table of an object; DigestMismatch if its name is not that of its bytes."""
+    size, digest = storage.digest_of_file(f"{root}/{path}")
+    if Path(path).name.partition(".")[0] != digest[:NAMED]:
+        where, promised = f"{root}/{path}", Path(path).name.partition(".")[0]
+        raise mismatch(where, promised, digest)
+    if path.endswith(".segment"):
+        shard = Shard(path, 0, size, digest, _index_digest(root, path, size))
+        top = Segment(root, shard).root
+        rows = sum(top.entries["rows"].to_pylist())
+        return Table(Shard(path, rows, size, digest, shard.index_digest), top.schema)
+    shard = Shard(path, 0, size, digest)
+    with checked(root, shard) as source:
+        return Table(shard, pq.read_schema(source))
+
+
+def _index_digest(root: str, path: str, size: int) -> str:
+    """Return the SHA-256 of the top page of a segment's index."""
+    store = storage.connect(root)
+    [tail] = store.read_ranges(path, [(size - LENGTH, size)])
+    start = size - LENGTH - int.from_bytes(tail, "little")
+    [body] = store.read_ranges(path, [(start, size - LENGTH)])
+    return hashlib.sha256(body).hexdigest()
+
+
+def names_documents(table: Table) -> bool:
+    """Return whether a table has columns of its own by which documents are known, below no layer."""
+    names = set(table.schema.names)
+    return bool(names & {"url", "id", "__changed_url"})
+
+
+def identities(root: str, table: Table) -> Iterator[pa.RecordBatch]:
+    """Yield the columns by which the rows of a table are known, of those that it has or rests on."""
+    yield from ShardRows(root, table.shard, columns=IDENTITY)
+
+
+def learn(root: str, table: Table, documents: Documents) -> Iterator[str | list[int]]:
+    """Find the documents of a table that are taken down; yield what they say, where the table says it itself.
+
+    A text is a string, and tokens are their ids.
+    """
+    numbers, start = [], 0
+    for batch in identities(root, table):
+        found = documents.learn(batch)
+        numbers.append(np.flatnonzero(found.to_numpy(zero_copy_only=False)) + start)
+        start += batch.num_rows
+    rows = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
+    own = set(table.schema.names)
+    if not len(rows) or table.is_segment or not own & {*TEXTS, "__changed_text"} or _rests_on_landed(root, table):
+        return
+    columns = [name for name in TEXTS if (name == TOKENS) == (TOKENS in own)]
+    for batch in ShardRows(root, table.shard, columns=columns, rows=rows.astype(np.int64)):
+        for name in batch.schema.names:
+            yield from (said for said in batch.column(name).to_pylist() if said)
+
+
+def _rests_on_landed(root: str, table: Table) -> bool:
+    """Return whether the texts of a layer are read from a landed file."""
+    facts = facts_of(table.schema)
+    while facts is not None and not {"text", TOKENS} & set(table.schema.names):
+        if facts.below.is_landed:
+            return True
+        with checked(root, facts.below) as source:
+            schema = pq.read_schema(source)
+        if "text" in schema.names:
+            return False
+        facts = facts_of(schema)
+    return False
+
+
+def addresses(root: str, table: Table, documents: Documents) -> pa.ChunkedArray | None:
+    """Return what is left as address of each row of a table (`Documents.matched`); None if no row is erased."""
+    if not can_say(table.schema, segment=table.is_segment):
+        return None
+    found = [documents.matched(batch) for batch in identities(root, table) if set(batch.schema.names)]
+    whole = pa.chunked_array(found, ADDRESS)
+    return whole if whole.null_count < len(whole) else None
+
+
+def count(root: str, table: Table, found: pa.ChunkedArray) -> int:
+    """Return how many rows of a table say what they may not."""
+    parts = _with_addresses(_own(root, table), found)
+    return sum(saying(*_sayable(table, batch, part)) for batch, part in parts)
+
+
+def rewrite(root: str, table: Table, found: pa.ChunkedArray, rows: int) -> Erased:
+    """Store a table again beside itself, with blank rows in place of those that are erased."""
+    folder = table.shard.path.rpartition("/")[0]
+    if table.is_segment:
+        top = Segment(root, table.shard).root
+        writer: Any = SegmentWriter(table.schema, top.keys)
+    else:
+        own = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+        writer = ShardWriter(table.schema, {key: value for key, value in own.items() if key != "ARROW:schema"} or None)
+    try:
+        for batch, part in _with_addresses(_own(root, table), found):
+            writer.write(_blanked(table, batch, part))
+        after = writer.store(root, folder)
+    finally:
+        writer.discard()
+    return Erased(table.stored, Stored(after.path, after.bytes, after.digest, after.index_digest), rows)
+
+
+def _blanked(table: Table, batch: pa.RecordBatch, part: pa.Array) -> pa.RecordBatch:
+    """Return rows in which the columns that may say something are blank where a row is erased."""
+    own, addresses_ = _sayable(table, batch, part)
+    changed = dict(zip(own.schema.names, blanked(own, addresses_).columns, strict=True))
+    columns = [changed.get(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _sayable(table: Table, batch: pa.RecordBatch, part: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
+    return batch.select(sayable(batch.schema, segment=table.is_segment)), part
+
+
+def _own(root: str, table: Table) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table with its own columns alone."""
+    if table.is_segment:
+        yield from Segment(root, table.shard)
+        return
+    with checked(root, table.shard) as source:
+        file = pq.ParquetFile(source, pre_buffer=False)
+        for rank in range(file.metadata.num_row_groups):
+            yield from file.read_row_group(rank, use_threads=False).combine_chunks().to_batches()
+
+
+def _with_addresses(
+    batches: Iterator[pa.RecordBatch], found: pa.ChunkedArray
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    start = 0
+    for batch in batches:
+        part = found.slice(start, batch.num_rows).combine_chunks()
+        yield batch, part.chunk(0) if isinstance(part, pa.ChunkedArray) else part
+        start += batch.num_rows
