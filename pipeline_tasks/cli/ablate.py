@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 from pipeline_tasks.ablate.arms import make_arms
-from pipeline_tasks.ablate.comparison import Wanted, judge, lines_of, noise_of, prepare, price_lines
+from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
 from pipeline_tasks.ablate.job import unfinished
+from pipeline_tasks.ablate.report import PAGE
 from pipeline_tasks.ablate.running import require_torch, run_jobs
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
+from pipeline_tasks.ablate.verdict import lines_of, price_lines
 from pipeline_tasks.errors import RecipeError
 
 LENGTH = 512
@@ -51,7 +53,8 @@ def answer(options: argparse.Namespace) -> int:
         _say(line)
     if unfinished(folder, plan):
         run_jobs(folder, 0, 1, _say)
-    verdict = judge(folder)
+    verdict = judge(folder, options.usd_per_hour)
+    _say(f"report: {folder / PAGE}")
     if options.json:
         sys.stdout.write(json.dumps(verdict.facts()) + "\n")
     else:

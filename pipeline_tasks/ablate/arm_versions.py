@@ -1,0 +1,41 @@
+"""Finds the version of a training dataset that an arm is, as long as its root is there."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_tasks.ablate.job import Arm
+from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.building import plan_of
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.store.reading import read_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ArmVersion:
+    """The root of an arm, and its version there."""
+
+    root: str
+    version: Version
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Return the groups of its mixture, each with `group`, `documents` and tokens `taken`; none without one."""
+        by_stage = {
+            stage: read_manifest(self.root, path) for stage, path in self.version.manifests.items() if stage == "mix"
+        }
+        return plan_of(self.root, by_stage)
+
+
+def arm_version(arm: Arm) -> ArmVersion | None:
+    """Return the version that an arm was when the comparison was planned; None where its root or log is gone.
+
+    `latest` may be another one now: the arm's own is the one with its files.
+    """
+    root, _, named = arm.name.rstrip("/").rpartition("/")
+    recipe = named.partition("@")[0]
+    try:
+        versions = version_log.versions(root, recipe)
+    except RefineryError:
+        return None
+    own = [version for version in versions if arm.uri.endswith(f"/{version.prefix}")]
+    return ArmVersion(root, own[-1]) if own else None
