@@ -7,7 +7,8 @@ from pipeline_tasks.ablate.job import Arm
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import plan_of
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.version_log import PACK, Version
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store.reading import read_manifest
 
 
@@ -17,6 +18,15 @@ class ArmVersion:
 
     root: str
     version: Version
+
+    def made_from(self) -> tuple[str, ...]:
+        """Return the recipes of its snapshots, sorted."""
+        composed = read_manifest(self.root, self.version.manifests[COMPOSE])
+        return tuple(sorted({version["recipe"] for version in composed.params["versions"]}))
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of its packed sequences, which follows from all that it was made from."""
+        return read_manifest(self.root, self.version.manifests[PACK]).fingerprint
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the groups of its mixture, each with `group`, `documents` and tokens `taken`; none without one."""
