@@ -231,7 +231,9 @@ def test_gates_show_what_a_person_overrode(dsn: str) -> None:
             None,
         )
         assert gates[1]["why"] == "Half is kept; 100% of: the rule."
-        assert [row["override_reason"] for row in ledger.query("overrides")] == ["known outage"]
+        assert [row["override_reason"] for row in ledger.query("overrides", recipe="web")] == ["known outage"]
+        (let_pass,) = ledger.query("overrides", recipe="tried")
+        assert (let_pass["stage"], let_pass["override_reason"]) == ("ablate", "Ada: 100% sure; see :ticket")
         status = {row["snapshot"]: row for row in ledger.query("status", recipe="web")}
         assert (status["2026-45"]["version"], status["2026-45"]["tokens"], status["2026-45"]["refused"]) == (2, 5691, 0)
         assert (status["2026-46"]["version"], status["2026-46"]["warned"]) == (None, 1)
