@@ -410,7 +410,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match=r"999.*008_ablations"):
+    with pytest.raises(RecipeError, match=r"999.*009_ablations"):
         Ledger.open(path)
 
 
