@@ -76,9 +76,9 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         report.accounts.append(check_version(version, read, findings, manifests))
         check_entry(root, version, read, findings)
     check_takedowns(root, [each.manifest for read in committed.values() for each in read.values()], findings)
-    check_ablations(root, findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
+    check_ablations(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))
