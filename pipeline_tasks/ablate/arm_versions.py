@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.ablate.job import Arm
-from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import plan_of
 from pipeline_tasks.publish.version_log import PACK, Version
@@ -37,15 +36,11 @@ class ArmVersion:
 
 
 def arm_version(arm: Arm) -> ArmVersion | None:
-    """Return the version that an arm was when the comparison was planned; None where its root or log is gone.
+    """Return the version that an arm was when the comparison was planned; None where its root or version is gone.
 
-    `latest` may be another one now: the arm's own is the one with its files.
+    `latest` may be another one now: the arm's own is the one with its files. ContractError for a damaged log.
     """
     root, _, named = arm.name.rstrip("/").rpartition("/")
     recipe = named.partition("@")[0]
-    try:
-        versions = version_log.versions(root, recipe)
-    except RefineryError:
-        return None
-    own = [version for version in versions if arm.uri.endswith(f"/{version.prefix}")]
+    own = [version for version in version_log.versions(root, recipe) if arm.uri.endswith(f"/{version.prefix}")]
     return ArmVersion(root, own[-1]) if own else None
