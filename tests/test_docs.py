@@ -119,6 +119,10 @@ def test_a_generated_page_is_fresh(name: str) -> None:
     assert TEXTS[f"docs/reference/{name}"] == page, "run `python -m pipeline_tasks.cli.reference`"
 
 
+def test_options_are_shown_with_their_defaults() -> None:
+    assert "%(" not in reference.PAGES["options.md"]()
+
+
 def test_the_table_of_commands_has_every_command_and_no_other() -> None:
     rows = cells("docs/reference/commands.md", "## Commands")
     named = [re.match(r"\| `refinery ([a-z-]+)", row[0]) for row in rows]

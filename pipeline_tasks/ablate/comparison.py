@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,20 @@ import numpy as np
 
 from pipeline_tasks.ablate.held_out import MOST_SHARED, HeldOut, load_held_out, shared_with
 from pipeline_tasks.ablate.held_out_sets import read_items, tokenized
-from pipeline_tasks.ablate.job import ARMS, HELD_OUT, PLAN, Arm, Job, Plan, jobs_of, read_plan, read_result, unfinished
+from pipeline_tasks.ablate.job import HELD_OUT, PLAN, Arm, Job, Plan, jobs_of, read_plan, read_result, unfinished
+from pipeline_tasks.ablate.report import write_report
 from pipeline_tasks.ablate.sizes import SMOKE, Size, size_of
 from pipeline_tasks.ablate.statistics import (
     LEAST_SEEDS,
     Difference,
     Floats,
-    Outcome,
     bits_per_byte,
     detectable,
     difference,
     outcome,
     pooled_deviation,
-    seeds_for,
 )
+from pipeline_tasks.ablate.verdict import Noise, Verdict
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
@@ -163,15 +163,6 @@ def _sequences(dataset: TokenDataset) -> Iterator[Any]:
 # --- After --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """What the runs of one arm say: the deviation between seeds, the smallest difference seen, and seconds of a run."""
-
-    deviation: float
-    detectable: float
-    seconds: float
-
-
 def noise_of(folder: Path, plan: Plan, arm: int = 0) -> Noise:
     """Return what the finished runs of an arm say of the whole comparison, by the rate that trains well."""
     held_out, rate = load_held_out(folder / HELD_OUT), max(plan.rates)
@@ -182,27 +173,11 @@ def noise_of(folder: Path, plan: Plan, arm: int = 0) -> Noise:
     return Noise(deviation, detectable(deviation, len(plan.seeds)), seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a comparison says of the second arm beside the first, with all that it follows from."""
+def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:
+    """Judge a comparison whose runs have all ended; store the verdict and its page, `report.html`.
 
-    outcome: Outcome
-    differences: Mapping[float, Difference]
-    groups: Mapping[str, Difference]
-    means: tuple[float, ...]
-    detectable: float
-    plan: Plan
-    shared: Mapping[str, Any]
-
-    def facts(self) -> dict[str, Any]:
-        """Return the verdict as JSON."""
-        raw = asdict(self)
-        raw["differences"] = {f"{rate:g}": asdict(found) for rate, found in self.differences.items()}
-        return raw
-
-
-def judge(folder: Path) -> Verdict:
-    """Judge a comparison whose runs have all ended, and store the verdict; RecipeError while some are missing."""
+    `usd_per_hour` is what the page reckons a device's hour at (0: it names none). RecipeError while runs are missing.
+    """
     plan = read_plan(folder)
     left = unfinished(folder, plan)
     if left:
@@ -220,11 +195,14 @@ def judge(folder: Path) -> Verdict:
         differences,
         dict(_groups(best, held_out)),
         tuple(float(bits_per_byte(arm, held_out.sizes).mean()) for arm in best),
+        deviation,
         detectable(deviation, len(plan.seeds)),
+        float(np.mean([read_result(folder, job)["seconds"] for job in jobs_of(plan)])),
         plan,
         json.loads((folder / SHARED).read_bytes()),
     )
     (folder / VERDICT).write_text(json.dumps(verdict.facts(), indent=1, sort_keys=True) + "\n")
+    write_report(folder, verdict, held_out, LEAST_DOCUMENTS, usd_per_hour)
     return verdict
 
 
@@ -242,45 +220,3 @@ def _groups(bits: Sequence[Floats], held_out: HeldOut) -> Iterator[tuple[str, Di
     for name, numbers in large.items():
         first, second = (arm[:, numbers] for arm in bits)
         yield name, difference(first, second, held_out.sizes[numbers], tests=len(large))
-
-
-def lines_of(verdict: Verdict) -> Iterator[str]:
-    """Yield a verdict for a person."""
-    plan = verdict.plan
-    names = [arm.name for arm in plan.arms]
-    shared = verdict.shared
-    yield f"{names[1]} beside {names[0]}: {verdict.outcome}"
-    yield f"bits per byte: {verdict.means[0]:.4f} (a), {verdict.means[1]:.4f} (b); below is better"
-    for rate, found in sorted(verdict.differences.items(), reverse=True):
-        yield (
-            f"  b - a at rate {rate:g}: {found.value:+.4f}, 95 % {found.low:+.4f} to {found.high:+.4f} "
-            f"(seeds {found.seeds:.4f}, documents {found.documents:.4f})"
-        )
-    yield f"smallest difference that {len(plan.seeds)} seeds show: {verdict.detectable:.4f}"
-    yield (
-        f"held out: {shared['left']:,} of {shared['documents']:,} documents; {shared['in'][0]:,} are in a, "
-        f"{shared['in'][1]:,} in b, and left out"
-    )
-    for name, found in verdict.groups.items():
-        mark = "*" if found.excludes_zero else " "
-        yield f"  {mark} {name:<28} {found.value:+.4f}  {found.low:+.4f} to {found.high:+.4f}"
-    if plan.size == SMOKE:
-        yield "a model of this size shows that the comparison works; its verdict says nothing of larger ones"
-
-
-def price_lines(noise: Noise, plan: Plan, wanted: float, usd_per_hour: float) -> Iterator[str]:
-    """Yield what a comparison can see by the noise of the first arm, and what it would cost to see less."""
-    runs = len(plan.seeds) * len(plan.rates) * len(ARMS)
-    yield (
-        f"noise of seeds: {noise.deviation:.4f} bits per byte; {len(plan.seeds)} seeds show differences from "
-        f"{noise.detectable:.4f} on, in {_hours(noise.seconds * runs, usd_per_hour)}"
-    )
-    goal = wanted or noise.detectable / 2
-    seeds = seeds_for(noise.deviation, goal)
-    time = noise.seconds * seeds * len(plan.rates) * len(ARMS)
-    yield f"a difference of {goal:.4f} needs {seeds} seeds: {_hours(time, usd_per_hour)}"
-
-
-def _hours(seconds: float, usd_per_hour: float) -> str:
-    price = f", {usd_per_hour * seconds / 3600:,.2f} US dollars" if usd_per_hour else ""
-    return f"{seconds / 3600:,.2f} hours of one device{price}"

@@ -6,14 +6,24 @@ import sys
 from pathlib import Path
 
 from pipeline_tasks.ablate.arms import make_arms
-from pipeline_tasks.ablate.comparison import Wanted, judge, lines_of, noise_of, prepare, price_lines
-from pipeline_tasks.ablate.job import unfinished
+from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
+from pipeline_tasks.ablate.job import PLAN, unfinished
+from pipeline_tasks.ablate.recording import record
+from pipeline_tasks.ablate.report import PAGE
 from pipeline_tasks.ablate.running import require_torch, run_jobs
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.ablate.statistics import BETTER, SAME
+from pipeline_tasks.ablate.verdict import Verdict, lines_of, price_lines
+from pipeline_tasks.errors import GateRefused, RecipeError
 
 LENGTH = 512
 """Tokens of a sequence of arms that are made here: a small model learns little from what is farther away."""
+
+
+NOT_WORSE = "not-worse"
+
+PASSING = (BETTER, SAME)
+"""Outcomes that `--require not-worse` lets pass: where a difference was not seen, the recipe is a matter of taste."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch on a CPU (%(default)s)")
     parser.add_argument("--wanted", type=float, default=0.0, metavar="D", help="a difference to see, in bits per byte")
     parser.add_argument("--usd-per-hour", type=float, default=0.0, metavar="D", help="price of this device")
+    parser.add_argument(
+        "--require", choices=(NOT_WORSE,), default="", help="refuse (exit 65) a b that is worse, or not decidable"
+    )
+    parser.add_argument(
+        "--override", default="", metavar="NAME:WHY", help="let a refused --require pass; it is recorded"
+    )
     parser.add_argument("--prepare", action="store_true", help="stop before the runs: another machine has the device")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
@@ -40,23 +56,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Make the arms, train, and print what can be seen and what was seen."""
     folder = Path(options.to).absolute()
-    if not options.prepare:
+    override = _override(options)
+    if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     plan = prepare(_wanted(options, folder), folder)
     if options.prepare:
         _say(f"{folder} is ready: run `python -m pipeline_tasks.ablate {folder}` there, and this command again here")
         return 0
-    run_jobs(folder, 0, 1, _say, arms=(0,))
+    if unfinished(folder, plan, arms=(0,)):
+        run_jobs(folder, 0, 1, _say, arms=(0,))
     for line in price_lines(noise_of(folder, plan), plan, options.wanted, options.usd_per_hour):
         _say(line)
     if unfinished(folder, plan):
         run_jobs(folder, 0, 1, _say)
-    verdict = judge(folder)
+    verdict = judge(folder, options.usd_per_hour)
     if options.json:
         sys.stdout.write(json.dumps(verdict.facts()) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in lines_of(verdict))
+    _say(f"report: {folder / PAGE}")
+    is_refused = bool(options.require) and verdict.outcome not in PASSING
+    for entry in record(verdict, override if is_refused else ""):
+        _say(f"recorded: {entry}")
+    if is_refused and not override:
+        raise GateRefused(_refusal(verdict, folder))
     return 0
+
+
+def _override(options: argparse.Namespace) -> str:
+    """Return who lets a refusal pass and why; RecipeError where a part is missing, or nothing may be refused."""
+    name, _, why = (part.strip() for part in options.override.partition(":"))
+    if options.override and not (name and why):
+        message = f"--override {options.override[:100]!a}: write NAME: WHY; both are kept in the ledger"
+        raise RecipeError(message)
+    if options.override and not options.require:
+        message = f"--override lets a refused --require pass; add --require {NOT_WORSE}"
+        raise RecipeError(message)
+    if options.require and options.size == SMOKE:
+        message = f"--require {options.require}: a model of the size {SMOKE} decides nothing; name another --size"
+        raise RecipeError(message)
+    return f"{name}: {why}" if options.override else ""
+
+
+def _refusal(verdict: Verdict, folder: Path) -> str:
+    first, second = (arm.name for arm in verdict.plan.arms)
+    return (
+        f"{second} beside {first}: {verdict.outcome}, and --require {NOT_WORSE} refuses that. Look at {folder / PAGE}. "
+        "More seeds may decide what was not decidable. If it may pass, run again with --override 'NAME: WHY'"
+    )
 
 
 def _wanted(options: argparse.Namespace, folder: Path) -> Wanted:

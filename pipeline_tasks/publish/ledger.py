@@ -12,6 +12,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.landing.listing import missing_of
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.ablation_log import Ablation
 from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_postgres, sqlite_path, without_comments
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
@@ -165,6 +166,11 @@ class Ledger:
         with self._database.transaction():
             put_takedowns(self._database, root, log)
 
+    def record_ablations(self, root: str, log: Iterable[Ablation]) -> None:
+        """Record the log of a root's ablations: all of it, so that a ledger that missed an entry gets it now."""
+        with self._database.transaction():
+            put_ablations(self._database, root, log)
+
     def record_failure(self, root: str, failure: RunFailure) -> None:
         """Record why the newest run of a snapshot into a root has ended."""
         row = {**asdict(failure), "stage": failure.stage, "root": name_in_ledger(root), "recorded_at": _now()}
@@ -216,6 +222,9 @@ MISSING_KEY = ("manifest", "file")
 
 FAILURE_KEY = ("recipe", "snapshot", "root")
 """Key of `failures`: of a snapshot's runs, the last one that failed counts."""
+
+DIFFERENCE_KEY = ("root", "number", "rate")
+"""Key of `ablation_differences`."""
 
 
 def put_manifest(database: Database, path: str, manifest: Manifest) -> None:
@@ -282,6 +291,22 @@ def put_takedowns(database: Database, root: str, log: Iterable[Takedown]) -> Non
         key = {"root": name_in_ledger(root), "number": takedown.number}
         told = {"undo": int(takedown.undo), "reason": takedown.reason, "taken_down_at": takedown.at}
         database.put("takedowns", tuple(key), {**key, "entries": len(takedown.entries), **told})
+
+
+def put_ablations(database: Database, root: str, log: Iterable[Ablation]) -> None:
+    """Put the entries of a root's log of ablations, each with its differences by learning rate."""
+    for ablation in log:
+        key = {"root": name_in_ledger(root), "number": ablation.number}
+        names = ("size", "tokens", "seeds", "held_out", "outcome", "detectable", "seconds", "code")
+        row = {**key, **{name: getattr(ablation, name) for name in names}}
+        for side, arm in zip("ab", ablation.arms, strict=True):
+            told = {name: getattr(arm, name) for name in ("dataset", "recipe", "version", "fingerprint", "digest")}
+            row |= {f"{side}_{name}": value for name, value in told.items()}
+            row[f"{side}_made_from"] = ",".join(arm.made_from)
+        row |= {"override_reason": ablation.override, "ablated_at": ablation.at}
+        database.put("ablations", tuple(key), row)
+        for difference in ablation.differences:
+            database.put("ablation_differences", DIFFERENCE_KEY, {**key, **asdict(difference)})
 
 
 def _manifest_row(path: str, manifest: Manifest) -> Row:

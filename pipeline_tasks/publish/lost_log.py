@@ -51,6 +51,16 @@ def recorded_takedowns(root: str) -> Recorded:
     return Recorded(dsn, max(numbers, default=0))
 
 
+def recorded_ablations(root: str) -> Recorded:
+    """Return what the ledger has of the root's log of ablations."""
+    dsn, name = ledger_of(root), name_in_ledger(root)
+    if is_absent(dsn):
+        return Recorded(dsn)
+    with Ledger.open(dsn) as ledger:
+        numbers = [int(row["number"]) for row in ledger.query("ablations") if row["root"] == name]
+    return Recorded(dsn, max(numbers, default=0))
+
+
 def require_log(root: str, recipe: str) -> None:
     """Raise ContractError if the root's own ledger knows later entries of a recipe's log than the log has."""
     recorded = recorded_versions(root, recipe)

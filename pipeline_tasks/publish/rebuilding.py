@@ -16,12 +16,15 @@ from pathlib import Path
 from pipeline_tasks.errors import ContractError, RefineryError
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ablation_log import ablations
 from pipeline_tasks.publish.database import Database, Row, is_postgres, sqlite_path
 from pipeline_tasks.publish.ledger import (
+    DIFFERENCE_KEY,
     FAILURE_KEY,
     HARDWARE_KEY,
     MISSING_KEY,
     STAGE_KEY,
+    put_ablations,
     put_manifest,
     put_retraction,
     put_takedowns,
@@ -54,6 +57,8 @@ LOGGED: Mapping[str, tuple[str, ...]] = {
     "version_manifests": ("recipe", "number", "stage"),
     "retractions": ("recipe", "number"),
     "takedowns": ("root", "number"),
+    "ablations": ("root", "number"),
+    "ablation_differences": DIFFERENCE_KEY,
 }
 """Tables that repeat logs of the root: rows of other roots are copied, where a ledger serves several."""
 
@@ -127,6 +132,10 @@ def _fill(database: Database, root: str, rebuilt: Rebuilt, old: Path | None = No
             put_takedowns(database, root, takedowns(root))
         except ContractError as error:
             rebuilt.missing.append(f"takedowns: {error}")
+        try:
+            put_ablations(database, root, ablations(root))
+        except ContractError as error:
+            rebuilt.missing.append(f"ablations: {error}")
 
 
 def _entries(

@@ -5,9 +5,13 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tests.chain import How, build_of, built, refined
+from pipeline_tasks.ablate.held_out import load_held_out
+from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Plan, jobs_of
+from pipeline_tasks.recipe import Recipe, parse_recipe
+from tests.chain import How, built, refined
 
 WORDS = [f"w{number}" for number in range(300)]
 
@@ -81,8 +85,40 @@ def arm(folder: Path, name: str, made: Sequence[Text]) -> str:
     recipe = folder / "made_up.yaml"
     recipe.write_text(RECIPE)
     refined(str(root), str(landing), How(recipe=str(recipe)))
-    version = built(str(root), build_of("made_up", {"tokenizer": str(tokenizer)}, LENGTH))
+    version = built(str(root), _build(tokenizer))
     return f"{root}/{version.recipe}@{version.number}"
+
+
+def put_results(folder: Path, plan: Plan, shift: float, shift_of_small: float | None = None) -> None:
+    """Write results as runs do: the second arm differs by `shift` bits per byte, at the small rate by its own."""
+    small = shift if shift_of_small is None else shift_of_small
+    sizes = load_held_out(folder / HELD_OUT).sizes
+    for job in jobs_of(plan):
+        draws = np.random.default_rng([job.arm, job.seed, int(job.rate * 1e6)])
+        is_small = job.rate < max(plan.rates)
+        bits = sizes * (1.0 + (small if is_small else shift) * job.arm + draws.normal(0, 0.001))
+        (folder / job.name).mkdir(parents=True)
+        result = {
+            "steps": 10,
+            "bits": bits.tolist(),
+            "losses": [[at, 12 / at + 0.1 * job.seed + job.arm] for at in range(1, 11)],
+            "seconds": 36.0,
+            "model": "",
+            "held_out": "",
+        }
+        (folder / job.name / RESULT).write_text(json.dumps(result))
+
+
+def _build(tokenizer: Path) -> Recipe:
+    """Return the recipe of an arm: all documents, once, with a mixture of one group."""
+    stages = {
+        "tokenize": {"tokenizer": str(tokenizer)},
+        "select": {},
+        "mix": {"by": "source"},
+        "shuffle": {"buckets": 2},
+        "pack": {"length": LENGTH},
+    }
+    return parse_recipe({"name": "corpus", "versions": {"recipe": "made_up"}, "stages": stages}, "corpus.yaml")
 
 
 def write_tokenizer(path: Path) -> None:

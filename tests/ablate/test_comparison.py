@@ -1,55 +1,20 @@
 """A comparison is prepared and judged without torch: held-out documents, plans, refusals."""
 
 import json
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pipeline_tasks.ablate.comparison import Wanted, judge, lines_of, noise_of, prepare, price_lines
+from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
 from pipeline_tasks.ablate.held_out import load_held_out, shared_with, stretch_hashes
 from pipeline_tasks.ablate.held_out_sets import read_items
-from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Plan, jobs_of, unfinished
+from pipeline_tasks.ablate.job import HELD_OUT, unfinished
 from pipeline_tasks.ablate.statistics import BETTER
+from pipeline_tasks.ablate.verdict import lines_of, price_lines
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from tests.ablate import planted
-
-
-@pytest.fixture(scope="module")
-def arms(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Two small training datasets of the same language."""
-    folder = tmp_path_factory.mktemp("arms")
-    draws = random.Random(5)
-    first, second = (
-        planted.arm(folder, name, fault(planted.texts(120, 1), draws))
-        for name, fault in (("whole", planted.whole), ("shuffled", planted.shuffled))
-    )
-    return first, second
-
-
-@pytest.fixture
-def sets(tmp_path: Path) -> str:
-    return planted.held_out(tmp_path, 50)
-
-
-def put_results(folder: Path, plan: Plan, shift: float) -> None:
-    """Write results as runs do: the second arm differs by `shift` bits per byte."""
-    sizes = load_held_out(folder / HELD_OUT).sizes
-    for job in jobs_of(plan):
-        draws = np.random.default_rng([job.arm, job.seed, int(job.rate * 1e6)])
-        bits = sizes * (1.0 + shift * job.arm + draws.normal(0, 0.001))
-        (folder / job.name).mkdir(parents=True)
-        result = {
-            "steps": 10,
-            "bits": bits.tolist(),
-            "losses": [[10, 3.0]],
-            "seconds": 36.0,
-            "model": "",
-            "held_out": "",
-        }
-        (folder / job.name / RESULT).write_text(json.dumps(result))
 
 
 def test_a_plan_has_both_arms_for_the_tokens_of_the_smaller_one(
@@ -104,7 +69,7 @@ def test_a_difference_between_results_is_a_verdict_with_its_groups_and_price(
     plan = prepare(Wanted(arms, (sets,)), folder)
     with pytest.raises(RecipeError, match="12 of 12"):
         judge(folder)
-    put_results(folder, plan, -0.05)
+    planted.put_results(folder, plan, -0.05)
     verdict = judge(folder)
     assert verdict.outcome == BETTER
     assert verdict.differences[max(plan.rates)].value == pytest.approx(-0.05, abs=0.01)

@@ -19,6 +19,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.manifest import Manifest, manifest_path
+from pipeline_tasks.publish.ablation_log import AblatedArm, Ablation, RateDifference
 from pipeline_tasks.publish.database import SQL
 from pipeline_tasks.publish.ledger import (
     Ledger,
@@ -140,6 +141,7 @@ def fill(ledger: Ledger) -> None:
     ledger.record_version(Version(2, "web", "2026-45", "s3://in", first, {}, "p/3", 813, 5691, 3))
     ledger.record_retraction(retraction(3, "2026-44"))
     ledger.record_takedowns("/root", [Takedown(1, (("site", "a.example"),), "100% a letter", "2026-11-21T14:30:05")])
+    ledger.record_ablations("/root", [ablation()])
     ledger.record_failure(
         "/root", RunFailure("web", "2026-47", "publish_gate", "GateRefused", "100% spam; see :ticket")
     )
@@ -153,6 +155,16 @@ def rows_of(ledger: Ledger, name: str, **parameters: str) -> list[dict[str, Any]
     """Return the rows of a query without the clock."""
     rows = ledger.query(name, **parameters)
     return [{column: value for column, value in row.items() if column not in CLOCKED} for row in rows]
+
+
+def ablation() -> Ablation:
+    arms = (
+        AblatedArm("/root/web@1", "web", 1, ("made", "up"), {}, "f" * 24, "d1"),
+        AblatedArm("/root/tried@latest", "tried", 2, ("up",), {}, "e" * 24, "d2"),
+    )
+    differences = (RateDifference(0.002, 0.05, 0.01, 0.09), RateDifference(5e-05, 0.04, 0.02, 0.06))
+    why = "Ada: 100% sure; see :ticket"
+    return Ablation(arms, "15m", 8_000_000, 3, "h", differences, "worse", 0.03, 780.5, "0.1.0", why, 1, "2026-11-26")
 
 
 OF_THE_ROOT = ("takedowns",)
@@ -219,10 +231,21 @@ def test_gates_show_what_a_person_overrode(dsn: str) -> None:
             None,
         )
         assert gates[1]["why"] == "Half is kept; 100% of: the rule."
-        assert [row["override_reason"] for row in ledger.query("overrides")] == ["known outage"]
+        assert [row["override_reason"] for row in ledger.query("overrides", recipe="web")] == ["known outage"]
+        (let_pass,) = ledger.query("overrides", recipe="tried")
+        assert (let_pass["stage"], let_pass["override_reason"]) == ("ablate", "Ada: 100% sure; see :ticket")
         status = {row["snapshot"]: row for row in ledger.query("status", recipe="web")}
         assert (status["2026-45"]["version"], status["2026-45"]["tokens"], status["2026-45"]["refused"]) == (2, 5691, 0)
         assert (status["2026-46"]["version"], status["2026-46"]["warned"]) == (None, 1)
+
+
+def test_an_ablation_has_a_row_for_each_rate(dsn: str) -> None:
+    with Ledger.open(dsn) as ledger:
+        fill(ledger)
+        rows = ledger.query("ablations", recipe="tried")
+        assert [(row["rate"], row["low"], row["high"]) for row in rows] == [(0.002, 0.01, 0.09), (5e-05, 0.02, 0.06)]
+        assert (rows[0]["a_dataset"], rows[0]["a_made_from"], rows[0]["b_version"]) == ("/root/web@1", "made,up", 2)
+        assert (rows[0]["outcome"], rows[0]["override_reason"]) == ("worse", "Ada: 100% sure; see :ticket")
 
 
 def test_recording_again_changes_nothing(dsn: str) -> None:
@@ -387,7 +410,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match=r"999.*008_missing_files"):
+    with pytest.raises(RecipeError, match=r"999.*009_ablations"):
         Ledger.open(path)
 
 

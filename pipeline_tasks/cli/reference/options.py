@@ -38,4 +38,5 @@ def _argument(action: argparse.Action) -> str:
 
 
 def _meaning(action: argparse.Action) -> str:
-    return f"required: {action.help}" if action.required and action.option_strings else action.help or ""
+    said = (action.help or "") % vars(action)  # as argparse fills in `%(default)s`
+    return f"required: {said}" if action.required and action.option_strings else said

@@ -15,8 +15,8 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import takedowns
-from pipeline_tasks.publish.lost_log import Recorded, recorded_takedowns, recorded_versions
+from pipeline_tasks.publish import ablation_log, takedowns
+from pipeline_tasks.publish.lost_log import Recorded, recorded_ablations, recorded_takedowns, recorded_versions
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import sha256, unseal
 from pipeline_tasks.store import erasures, log_chain, storage
@@ -121,6 +121,12 @@ def _check_pinned(root: str, entries: int, manifests: Sequence[Manifest], findin
         if lost and not findings.is_damaged(f"{root}/{takedowns.LOG.entry_path(entries + 1)}"):
             problem, found = "lacks what was taken down before a snapshot landed", counted(len(log), "entry", "entries")
             findings.add(Problem(f"{root}/{takedowns.FOLDER}", problem, lost[0], found, takedowns.LOG.way_out))
+
+
+def check_ablations(root: str, findings: Findings) -> None:
+    """Check the log of ablations, and that it has what the ledger knows of it."""
+    links = list(_check_chain(root, ablation_log.LOG, findings))
+    _check_end(root, ablation_log.LOG, len(links), recorded_ablations, findings)
 
 
 def _check_lists(root: str, manifests: Iterable[Manifest], findings: Findings) -> None:

@@ -11,7 +11,14 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
 from pipeline_tasks.inspect.verify.findings import Account, Findings
-from pipeline_tasks.inspect.verify.log import Log, check_archived, check_erasures, check_log, check_takedowns
+from pipeline_tasks.inspect.verify.log import (
+    Log,
+    check_ablations,
+    check_archived,
+    check_erasures,
+    check_log,
+    check_takedowns,
+)
 from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
@@ -80,6 +87,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         check_archived(root, [*report.logs, *report.root_logs], scope.archived, findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
+    check_ablations(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))

@@ -1,0 +1,46 @@
+"""Finds the version of a training dataset that an arm is, as long as its root is there."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_tasks.ablate.job import Arm
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.building import plan_of
+from pipeline_tasks.publish.version_log import PACK, Version
+from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.store.reading import read_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ArmVersion:
+    """The root of an arm, and its version there."""
+
+    root: str
+    version: Version
+
+    def made_from(self) -> tuple[str, ...]:
+        """Return the recipes of its snapshots, sorted."""
+        composed = read_manifest(self.root, self.version.manifests[COMPOSE])
+        return tuple(sorted({version["recipe"] for version in composed.params["versions"]}))
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of its packed sequences, which follows from all that it was made from."""
+        return read_manifest(self.root, self.version.manifests[PACK]).fingerprint
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Return the groups of its mixture, each with `group`, `documents` and tokens `taken`; none without one."""
+        by_stage = {
+            stage: read_manifest(self.root, path) for stage, path in self.version.manifests.items() if stage == "mix"
+        }
+        return plan_of(self.root, by_stage)
+
+
+def arm_version(arm: Arm) -> ArmVersion | None:
+    """Return the version that an arm was when the comparison was planned; None where its root or version is gone.
+
+    `latest` may be another one now: the arm's own is the one with its files. ContractError for a damaged log.
+    """
+    root, _, named = arm.name.rstrip("/").rpartition("/")
+    recipe = named.partition("@")[0]
+    own = [version for version in version_log.versions(root, recipe) if arm.uri.endswith(f"/{version.prefix}")]
+    return ArmVersion(root, own[-1]) if own else None

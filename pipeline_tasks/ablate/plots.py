@@ -1,0 +1,139 @@
+"""Plots of a comparison: how the models of both arms learned, and where one arm is better."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_tasks.ablate.job import ARMS, Job, Plan, read_result
+from pipeline_tasks.ablate.statistics import Difference, Floats
+from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, count_axis, tick_decimals
+
+COLORS = {"a": "--plot-1", "b": "--plot-2"}
+"""The color of each arm."""
+
+SIDES = {"better": "--good", "no difference seen": "--plot-3", "worse": "--bad"}
+"""The color of what a group of held-out documents says of the second arm."""
+
+SHAPES = {"better": "triangle-left", "no difference seen": "circle", "worse": "triangle-right"}
+"""The shape of each, which is seen without its color."""
+
+LEFT_OUT = 0.1
+"""Share of the steps, the first ones, that curves leave out: the fall of the loss there would flatten the rest."""
+
+POINTS = 40
+"""Most points of a curve: a point is the mean of the steps since the one before it."""
+
+TICKS = 5
+
+
+def curves_plot(folder: Path, plan: Plan, rate: float) -> Plot:
+    """Plot the training loss of both arms at a rate over tokens: the mean of the seeds, from the lowest to the highest.
+
+    Bits per token; a run's result has the means of a few steps each.
+    """
+    rows = [
+        row
+        for arm, name in enumerate(ARMS)
+        for row in _curve(name, _losses(folder, plan, arm, rate), _steps(folder, plan))
+    ]
+    per_step = plan.tokens / _steps(folder, plan)
+    for row in rows:
+        row["tokens"] = round(row["step"] * per_step)
+    table = [
+        (row["arm"], f"{row['tokens']:,}", *(f"{row[name]:.3f}" for name in ("mean", "low", "high"))) for row in rows
+    ]
+    note = (
+        "The line is the mean of the seeds, and the band goes from the lowest to the highest. Each arm is measured on "
+        "its own tokens: a lower curve is text that is easier to predict, and not a better model."
+    )
+    head = ("arm", "tokens", "bits per token", "lowest seed", "highest seed")
+    return Plot(f"Training at rate {rate:g}", _curves_spec(rows), head, table, note)
+
+
+def _steps(folder: Path, plan: Plan) -> int:
+    return int(read_result(folder, Job(0, plan.rates[0], plan.seeds[0]))["steps"])
+
+
+def _losses(folder: Path, plan: Plan, arm: int, rate: float) -> list[list[list[float]]]:
+    """Return (step, mean loss of the steps up to it) of each seed."""
+    return [read_result(folder, Job(arm, rate, seed))["losses"] for seed in plan.seeds]
+
+
+def _curve(arm: str, losses: Sequence[Sequence[Sequence[float]]], steps: int) -> Iterator[dict[str, Any]]:
+    """Yield the points of an arm: all seeds have the same steps."""
+    points = np.array([point[0] for point in losses[0]])
+    values: Floats = np.array([[point[1] for point in seed] for seed in losses], np.float64)
+    shown = points > LEFT_OUT * steps if (points > LEFT_OUT * steps).any() else np.ones(len(points), np.bool_)
+    points, values = points[shown], values[:, shown]
+    every = -(-len(points) // POINTS)
+    for at in range(0, len(points), every):
+        seeds = values[:, at : at + every].mean(axis=1)
+        step = int(points[min(at + every, len(points)) - 1])
+        low, high = float(seeds.min()), float(seeds.max())
+        yield {"arm": arm, "step": step, "mean": float(seeds.mean()), "low": low, "high": high}
+
+
+def _curves_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    scale = {"domain": list(COLORS), "range": list(COLORS.values())}
+    legend = {"title": None, "orient": "top", "symbolOpacity": 1}
+    color = {"field": "arm", "type": "nominal", "scale": scale, "legend": legend}
+    bounds = [row[name] for row in rows for name in ("low", "high")]
+    axis = {"format": f".{tick_decimals(bounds, TICKS, least=min(bounds))}f", "tickCount": TICKS}
+    y = {"type": "quantitative", "title": "bits per token", "scale": {"zero": False}, "axis": axis}
+    tokens = count_axis(max(row["tokens"] for row in rows), TICKS)
+    x = {"field": "tokens", "type": "quantitative", "title": "tokens", "axis": tokens | {"grid": False}}
+    x["scale"] = {"zero": False, "nice": False}
+    band = {"y": y | {"field": "low"}, "y2": {"field": "high"}}
+    return base_spec(rows, height=220) | {
+        "encoding": {"x": x, "color": color},
+        "layer": [
+            {"mark": {"type": "area", "opacity": 0.2, "line": False}, "encoding": band},
+            {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": {"y": y | {"field": "mean"}}},
+        ],
+    }
+
+
+# --- Forest -------------------------------------------------------------------------------------------------------
+
+
+def forest_plot(differences: Mapping[float, Difference], groups: Mapping[str, Difference]) -> Plot:
+    """Plot the difference at each rate and in each group of held-out documents, with intervals and a line at 0."""
+    rows = [_interval(f"all, rate {rate:g}", found) for rate, found in sorted(differences.items(), reverse=True)]
+    rows += [_interval(name, found) for name, found in groups.items()]
+    table = [(row["name"], *(f"{row[name]:+.4f}" for name in ("value", "low", "high")), row["says"]) for row in rows]
+    note = (
+        "Bits per byte of b minus a, with 95 % intervals: to the left of 0 b is better. Groups are of the larger rate, "
+        "and their intervals are as wide as lets all of them hold together."
+    )
+    head = ("held-out documents", "b - a", "low", "high", "b is")
+    return Plot("Where one arm is better", _forest_spec(rows), head, table, note)
+
+
+def _interval(name: str, found: Difference) -> dict[str, Any]:
+    side = "better" if found.value < 0 else "worse"
+    says = side if found.excludes_zero else "no difference seen"
+    return {"name": name, "value": found.value, "low": found.low, "high": found.high, "says": says}
+
+
+def _forest_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    names = [row["name"] for row in rows]
+    bounds = [0.0, *(row[name] for row in rows for name in ("low", "high"))]
+    axis = {"format": f"+.{tick_decimals(bounds, TICKS)}f", "tickCount": TICKS}
+    x = {"type": "quantitative", "title": "bits per byte, b - a", "axis": axis, "scale": {"zero": True, "nice": True}}
+    y = {"field": "name", "type": "ordinal", "sort": names, "title": None, "axis": {"ticks": False, "labelLimit": 220}}
+    color = {"field": "says", "type": "nominal", "scale": {"domain": list(SIDES), "range": list(SIDES.values())}}
+    shape = {"field": "says", "type": "nominal", "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())}}
+    legend = {"title": None, "orient": "top"}
+    color, shape = color | {"legend": legend}, shape | {"legend": legend}
+    span = {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y, "color": color}
+    point = {"x": x | {"field": "value"}, "y": y, "color": color, "shape": shape}
+    return base_spec(rows) | {
+        "height": {"step": 24},
+        "layer": [
+            {"mark": {"type": "rule", "strokeWidth": 1, "color": "--quiet"}, "encoding": {"x": x | {"datum": 0}}},
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": span},
+            {"mark": {"type": "point", "filled": True, "opacity": 1, "size": 70}, "encoding": point},
+        ],
+    }

@@ -1,0 +1,74 @@
+"""Records what a comparison says in the root of each arm, and in the ledger."""
+
+from collections.abc import Iterator
+from importlib.metadata import version as release
+
+from pipeline_tasks.ablate.arm_versions import ArmVersion, arm_version
+from pipeline_tasks.ablate.job import Arm, jobs_of
+from pipeline_tasks.ablate.verdict import Verdict
+from pipeline_tasks.publish.ablation_log import (
+    LOG,
+    AblatedArm,
+    Ablation,
+    RateDifference,
+    ablations,
+    record_ablation,
+)
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+
+
+def record(verdict: Verdict, override: str = "") -> list[str]:
+    """Record a verdict, with who let it pass and why; return the entries, one in each root that is still there.
+
+    What is recorded already is not recorded again.
+    """
+    ablation, roots = _ablation(verdict, override)
+    return list(_entries(ablation, roots))
+
+
+def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
+    """Return a verdict as an entry of the log, and the roots of its arms."""
+    plan = verdict.plan
+    versions = [arm_version(arm) for arm in plan.arms]
+    first, second = (_arm(arm, found) for arm, found in zip(plan.arms, versions, strict=True))
+    ablation = Ablation(
+        (first, second),
+        plan.size,
+        plan.tokens,
+        len(plan.seeds),
+        plan.held_out,
+        tuple(
+            RateDifference(rate, found.value, found.low, found.high)
+            for rate, found in sorted(verdict.differences.items(), reverse=True)
+        ),
+        verdict.outcome,
+        verdict.detectable,
+        round(verdict.seconds * len(list(jobs_of(plan))), 1),
+        release("refinery"),
+        override,
+    )
+    return ablation, list(dict.fromkeys(found.root for found in versions if found))
+
+
+def _arm(arm: Arm, found: ArmVersion | None) -> AblatedArm:
+    if found is None:
+        name = arm.name.rstrip("/").rpartition("/")[2].partition("@")[0]
+        return AblatedArm(arm.name, name, 0, (), {}, "", arm.digest)
+    version = found.version
+    return AblatedArm(
+        arm.name,
+        version.recipe,
+        version.number,
+        found.made_from(),
+        dict(version.manifests),
+        found.fingerprint(),
+        arm.digest,
+    )
+
+
+def _entries(ablation: Ablation, roots: list[str]) -> Iterator[str]:
+    for root in roots:
+        recorded = record_ablation(root, ablation)
+        with Ledger.open(ledger_of(root)) as ledger:
+            ledger.record_ablations(root, ablations(root))
+        yield f"{root}/{LOG.entry_path(recorded.number)}"
