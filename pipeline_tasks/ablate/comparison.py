@@ -170,7 +170,7 @@ def noise_of(folder: Path, plan: Plan, arm: int = 0) -> Noise:
     values = bits_per_byte(np.array([result["bits"] for result in results]), held_out.sizes)
     deviation = pooled_deviation([values])
     seconds = float(np.mean([result["seconds"] for result in results]))
-    return Noise(deviation, detectable(deviation, len(plan.seeds)), seconds)
+    return Noise(deviation, detectable(deviation, len(plan.seeds), len(plan.rates)), seconds)
 
 
 def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:
@@ -187,7 +187,10 @@ def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:
         raise RecipeError(message)
     held_out = load_held_out(folder / HELD_OUT)
     bits = {rate: [_bits(folder, plan, arm, rate) for arm in (0, 1)] for rate in plan.rates}
-    differences = {rate: difference(first, second, held_out.sizes) for rate, (first, second) in bits.items()}
+    tests = len(plan.rates)  # either rate may see a difference: with each at 95 %, equal arms would pass in nine of ten
+    differences = {
+        rate: difference(first, second, held_out.sizes, tests=tests) for rate, (first, second) in bits.items()
+    }
     best = bits[max(plan.rates)]
     deviation = pooled_deviation([bits_per_byte(arm, held_out.sizes) for arm in best])
     verdict = Verdict(
@@ -196,7 +199,7 @@ def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:
         dict(_groups(best, held_out)),
         tuple(float(bits_per_byte(arm, held_out.sizes).mean()) for arm in best),
         deviation,
-        detectable(deviation, len(plan.seeds)),
+        detectable(deviation, len(plan.seeds), tests),
         float(np.mean([read_result(folder, job)["seconds"] for job in jobs_of(plan)])),
         plan,
         json.loads((folder / SHARED).read_bytes()),

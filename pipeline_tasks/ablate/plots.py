@@ -100,8 +100,8 @@ def _curves_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:
 
 def forest_plot(differences: Mapping[float, Difference], groups: Mapping[str, Difference]) -> Plot:
     """Plot the difference at each rate and in each group of held-out documents, with intervals and a line at 0."""
-    rows = [_interval(f"all, rate {rate:g}", found) for rate, found in sorted(differences.items(), reverse=True)]
-    rows += [_interval(name, found) for name, found in groups.items()]
+    rows = [_interval(f"all, rate {rate:g}", compared) for rate, compared in sorted(differences.items(), reverse=True)]
+    rows += [_interval(name, compared) for name, compared in groups.items()]
     table = [(row["name"], *(f"{row[name]:+.4f}" for name in ("value", "low", "high")), row["says"]) for row in rows]
     note = (
         "Bits per byte of b minus a, with 95 % intervals: to the left of 0 b is better. Groups are of the larger rate, "
@@ -111,10 +111,10 @@ def forest_plot(differences: Mapping[float, Difference], groups: Mapping[str, Di
     return Plot("Where one arm is better", _forest_spec(rows), head, table, note)
 
 
-def _interval(name: str, found: Difference) -> dict[str, Any]:
-    side = "better" if found.value < 0 else "worse"
-    says = side if found.excludes_zero else "no difference seen"
-    return {"name": name, "value": found.value, "low": found.low, "high": found.high, "says": says}
+def _interval(name: str, compared: Difference) -> dict[str, Any]:
+    side = "better" if compared.value < 0 else "worse"
+    says = side if compared.excludes_zero else "no difference seen"
+    return {"name": name, "value": compared.value, "low": compared.low, "high": compared.high, "says": says}
 
 
 def _forest_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:

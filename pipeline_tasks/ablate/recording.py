@@ -30,7 +30,7 @@ def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
     """Return a verdict as an entry of the log, and the roots of its arms."""
     plan = verdict.plan
     versions = [arm_version(arm) for arm in plan.arms]
-    first, second = (_arm(arm, found) for arm, found in zip(plan.arms, versions, strict=True))
+    first, second = (_arm(arm, published) for arm, published in zip(plan.arms, versions, strict=True))
     ablation = Ablation(
         (first, second),
         plan.size,
@@ -38,8 +38,8 @@ def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
         len(plan.seeds),
         plan.held_out,
         tuple(
-            RateDifference(rate, found.value, found.low, found.high)
-            for rate, found in sorted(verdict.differences.items(), reverse=True)
+            RateDifference(rate, compared.value, compared.low, compared.high)
+            for rate, compared in sorted(verdict.differences.items(), reverse=True)
         ),
         verdict.outcome,
         verdict.detectable,
@@ -47,21 +47,21 @@ def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
         release("refinery"),
         override,
     )
-    return ablation, list(dict.fromkeys(found.root for found in versions if found))
+    return ablation, list(dict.fromkeys(published.root for published in versions if published))
 
 
-def _arm(arm: Arm, found: ArmVersion | None) -> AblatedArm:
-    if found is None:
+def _arm(arm: Arm, published: ArmVersion | None) -> AblatedArm:
+    if published is None:
         name = arm.name.rstrip("/").rpartition("/")[2].partition("@")[0]
         return AblatedArm(arm.name, name, 0, (), {}, "", arm.digest)
-    version = found.version
+    version = published.version
     return AblatedArm(
         arm.name,
         version.recipe,
         version.number,
-        found.made_from(),
+        published.made_from(),
         dict(version.manifests),
-        found.fingerprint(),
+        published.fingerprint(),
         arm.digest,
     )
 

@@ -103,30 +103,30 @@ SMOKED = (
 
 def words(verdict: Verdict) -> Iterator[str]:
     """Yield what a comparison says, in sentences."""
-    found = _decisive(verdict)
-    change = percent(abs(found.value), verdict.means[0])
-    interval = f"95 % interval {found.low:+.4f} to {found.high:+.4f}"
+    compared = _decisive(verdict)
+    change = percent(abs(compared.value), verdict.means[0])
+    interval = f"95 % interval {compared.low:+.4f} to {compared.high:+.4f}"
     if verdict.outcome in (BETTER, WORSE):
-        fewer = "fewer" if found.value < 0 else "more"
+        fewer = "fewer" if compared.value < 0 else "more"
         yield (
-            f"Models that b trains need {abs(found.value):.4f} bits per byte {fewer} than those of a on held-out "
+            f"Models that b trains need {abs(compared.value):.4f} bits per byte {fewer} than those of a on held-out "
             f"documents, {change} ({interval}). b is {verdict.outcome}, and every learning rate points the same way."
         )
     elif verdict.outcome == SAME:
         yield (
-            f"No difference was seen: {found.value:+.4f} bits per byte, {interval}. That is no proof of equality. "
+            f"No difference was seen: {compared.value:+.4f} bits per byte, {interval}. That is no proof of equality. "
             f"A difference of {verdict.detectable:.4f} would have been seen in four of five comparisons, "
             "as far as seeds alone decide."
         )
-    elif found.excludes_zero:
+    elif compared.excludes_zero:
         yield (
-            f"Not decidable: at the larger rate b differs by {found.value:+.4f} bits per byte ({interval}), and at "
+            f"Not decidable: at the larger rate b differs by {compared.value:+.4f} bits per byte ({interval}), and at "
             "another rate the difference has the other sign. The answer depends on how a model is trained."
         )
     else:
         yield (
-            f"Not decidable: at the larger rate no difference is seen ({found.value:+.4f} bits per byte, {interval}), "
-            "and at another rate there is one. The answer depends on how a model is trained."
+            f"Not decidable: at the larger rate no difference is seen ({compared.value:+.4f} bits per byte, "
+            f"{interval}), and at another rate there is one. The answer depends on how a model is trained."
         )
 
 
@@ -138,11 +138,11 @@ def _intervals(verdict: Verdict) -> Html:
     rows = [
         (
             f"{rate:g}",
-            *(f"{value:+.4f}" for value in (found.value, found.low, found.high)),
-            _error(found.seeds),
-            _error(found.documents),
+            *(f"{value:+.4f}" for value in (compared.value, compared.low, compared.high)),
+            _error(compared.seeds),
+            _error(compared.documents),
         )
-        for rate, found in sorted(verdict.differences.items(), reverse=True)
+        for rate, compared in sorted(verdict.differences.items(), reverse=True)
     ]
     lead = (
         f"Bits per byte on held-out documents at the larger rate: {verdict.means[0]:.4f} for a and "
@@ -161,8 +161,8 @@ def _error(value: float) -> str:
 
 def _data(plan: Plan, versions: Sequence[ArmVersion | None]) -> Html:
     rows: list[Sequence[Child]] = []
-    for name, arm, found in zip(ARMS, plan.arms, versions, strict=True):
-        documents = count(found.version.documents) if found else "unknown"
+    for name, arm, published in zip(ARMS, plan.arms, versions, strict=True):
+        documents = count(published.version.documents) if published else "unknown"
         read = f"{plan.tokens / arm.tokens:.2f}" if arm.tokens else "-"
         where = tag("code", shown(arm.name, 300))
         rows.append((f"{name}: {_short(arm.name)}", where, documents, count(arm.tokens), count(arm.sequences), read))
@@ -179,7 +179,7 @@ def _groups(versions: Sequence[ArmVersion | None]) -> Iterator[Html]:
     if not all(versions):
         yield tag("p", "The root of an arm is not here, so that its documents and groups are not known.", css="dim")
         return
-    by_arm = [{row["group"]: row for row in found.groups()} for found in versions if found]
+    by_arm = [{row["group"]: row for row in published.groups()} for published in versions if published]
     if not all(by_arm):
         return
     names = sorted(
@@ -217,13 +217,13 @@ def _held_out(verdict: Verdict) -> Html:
 
 
 def _noise(verdict: Verdict, usd_per_hour: float) -> Html:
-    plan, found = verdict.plan, _decisive(verdict)
+    plan, compared = verdict.plan, _decisive(verdict)
     now = len(plan.seeds)
-    needed = seeds_for(verdict.deviation, verdict.detectable / FINER)
+    needed = seeds_for(verdict.deviation, verdict.detectable / FINER, len(plan.rates))
     rows = [
         (
             f"{seeds} (this comparison)" if seeds == now else f"{seeds}",
-            f"{detectable(verdict.deviation, seeds):.4f}",
+            f"{detectable(verdict.deviation, seeds, len(plan.rates)):.4f}",
             hours_of(verdict.seconds * seeds * len(plan.rates) * len(ARMS), usd_per_hour),
         )
         for seeds in sorted({*(times * now for times in MORE), needed})
@@ -234,7 +234,7 @@ def _noise(verdict: Verdict, usd_per_hour: float) -> Html:
         "of 80 %."
     )
     documents = (
-        f"The choice of held-out documents adds a standard error of {found.documents:.4f}, which more seeds do not "
+        f"The choice of held-out documents adds a standard error of {compared.documents:.4f}, which more seeds do not "
         "lower; more held-out documents do."
     )
     head = ("seeds of each arm", "smallest difference seen", "all runs")

@@ -106,29 +106,32 @@ def outcome(differences: Mapping[float, Difference]) -> Outcome:
     difference that the other does not, the answer depends on how a model is trained, and there is none.
     """
     decisive = differences[max(differences)]
-    others = [found for rate, found in differences.items() if rate != max(differences)]
+    others = [compared for rate, compared in differences.items() if rate != max(differences)]
     if decisive.excludes_zero:
-        if any(found.value * decisive.value < 0 for found in others):
+        if any(compared.value * decisive.value < 0 for compared in others):
             return UNDECIDED
         return BETTER if decisive.value < 0 else WORSE
-    return UNDECIDED if any(found.excludes_zero for found in others) else SAME
+    return UNDECIDED if any(compared.excludes_zero for compared in others) else SAME
 
 
 # --- Power --------------------------------------------------------------------------------------------------------
 
 
-def detectable(deviation: float, seeds: int) -> float:
-    """Return the smallest difference that so many seeds of each arm show with `POWER`, by the noise of seeds."""
+def detectable(deviation: float, seeds: int, tests: int = 1) -> float:
+    """Return the smallest difference that so many seeds of each arm show with `POWER`, by the noise of seeds.
+
+    `tests` are those of `difference`.
+    """
     if seeds < LEAST_SEEDS:
         return math.inf
     freedom = 2 * seeds - 2
-    quantiles = student(1 - (1 - CONFIDENCE) / 2, freedom) + student(POWER, freedom)
+    quantiles = student(1 - (1 - CONFIDENCE) / 2 / tests, freedom) + student(POWER, freedom)
     return quantiles * deviation * math.sqrt(2 / seeds)
 
 
-def seeds_for(deviation: float, wanted: float, most: int = 1_000) -> int:
+def seeds_for(deviation: float, wanted: float, tests: int = 1, most: int = 1_000) -> int:
     """Return how many seeds of each arm show a difference of `wanted` with `POWER`; `most` if more."""
-    return next((seeds for seeds in range(LEAST_SEEDS, most) if detectable(deviation, seeds) <= wanted), most)
+    return next((seeds for seeds in range(LEAST_SEEDS, most) if detectable(deviation, seeds, tests) <= wanted), most)
 
 
 def student(probability: float, freedom: int) -> float:

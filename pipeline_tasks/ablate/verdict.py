@@ -40,7 +40,7 @@ class Verdict:
     def facts(self) -> dict[str, Any]:
         """Return the verdict as JSON."""
         raw = asdict(self)
-        raw["differences"] = {f"{rate:g}": asdict(found) for rate, found in self.differences.items()}
+        raw["differences"] = {f"{rate:g}": asdict(compared) for rate, compared in self.differences.items()}
         return raw
 
 
@@ -51,19 +51,19 @@ def lines_of(verdict: Verdict) -> Iterator[str]:
     shared = verdict.shared
     yield f"{names[1]} beside {names[0]}: {verdict.outcome}"
     yield f"bits per byte: {verdict.means[0]:.4f} (a), {verdict.means[1]:.4f} (b); below is better"
-    for rate, found in sorted(verdict.differences.items(), reverse=True):
+    for rate, compared in sorted(verdict.differences.items(), reverse=True):
         yield (
-            f"  b - a at rate {rate:g}: {found.value:+.4f}, 95 % {found.low:+.4f} to {found.high:+.4f} "
-            f"(seeds {found.seeds:.4f}, documents {found.documents:.4f})"
+            f"  b - a at rate {rate:g}: {compared.value:+.4f}, 95 % {compared.low:+.4f} to {compared.high:+.4f} "
+            f"(seeds {compared.seeds:.4f}, documents {compared.documents:.4f})"
         )
     yield f"smallest difference that {len(plan.seeds)} seeds show: {verdict.detectable:.4f}"
     yield (
         f"held out: {shared['left']:,} of {shared['documents']:,} documents; {shared['in'][0]:,} are in a, "
         f"{shared['in'][1]:,} in b, and left out"
     )
-    for name, found in verdict.groups.items():
-        mark = "*" if found.excludes_zero else " "
-        yield f"  {mark} {name:<28} {found.value:+.4f}  {found.low:+.4f} to {found.high:+.4f}"
+    for name, compared in verdict.groups.items():
+        mark = "*" if compared.excludes_zero else " "
+        yield f"  {mark} {name:<28} {compared.value:+.4f}  {compared.low:+.4f} to {compared.high:+.4f}"
     if plan.size == SMOKE:
         yield "a model of this size shows that the comparison works; its verdict says nothing of larger ones"
 
@@ -76,7 +76,7 @@ def price_lines(noise: Noise, plan: Plan, wanted: float, usd_per_hour: float) ->
         f"{noise.detectable:.4f} on, in {hours_of(noise.seconds * runs, usd_per_hour)}"
     )
     goal = wanted or noise.detectable / 2
-    seeds = seeds_for(noise.deviation, goal)
+    seeds = seeds_for(noise.deviation, goal, len(plan.rates))
     time = noise.seconds * seeds * len(plan.rates) * len(ARMS)
     yield f"a difference of {goal:.4f} needs {seeds} seeds: {hours_of(time, usd_per_hour)}"
 

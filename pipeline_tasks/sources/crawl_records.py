@@ -160,12 +160,12 @@ class CrawlRecords:
         with _lock:
             if digest not in _tables:
                 if not kept.exists():
-                    _keep(self._asked(web), kept)
+                    _keep(self._query_index(web), kept)
                 _tables.clear()
                 _tables[digest] = pq.read_table(kept)
             return _tables[digest]
 
-    def _asked(self, web: Web) -> pa.Table:
+    def _query_index(self, web: Web) -> pa.Table:
         files = index_files(web, self.address, self.crawl, self.subset)
         if self.index:
             numbers = chosen_numbers(self.index, len(files), f"index {self.index}: the index of {self.crawl} has files")

@@ -47,6 +47,17 @@ def test_the_smallest_detectable_difference_is_seen_four_times_of_five() -> None
     assert 300 * 0.65 < seen < 300 * 0.92
 
 
+def test_a_recipe_beside_itself_is_no_difference_in_nineteen_of_twenty_comparisons() -> None:
+    """By the outcome of two rates, either of which may see what is not there."""
+    draws = np.random.default_rng(4)
+    outcomes = []
+    for _ in range(600):
+        difficulty, sizes = draws.normal(0, 0.2, DOCUMENTS), np.full(DOCUMENTS, 1_000.0)
+        arms = {rate: [arm(draws, 3, 1.0, 0.01, difficulty) for _ in range(2)] for rate in (4e-3, 2e-4)}
+        outcomes.append(outcome({rate: difference(*pair, sizes, tests=2) for rate, pair in arms.items()}))
+    assert outcomes.count(SAME) >= 0.94 * 600
+
+
 def test_a_difference_is_that_of_all_bytes_and_has_its_sign() -> None:
     sizes = np.array([100.0, 300.0] * 20)
     first, second = np.tile(sizes, (3, 1)), np.tile(sizes * 1.5, (3, 1))
