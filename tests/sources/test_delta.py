@@ -159,6 +159,9 @@ def test_a_vacuumed_version_is_refused_with_those_that_can_be_read(tmp_path: Pat
     [
         ({"version": 9}, "version 9 .*versions 0 to 1"),
         ({"version": "yesterday"}, "yesterday"),
+        ({"version": -1}, "no version -1"),
+        ({"version": "1" * 30}, "no version 1111"),
+        ({"version": "1999-01-01"}, r"no version of 1999-01-01T00:00:00Z.* 0, was made at"),
         ({"fields": {"text": "bodi"}}, r"bodi; .*doc, body, link, day"),
         ({"fields": {}}, "doc, body, link, day"),
         ({"table": "/nowhere/at/all"}, "/nowhere/at/all"),

@@ -8,7 +8,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -32,6 +32,8 @@ PLAIN = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumPro
 """Features of readers that change no file: its rows are those of Parquet, without those of its deletion vector."""
 
 MAPPING = "delta.columnMapping.mode"
+
+COMMIT_TIMES = "delta.enableInCommitTimestamps"
 
 LOOKED_AT = 100
 """Versions that are looked at, from the newest one, for those that can be read."""
@@ -128,9 +130,10 @@ class Version:
 
 
 def version_of(table: str, version: int | str) -> Version:
-    """Return a version by number or time (ISO 8601); RecipeError if it is not there."""
+    """Return a version by number or time (ISO 8601); RecipeError if it is not there, as at a time before the first."""
     place = storage.connect(table).root
     if isinstance(version, int) or version.isdecimal():
+        _require_number(table, int(version))
         return _opened(place, int(version))
     try:
         moment = datetime.fromisoformat(version)
@@ -140,7 +143,32 @@ def version_of(table: str, version: int | str) -> Version:
     with _delta_errors(f"{table} at {version}"):
         opened = _newest(place)
         opened.load_as_version(moment)
-    return _opened(place, opened.version())
+    found = _opened(place, opened.version())
+    _require_made(found, moment)
+    return found
+
+
+def _require_made(version: Version, moment: datetime) -> None:
+    """Raise RecipeError for a version that was made after a time: deltalake takes the first for all times before it."""
+    times = {entry.path: entry.modified for entry in storage.connect(version.table).list("_delta_log/")}
+    made = times.get(f"_delta_log/{version.number:020d}.json")
+    if made is None or version.opened.metadata().configuration.get(COMMIT_TIMES) == "true":
+        return  # a checkpoint alone has it, or its time is not that of the file
+    asked = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    there = datetime.fromtimestamp(made, UTC)
+    if there > asked:
+        message = (
+            f"{version.table} has no version of {asked:%Y-%m-%dT%H:%M:%SZ}: the first that its log has, "
+            f"{version.number}, was made at {there:%Y-%m-%dT%H:%M:%SZ}; name a later time"
+        )
+        raise RecipeError(message)
+
+
+def _require_number(table: str, number: int) -> None:
+    """Raise RecipeError for a number that no version has: one that deltalake's 64 bits do not hold."""
+    if not 0 <= number < 1 << 63:
+        message = f"{table} has no version {number}: versions have numbers from 0 on; name one, a time, or `latest`"
+        raise RecipeError(message)
 
 
 def newest_version(table: str) -> int:
