@@ -135,6 +135,9 @@ def test_html_of_a_column_is_a_page(tmp_path: Path) -> None:
         ({"include": ["*.dat"]}, "no csv files"),
         ({"format": "parquet", "delimiter": ";"}, "delimiter"),
         ({"format": "pdf"}, "pdf"),
+        ({"format": "text", "encoding": "latin-1", "include": ["*.csv"], "fields": {}}, "encoding 'latin-1' is of csv"),
+        ({"format": "jsonl", "include": ["*.csv"]}, r"a\.csv is no jsonl file"),
+        ({"format": "parquet", "include": ["*.csv"]}, r"a\.csv is no parquet file"),
         ({"delimiter": "ab"}, "delimiter"),
     ],
 )
@@ -168,6 +171,22 @@ def test_lines_and_tables_land_as_they_are_and_are_read_by_their_names(tmp_path:
     assert (tables / "e.parquet").read_bytes() == (place / "e.parquet").read_bytes()
     for record in records_of(landed) + records_of(tables):
         assert (record["text"], record["url"], record["metadata"]) == (PROSE, row["link"], '{"doc":{"lang":"en"}}')
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b"text\n", "no Parquet file"),
+        (gzip.compress(table([{"text": PROSE}])), "no Parquet file"),
+        (table([{"text": PROSE}])[:-9], "cut or damaged"),
+        (b"PAR1" + b"\0" * 20 + b"PAR1", "cut or damaged"),
+    ],
+)
+def test_what_is_no_parquet_file_does_not_land_as_one(body: bytes, named: str, tmp_path: Path) -> None:
+    place = files(tmp_path / "in", a_parquet=table([{"text": PROSE}]), b_parquet=body)
+    with pytest.raises(ContractError, match=rf"b\.parquet.*{named}"):
+        pull_source({"files": {"place": str(place), "format": "parquet"}}, tmp_path / "landings")
+    assert not list((tmp_path / "landings").rglob("snapshot.json"))
 
 
 def test_lines_without_the_text_are_refused_with_what_they_have(tmp_path: Path) -> None:

@@ -4,7 +4,11 @@ import hashlib
 from pathlib import Path
 from typing import BinaryIO
 
-from pipeline_tasks.errors import SnapshotIncomplete
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import ContractError, SnapshotIncomplete
+from pipeline_tasks.landing.parquet_footer import read_footer
+from pipeline_tasks.landing.parquet_rows import FAULTS, MAGIC
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.files.contents import unpacked
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received
@@ -27,6 +31,24 @@ def copy_part(part: Part, partial: Path, web: Web, flow: Flow) -> Received:
         message = f"{part.address} has {received.bytes:,} bytes, and had {part.bytes:,} when it was listed"
         raise SnapshotIncomplete(message)
     return received
+
+
+def require_parquet(partial: Path, address: str) -> None:
+    """Raise ContractError for a copy that is no Parquet file, or one whose footer is cut or damaged."""
+    with partial.open("rb") as stream:
+        is_parquet = stream.read(len(MAGIC)) == MAGIC
+        try:
+            if is_parquet:
+                read_footer(stream, stream.seek(0, 2))  # which bounds what pyarrow is given
+                pq.ParquetFile(stream, pre_buffer=False)
+        except FAULTS as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            message = f"{address} is a Parquet file that is cut or damaged: its footer cannot be read"
+            raise ContractError(message) from error
+    if not is_parquet:
+        message = f"{address} is no Parquet file: it does not begin with {MAGIC.decode()}"
+        raise ContractError(message)
 
 
 def _copied(stored: BinaryIO, part: Part, partial: Path, web: Web, flow: Flow) -> Received:

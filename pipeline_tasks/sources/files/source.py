@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import Note, Uri, Word
 from pipeline_tasks.errors import RecipeError, SourceBusy
+from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.folder import hidden_part
 from pipeline_tasks.landing.json_lines import LINE_CAP, names_of
 from pipeline_tasks.sealed import canonical
@@ -22,7 +23,7 @@ from pipeline_tasks.sources.documents import COLUMNS, Document, batches_of, grou
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
 from pipeline_tasks.sources.files import mediawiki
 from pipeline_tasks.sources.files.contents import PACKED, content_of
-from pipeline_tasks.sources.files.copied import copy_part
+from pipeline_tasks.sources.files.copied import copy_part, require_parquet
 from pipeline_tasks.sources.files.delimited import Form, read_delimited
 from pipeline_tasks.sources.files.mbox import HTML, read_messages
 from pipeline_tasks.sources.files.xml_records import read_records
@@ -49,6 +50,8 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
 AS_IS = ("jsonl", "parquet")
 """Forms that a landing reads as they are."""
 
+UTF8 = "utf-8"
+
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 ElementPath = Annotated[
@@ -73,7 +76,7 @@ class Files:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     fields: Fields = field(default_factory=dict)
-    encoding: str = "utf-8"
+    encoding: str = UTF8
     delimiter: Delimiter = ""
     columns: tuple[str, ...] = ()
     record: ElementPath = ""
@@ -133,6 +136,7 @@ class Files:
             patterns = ", ".join(self.include) or ", ".join(ENDINGS[self.format])
             message = f"{self.place} has no {self.format} files ({patterns}); correct place, format or include"
             raise RecipeError(message)
+        _require_read(asked, found)
         asked = replace(asked, listed=_digest(found))
         before = asked_before(asked.query(), ("snapshot",), occasion.unfinished, occasion.before.get("query", {}))
         moment = f"{occasion.name}-{occasion.moment:%Y%m%dT%H%M%SZ}"
@@ -169,6 +173,8 @@ class Files:
             self._require_unchanged(part.address)
         if part.name.endswith(".parquet") and self.format not in AS_IS:
             return received  # whose columns were looked at first
+        if self.format == "parquet":
+            require_parquet(partial, part.address)
         require_text(partial, part.name, part.address, self.read_by)
         return received
 
@@ -236,6 +242,9 @@ def _require_form(query: Files) -> None:
     if query.format not in DELIMITERS and (query.delimiter or query.columns):
         message = f"delimiter and columns are of csv and tsv, and these files are {query.format}; remove them"
         raise RecipeError(message)
+    if query.format not in DELIMITERS and query.encoding != UTF8:
+        message = f"encoding {query.encoding[:50]!a} is of csv and tsv, and these files are {query.format}; remove it"
+        raise RecipeError(message)
     if (query.format == "xml") != bool(query.record):
         message = (
             f"record, the path of elements as posts/row, is of xml and needed there; these files are {query.format}"
@@ -246,6 +255,14 @@ def _require_form(query: Files) -> None:
     except (LookupError, ValueError) as error:
         message = f"encoding {query.encoding[:50]!a} is none that Python knows, as utf-8, latin-1 or cp1252"
         raise RecipeError(message) from error
+
+
+def _require_read(query: Files, found: Sequence[Entry]) -> None:
+    """Raise RecipeError for files that land as they are, and by their names are a table that no landing reads."""
+    other = next((entry.path for entry in found if UNREAD.search(entry.path)), None)
+    if query.format in AS_IS and other is not None:
+        message = f"{query.place}/{other} is no {query.format} file by its name; correct place, format or include"
+        raise RecipeError(message)
 
 
 def _part_name(query: Files, path: str) -> str:
