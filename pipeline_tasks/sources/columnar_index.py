@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -100,11 +101,14 @@ _LITERAL = re.compile("'(?:[^']|'')*'")
 _CHANGING = frozenset(
     [
         "age",
+        "current_connection_id",
         "current_date",
         "current_localtime",
         "current_localtimestamp",
+        "current_query_id",
         "current_time",
         "current_timestamp",
+        "current_transaction_id",
         "gen_random_uuid",
         "get_current_time",
         "get_current_timestamp",
@@ -116,6 +120,7 @@ _CHANGING = frozenset(
         "setseed",
         "today",
         "transaction_timestamp",
+        "txid_current",
         "uuid",
         "uuidv4",
         "uuidv7",
@@ -158,12 +163,40 @@ class Selection:
 def require_condition(selection: Selection) -> None:
     """Raise RecipeError for a condition that is no expression over the columns of the index."""
     where = f"where {selection.where[:200]!a}"
+    if selection.where.strip():
+        _require_expression(selection.where, where)
     _queried(_COLUMNS.empty_table(), selection, REQUIRED, where)
     words = re.findall(r"\w+", _LITERAL.sub("''", selection.where).lower())
     changing = next((word for word in words if word in _CHANGING), "")
     if changing:
         message = f"{where}: {changing} gives something else each time; a query has to give the same records again"
         raise RecipeError(message)
+
+
+def _require_expression(condition: str, where: str) -> None:
+    """Raise RecipeError for what is not one expression, and for a query in it: it would see one file of the index."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        for query in (f"SELECT (\n{condition}\n)", f"SELECT [\n{condition}\n]"):  # no bracket of it closes ours
+            (text,) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", [query]).fetchone() or ("",)
+            parsed = orjson.loads(text)
+            if parsed["error"]:
+                message = f"{where}: {parsed['error_message'][:300]}; it has to be one SQL expression"
+                raise RecipeError(message)
+    if _has_query(parsed):
+        message = (
+            f"{where} has a query in it, which would see one file of the index at a time; write an expression over the "
+            "columns of a record"
+        )
+        raise RecipeError(message)
+
+
+def _has_query(parsed: Any) -> bool:  # noqa: ANN401 -- JSON
+    """Tell whether an expression has a query in it, as DuckDB parsed both."""
+    if isinstance(parsed, dict):
+        return parsed.get("class") == "SUBQUERY" or any(map(_has_query, parsed.values()))
+    return isinstance(parsed, list) and any(map(_has_query, parsed))
 
 
 def index_files(on: Web, address: str, crawl: str, subset: str) -> list[str]:

@@ -174,7 +174,11 @@ def test_an_index_that_is_no_parquet_file_is_refused_by_name(mirror: Mirror, tmp
     [
         ("languages = 'deu'", "languages"),
         ("content_languages =", "syntax"),
-        ("url IN (SELECT * FROM read_csv('/etc/passwd'))", "disabled"),
+        ("url IN (SELECT * FROM read_csv('/etc/passwd'))", "a query in it"),
+        ("url IN (FROM entries SELECT url USING SAMPLE 10)", "a query in it"),
+        ("url = (TABLE entries)", "a query in it"),
+        ("fetch_status = 200) OR (fetch_status = 404", "one SQL expression"),
+        ("txid_current() % 2 = 0", "txid_current"),
         ("true); SELECT (true", "where"),
         ("random() < 0.1", "random"),
         ("fetch_time < now()", "now"),
