@@ -17,6 +17,9 @@ from pipeline_tasks.store.protocol import CHUNK, Entry, confined, cut_short
 UNFINISHED = ".tmp-"
 """Prefix of the names of files that are still being written; they are never listed."""
 
+OF_DISK = "lost+found"
+"""Folder at the top of a disk for what a check of it finds; the superuser alone may list it."""
+
 
 class LocalStore:
     """A directory; commits by link(2), which fails where rename(2) would replace."""
@@ -93,12 +96,10 @@ class LocalStore:
         folder = self._place(prefix)
         if not _is_folder(folder):
             return
-        paths = sorted(str(file.relative_to(self.root)) for file in folder.rglob("*"))
-        for path in paths:
-            file = Path(self.root, path)
-            status = _status(file)
-            if status and stat.S_ISREG(status.st_mode) and not file.name.startswith(UNFINISHED):
-                yield Entry(path, status.st_size, status.st_mtime)
+        for file in sorted(_files_below(folder), key=lambda file: str(file.relative_to(self.root))):
+            status = None if file.name.startswith(UNFINISHED) else _status(file)
+            if status and stat.S_ISREG(status.st_mode):
+                yield Entry(str(file.relative_to(self.root)), status.st_size, status.st_mtime)
 
     def folders(self) -> Iterator[str]:
         with os_errors(self.root):
@@ -116,8 +117,8 @@ class LocalStore:
                 self._place(path).unlink(missing_ok=True)
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
-        for file in sorted(self._place(prefix).rglob(f"{UNFINISHED}*")):
-            if status := _status(file):
+        for file in sorted(_files_below(self._place(prefix))):
+            if file.name.startswith(UNFINISHED) and (status := _status(file)):
                 yield Entry(str(file.relative_to(self.root)), status.st_size, status.st_mtime)
 
 
@@ -142,6 +143,22 @@ def _is_folder(place: Path) -> bool:
         if error.errno == errno.ENAMETOOLONG:
             return False
         raise
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield all that is no folder below one; what others remove meanwhile is left out.
+
+    RecipeError for a folder that this user may not list: its files would be taken for ones that are not there. The
+    one that file systems keep for themselves has none of ours.
+    """
+
+    def refuse(error: OSError) -> None:
+        if Path(error.filename).name != OF_DISK and not isinstance(error, FileNotFoundError | NotADirectoryError):
+            with os_errors(error.filename):
+                raise error
+
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(parent, name) for name in names)
 
 
 def _status(file: Path) -> os.stat_result | None:

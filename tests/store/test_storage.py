@@ -202,6 +202,29 @@ def test_no_path_leads_out_of_the_root(any_root: str, path: str, tmp_path: Path)
     assert (tmp_path / "outside").read_bytes() == b"not ours"
 
 
+def test_a_folder_that_may_not_be_listed_is_refused_and_its_files_are_not_taken_for_gone() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        closed = Path(place) / "day" / "closed"
+        for folder in (closed, Path(place) / "lost+found"):
+            folder.mkdir(parents=True)
+            (folder / "a").touch()
+            folder.chmod(0)
+        Path(place).chmod(0o755)
+        (Path(place) / "b").touch()
+        user = os.geteuid()
+        if not user:
+            os.seteuid(65534)  # nobody: the superuser may list any folder
+        try:
+            for listing in (connect(place).list, connect(place).unfinished):
+                with pytest.raises(RecipeError, match=re.escape(f"{closed}: permission denied")):
+                    list(listing(""))
+            assert [entry.path for entry in connect(f"{place}/lost+found").list("")] == []
+        finally:
+            os.seteuid(user)
+            closed.chmod(0o700)
+            (Path(place) / "lost+found").chmod(0o700)
+
+
 def test_create_never_replaces(any_root: str) -> None:
     store = connect(any_root)
     assert store.create("object", b"first")
