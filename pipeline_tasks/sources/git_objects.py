@@ -19,6 +19,8 @@ SECONDS = 3600
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
+_SHORT = re.compile(r"[0-9a-f]{4,39}")
+
 _SAFE = (
     *("-c", "protocol.allow=never", "-c", "protocol.https.allow=always"),
     *("-c", "protocol.http.allow=always", "-c", "protocol.file.allow=always"),
@@ -45,9 +47,14 @@ class Repository:
     place: str
 
     @property
+    def _address(self) -> str:
+        """The place as Git takes it from any folder."""
+        return self.place if "://" in self.place else str(Path(self.place).absolute())
+
+    @property
     def kept(self) -> Path:
         """The folder of what was fetched."""
-        return user_folder() / f"git-{hashlib.sha256(self.place.encode()).hexdigest()[:16]}"
+        return user_folder() / f"git-{hashlib.sha256(self._address.encode()).hexdigest()[:16]}"
 
     def fetched(self, revision: str) -> str:
         """Fetch a branch, a tag or a commit, without what came before it; return the commit.
@@ -62,15 +69,17 @@ class Repository:
             return self._said("rev-parse", "--verify", "-q", "FETCH_HEAD^{commit}")
 
     def _fetch(self, revision: str) -> None:
-        words = ("-q", "--depth", "1", "--no-tags", "--no-write-commit-graph", "--", self.place, revision)
+        words = ("-q", "--depth", "1", "--no-tags", "--no-write-commit-graph", "--", self._address, revision)
         try:
             self._git("-C", str(self.kept), "fetch", *words)
         except subprocess.CalledProcessError as error:
             said = error.stderr.decode("utf-8", "replace").strip().splitlines()
             shown = " ".join(said)[:300]
             if "couldn't find remote ref" in shown or "not our ref" in shown or "does not appear to be a git" in shown:
+                digits = "; a commit has to have its 40 digits" if _SHORT.fullmatch(revision) else ""
                 message = (
-                    f"{self.place} has no revision {revision}, or is no repository ({shown!a}); correct the recipe"
+                    f"{self.place} has no revision {revision}, or is no repository ({shown!a}){digits}; correct the "
+                    "recipe"
                 )
                 raise RecipeError(message) from error
             message = f"{self.place}: {revision} cannot be fetched ({shown!a}); try again later"

@@ -130,6 +130,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path) -> No
     [
         ("", {"revision": "no-such"}, "no revision no-such"),
         ("", {"revision": "0" * 40}, "no revision 000"),
+        ("", {"revision": "abc1234"}, "40 digits"),
         ("", {"revision": "--upload-pack=touch x"}, "revision"),
         ("", {"revision": "a..b"}, "revision"),
         ("", {"include": ["*.rs"]}, "no files"),
@@ -146,6 +147,14 @@ def test_a_query_that_makes_no_sense_is_refused(
     with pytest.raises(RecipeError, match=named) as refused:
         pull_source(source(place or repository, **more), tmp_path / "landings")
     assert "word" not in str(refused.value)
+
+
+def test_a_repository_may_be_named_from_the_folder_of_the_command(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository.parent)
+    landed, _ = pull_source(source(Path(repository.name)), tmp_path / "landings")
+    assert "a.md" in paths_of(landed)
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
