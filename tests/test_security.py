@@ -18,13 +18,15 @@ def sources() -> dict[str, str]:
 def test_only_engines_pickle() -> None:
     """Spark's tasks and results travel between our own driver and workers; nothing that is stored is unpickled.
 
-    The loader and scorers make torch's tensors of arrays, and load and save nothing by torch: models are tensors alone.
+    The loader and scorers make torch's tensors of arrays, and load and save nothing by torch: models are tensors alone,
+    and so are the states of models that judge recipes.
     """
     imports = re.compile(r"^\s*(?:import|from) +(pickle|cloudpickle|joblib|dill|shelve|marshal)\b", re.MULTILINE)
     engines = {"pipeline_tasks/engines/spark.py", "pipeline_tasks/engines/sent.py"}  # what workers are sent
     assert {path for path, text in sources().items() if imports.search(text)} <= engines
     torch = {path for path, text in sources().items() if re.search(r"^\s*(?:import|from) +torch\b", text, re.MULTILINE)}
-    assert torch <= {"pipeline_tasks/training/batch.py", "pipeline_tasks/scorers/huggingface.py"}
+    judges = {f"pipeline_tasks/ablate/{name}.py" for name in ("network", "running", "scoring", "training_run")}
+    assert torch <= {"pipeline_tasks/training/batch.py", "pipeline_tasks/scorers/huggingface.py", *judges}
     networks = sources()["pipeline_tasks/scorers/huggingface.py"]
     assert networks.count("from_pretrained(") == networks.count("use_safetensors=True") == 1
     assert {path for path, text in sources().items() if re.search(r"torch\.(load|save|jit|hub)\b", text)} == set()

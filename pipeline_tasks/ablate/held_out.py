@@ -70,7 +70,7 @@ class HeldOut:
 
 def load_held_out(path: Path) -> HeldOut:
     """Return documents that were saved."""
-    with np.load(path, allow_pickle=False) as stored:
+    with np.load(path) as stored:
         return HeldOut(
             stored["tokens"],
             stored["offsets"],

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.recipe import BUILDS, load_recipe, recipe_names, stage_card
+from pipeline_tasks.sources.recipe import source_names
 from tests.embedded import PROJECT
 
 RECIPES = recipe_names()
@@ -25,8 +26,9 @@ def test_every_dag_file_imports(parsed: dict[str, Any]) -> None:
 
 def test_every_recipe_is_a_dag(parsed: dict[str, Any]) -> None:
     builds = {f"build_{recipe}" for recipe in recipe_names(BUILDS)}
-    others = {"arrivals", "maintenance", "pull_common_crawl", "train_quality_model"}
-    assert {dag_id(recipe) for recipe in RECIPES} | builds | others == set(parsed["dags"])
+    pulls = {f"pull_{source}" for source in source_names()}
+    others = {"arrivals", "maintenance", "train_quality_model"}
+    assert {dag_id(recipe) for recipe in RECIPES} | builds | pulls | others == set(parsed["dags"])
 
 
 def test_nothing_heavy_is_imported_when_dags_are_parsed(parsed: dict[str, Any]) -> None:
