@@ -309,6 +309,7 @@ def test_a_custom_recipe_must_be_named_if_a_snapshot_is_refined_again(
         assert list(version_log.retractions(root, "ours")) == ([] if undo else [DAYS[1]])
 
 
+@pytest.mark.usefixtures("airflow_here")
 def test_a_snapshot_comes_back_without_what_was_taken_down_meanwhile(
     crawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
