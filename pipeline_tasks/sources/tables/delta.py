@@ -12,17 +12,16 @@ from pipeline_tasks.constraints import Note, Uri
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.json_lines import names_of
 from pipeline_tasks.landing.parquet_rows import paths_in
-from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
+from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
 from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part
-from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.source import Flow, Occasion, Part, Received
 from pipeline_tasks.sources.tables.data_file import read_data_file
 from pipeline_tasks.sources.tables.delta_log import Version, changes, newest_version, version_of
 from pipeline_tasks.sources.tables.hash_order import Buckets, bucketed, coming, names_of_rows
 from pipeline_tasks.sources.tables.libraries import require_library
+from pipeline_tasks.sources.tables.one_version import LATEST, OneVersion
 from pipeline_tasks.sources.web import Web
-
-LATEST = "latest"
 
 ROWS = "rows.parquet"
 """The part of a table whose files only its own library reads."""
@@ -32,11 +31,9 @@ CHANGED, DELETED = "changed.parquet", "_deleted.jsonl"
 
 NONE = -1
 
-TYPICAL = 100_000_000
-
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(OneVersion):
     """A version of the table at `table`: a number, `latest`, or the newest at a time (ISO 8601).
 
     With `incremental`, a pull after the first lands what has changed since the version that landed before: rows that
@@ -52,22 +49,6 @@ class Delta:
     terms_text: Note = ""
     snapshot: str = ""
     since: int = NONE
-
-    @property
-    def cursor(self) -> str:
-        return str(self.version)
-
-    @property
-    def terms(self) -> Terms:
-        return stated_terms(self.table, self.terms_address, self.terms_text)
-
-    @property
-    def typical_bytes(self) -> int:
-        return TYPICAL
-
-    @property
-    def read_by(self) -> dict[str, str]:
-        return names_at_source(self.fields)
 
     def query(self) -> Mapping[str, Any]:
         return {

@@ -10,23 +10,20 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Note, OptionalWord
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sources.budget import Stopped
-from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
+from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
 from pipeline_tasks.sources.parquet_part import BATCH_ROWS, require_columns, write_part
-from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.source import Flow, Occasion, Part, Received
 from pipeline_tasks.sources.tables.iceberg_metadata import Table, opened
 from pipeline_tasks.sources.tables.libraries import require_library
+from pipeline_tasks.sources.tables.one_version import LATEST, OneVersion
 from pipeline_tasks.sources.web import Web
-
-LATEST = "latest"
 
 NONE = 0
 """No snapshot of a table has this id."""
 
-TYPICAL = 100_000_000
-
 
 @dataclass(frozen=True, slots=True)
-class Iceberg:
+class Iceberg(OneVersion):
     """A snapshot of a table: its id, `latest`, or the newest at a time (ISO 8601).
 
     `table` is the table's folder, one of its files `*.metadata.json`, or its name in a `catalog`, which PyIceberg's
@@ -43,22 +40,6 @@ class Iceberg:
     terms_text: Note = ""
     snapshot: str = ""
     since: int = NONE
-
-    @property
-    def cursor(self) -> str:
-        return str(self.version)
-
-    @property
-    def terms(self) -> Terms:
-        return stated_terms(self.table, self.terms_address, self.terms_text)
-
-    @property
-    def typical_bytes(self) -> int:
-        return TYPICAL
-
-    @property
-    def read_by(self) -> dict[str, str]:
-        return names_at_source(self.fields)
 
     def query(self) -> Mapping[str, Any]:
         return {
