@@ -1,6 +1,6 @@
 """Held-out documents: their tokens and bytes, and how much of each an arm has."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,11 +42,9 @@ class HeldOut:
     def taken(self, keep: npt.NDArray[np.bool_]) -> "HeldOut":
         """Return the documents that `keep` says."""
         numbers = np.flatnonzero(keep).tolist()
-        parts = [self.document(number) for number in numbers]
-        offsets = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        tokens, offsets = joined([self.document(number) for number in numbers])
         return HeldOut(
-            np.concatenate(parts) if parts else np.empty(0, np.int32),
+            tokens,
             offsets,
             self.scored_from[numbers],
             self.sizes[numbers],
@@ -66,6 +64,16 @@ class HeldOut:
                 domains=np.array(self.domains, np.str_),
                 languages=np.array(self.languages, np.str_),
             )
+
+
+def joined(parts: Sequence[Ids]) -> tuple[Ids, npt.NDArray[np.int64]]:
+    """Return documents one after the other, and their n + 1 offsets.
+
+    `flat` of `stages.tokenize.references` does it, too, and needs libraries that a machine for training may not have.
+    """
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return np.concatenate(parts) if parts else np.empty(0, np.int32), offsets
 
 
 def load_held_out(path: Path) -> HeldOut:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.ablate.held_out import HeldOut
+from pipeline_tasks.ablate.held_out import HeldOut, joined
 from pipeline_tasks.errors import RecipeError
 
 FIELDS = ("text", "context", "continuation", "domain", "language")
@@ -75,11 +75,8 @@ def tokenized(items: Iterable[Mapping[str, str]], tokenizer: Mapping[str, Any]) 
         ).astype(np.int32)
         for at in range(len(rows))
     ]
-    offsets = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
     return HeldOut(
-        np.concatenate(parts),
-        offsets,
+        *joined(parts),
         np.diff(prefix_ends),
         np.array([len(text.encode()) for text in after], np.float64),
         tuple(row["domain"] for row in rows),
