@@ -4,7 +4,6 @@ The chosen records of a crawl become archives of `RECORDS` records each, in the 
 queries give equal archives. What was chosen lands beside them (`_records.parquet`).
 """
 
-import hashlib
 import os
 import re
 import threading
@@ -31,11 +30,11 @@ from pipeline_tasks.sources.columnar_index import (
     selected,
 )
 from pipeline_tasks.sources.common_crawl import ADDRESS, LATEST, TERMS, CommonCrawl, chosen_numbers, require_query
+from pipeline_tasks.sources.parquet_part import write_part
 from pipeline_tasks.sources.ranged import read_range
 from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
-from pipeline_tasks.store.local_store import os_errors
-from pipeline_tasks.store.protocol import CHUNK
+from pipeline_tasks.store.local_store import flush, os_errors, sha256_of
 from pipeline_tasks.store.temporary import user_folder
 
 RECORDS = 1000
@@ -147,9 +146,9 @@ class CrawlRecords:
 
     def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
         table = self._selected(web)
+        if part.name == BESIDE:
+            return write_part(table.to_batches(), table.schema, part, partial, web, flow)
         with os_errors(str(partial)):
-            if part.name == BESIDE:
-                return _written(table, partial)
             at = int(part.name.rpartition("-")[2].partition(".")[0]) * RECORDS
             return _received(web, self.address, _places(table.slice(at, RECORDS)), partial, flow, part.name)
 
@@ -217,15 +216,8 @@ def _spans(places: Sequence[Place]) -> Iterator[Sequence[Place]]:
 # --- Archives -----------------------------------------------------------------------------------------------------
 
 
-def _written(table: pa.Table, path: Path) -> Received:
-    pq.write_table(table, path, compression="zstd")
-    body = path.read_bytes()
-    return Received(len(body), hashlib.sha256(body).hexdigest(), rows=table.num_rows)
-
-
 def _received(on: Web, address: str, places: Sequence[Place], path: Path, flow: Flow, name: str) -> Received:
     """Append the records that are missing: those that a killed pull has left are checked as if they came now."""
-    digest = hashlib.sha256()
     with path.open("r+b" if path.exists() else "w+b") as file:
         there = _checked(file, places, address)
         file.seek(sum(place.size for place in places[:there]))
@@ -237,12 +229,8 @@ def _received(on: Web, address: str, places: Sequence[Place], path: Path, flow: 
                 _require_record(body, place, address)
                 file.write(body)
                 flow.on_bytes(name, len(body))
-        file.flush()
-        os.fsync(file.fileno())
-        file.seek(0)
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-        return Received(file.tell(), digest.hexdigest(), rows=len(places))
+        flush(file)
+    return Received(sum(place.size for place in places), sha256_of(path), rows=len(places))
 
 
 def _checked(file: BinaryIO, places: Sequence[Place], address: str) -> int:

@@ -14,9 +14,9 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, SourceBusy
+from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.landing.listing import LISTING_BYTES
-from pipeline_tasks.sources.web import TRIES, Web, answered
+from pipeline_tasks.sources.web import Web, answered, body_of, tried
 
 if TYPE_CHECKING:
     import httpx
@@ -56,24 +56,14 @@ def has_token() -> bool:
 
 def page(web: Web, hub: Hub, url: str) -> tuple[str, bytes]:
     """Return the URL of the next page, and the body of this one."""
-    for attempt in range(1, TRIES):
-        try:
-            return _read(web, hub, url)
-        except SourceBusy:
-            web.pause(attempt)
-    return _read(web, hub, url)
+    return tried(web, lambda: _read(web, hub, url))
 
 
 def _read(web: Web, hub: Hub, url: str) -> tuple[str, bytes]:
-    body = bytearray()
     with answered(web, url, headers=_authorized(hub, url, {}), judge=_judged(hub)) as response:
-        for chunk in response.iter_raw():
-            body += chunk
-            if len(body) > LISTING_BYTES:
-                message = f"{url} has more than {LISTING_BYTES:,} bytes; it is no list"
-                raise ContractError(message)
+        body = body_of(response, url, LISTING_BYTES)
         found = _NEXT.search(response.headers.get("Link", ""))
-        return found[1] if found else "", bytes(body)
+        return found[1] if found else "", body
 
 
 # --- Who is asked, and with what ----------------------------------------------------------------------------------

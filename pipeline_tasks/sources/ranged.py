@@ -2,16 +2,13 @@
 
 import io
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
-from pipeline_tasks.sources.web import TRIES, Web, answered
+from pipeline_tasks.sources.web import Web, answered, tried
 
 if TYPE_CHECKING:
     import httpx
-
-T = TypeVar("T")
 
 TAIL = 64 * 1024
 """Bytes at the end of a file that are read at once: the footer of a Parquet file is most often in them."""
@@ -26,16 +23,7 @@ def read_range(on: Web, url: str, start: int, stop: int) -> bytes:
 
     ContractError if the source sends others; RecipeError if it sends no ranges.
     """
-    return _tried(on, lambda: _range(on, url, f"{start}-{stop - 1}", stop - start)[0])
-
-
-def _tried(on: Web, call: Callable[[], T]) -> T:
-    for attempt in range(1, TRIES):
-        try:
-            return call()
-        except SourceBusy:
-            on.pause(attempt)
-    return call()
+    return tried(on, lambda: _range(on, url, f"{start}-{stop - 1}", stop - start)[0])
 
 
 def _range(on: Web, url: str, span: str, size: int) -> tuple[bytes, int, str]:
@@ -79,7 +67,7 @@ class RangedFile(io.RawIOBase):
     def __init__(self, on: Web, url: str) -> None:
         self._on, self._url, self._at = on, url, 0
         self.error: Exception | None = None
-        self._tail, self._size, self._etag = _tried(on, lambda: _range(on, url, f"-{TAIL}", TAIL))
+        self._tail, self._size, self._etag = tried(on, lambda: _range(on, url, f"-{TAIL}", TAIL))
 
     def readable(self) -> bool:
         """Return that it can be read."""
@@ -114,7 +102,7 @@ class RangedFile(io.RawIOBase):
             raise
 
     def _read(self, start: int, stop: int) -> bytes:
-        body, size, etag = _tried(self._on, lambda: _range(self._on, self._url, f"{start}-{stop - 1}", stop - start))
+        body, size, etag = tried(self._on, lambda: _range(self._on, self._url, f"{start}-{stop - 1}", stop - start))
         if (size, etag) != (self._size, self._etag):
             message = f"{self._url} has changed while it was read; run the same command again"
             raise ContractError(message)

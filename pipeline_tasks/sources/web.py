@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy
@@ -17,6 +17,8 @@ from pipeline_tasks.sources.budget import Budget, Rate, Stopped, Turn, host_of
 
 if TYPE_CHECKING:
     import httpx
+
+T = TypeVar("T")
 
 TRIES = 8
 """How often something is requested, of which no more has come since."""
@@ -184,20 +186,30 @@ def retry_after(value: str) -> float:
 
 def fetched(on: Web, url: str, most: int) -> bytes:
     """Return a small body, tried again while the source is busy; ContractError if it has more than `most` bytes."""
+
+    def body() -> bytes:
+        with answered(on, url) as response:
+            return body_of(response, url, most)
+
+    return tried(on, body)
+
+
+def tried(on: Web, request: Callable[[], T]) -> T:
+    """Return what a request gives, which is sent `TRIES` times while the source is busy."""
     for attempt in range(1, TRIES):
         try:
-            return _body(on, url, most)
+            return request()
         except SourceBusy:
             on.pause(attempt)
-    return _body(on, url, most)
+    return request()
 
 
-def _body(on: Web, url: str, most: int) -> bytes:
+def body_of(response: "httpx.Response", url: str, most: int) -> bytes:
+    """Return the body of an answer; ContractError if it has more than `most` bytes."""
     body = bytearray()
-    with answered(on, url) as response:
-        for chunk in response.iter_raw():
-            body += chunk
-            if len(body) > most:
-                message = f"{url} has more than {most:,} bytes; it is not what its name says"
-                raise ContractError(message)
+    for chunk in response.iter_raw():
+        body += chunk
+        if len(body) > most:
+            message = f"{url} has more than {most:,} bytes; it is not what its name says"
+            raise ContractError(message)
     return bytes(body)
