@@ -250,7 +250,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("template_spans", pa.list_(SPAN)), pa.field("template_chars", pa.int64())]),
-    version=1,
+    version=2,
     splits=False,
     history={"lines": Section(LINES, key="hash", order=("check",))},
     profiled=("chars", "template_chars"),

@@ -60,9 +60,9 @@ pc: Any = pyarrow.compute
 class Params:
     """Which parameters of a URL are no part of its page's identity, and the number of buckets of URLs.
 
-    Two URLs are one when they differ only in `http` and `https`, the case of the host, a default port, the
-    fragment, slashes at the end of the path, and parameters that `tracking` names (whatever their case; `utm_*`
-    is all that begin so). The last crawled document of a URL is kept (dates compare as text; of equals the
+    Two URLs are one when a browser takes them for one (`text.urls.addresses`), or when they differ only in `http` and
+    `https`, slashes at the end of the path, and parameters that `tracking` names (whatever their case; `utm_*` is all
+    that begin so). The last crawled document of a URL is kept (dates compare as text; of equals the
     one with the lowest file and offset). Documents without a URL are all kept. A document of an earlier snapshot that
     has the same text, or is newer, makes the new one `seen_before`; else the new one supersedes it: history has
     (id, snapshot, file, offset, url, by_id, by_snapshot) of it, and published documents do not change.
@@ -184,7 +184,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=DOCUMENT,
-    version=2,
+    version=3,
     splits=False,
     history={
         "urls": Section(URLS, key="url_key", order=("snapshot",)),

@@ -12,7 +12,7 @@ import pyarrow.compute
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.text.base.tables import combined
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
-from pipeline_tasks.text.urls.keys import keys
+from pipeline_tasks.text.urls.keys import hosts, keys
 from pipeline_tasks.text.urls.tracking import TRACKING
 
 pc: Any = pyarrow.compute
@@ -179,10 +179,7 @@ def _addresses(urls: pa.Array) -> npt.NDArray[np.uint64]:
 def _place_in(batch: pa.RecordBatch, sources: Sequence[str]) -> npt.NDArray[np.uint64]:
     """Return the place of each document's source or host in the list; the length of the list if neither is listed."""
     source = batch.column("source").fill_null("")
-    parts = pc.extract_regex(
-        batch.column("url").fill_null(""), r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#:]*)"
-    )
-    host = pc.binary_join_element_wise(".", pc.utf8_lower(pc.struct_field(parts, ["host"])).fill_null(""), "")
+    host = pc.binary_join_element_wise(".", hosts(batch.column("url")).fill_null(""), "")
     ranks = np.full(batch.num_rows, len(sources), np.uint64)
     for place in reversed(range(len(sources))):
         listed = pc.or_(pc.equal(source, sources[place]), pc.ends_with(host, f".{sources[place].lower()}"))

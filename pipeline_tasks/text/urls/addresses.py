@@ -75,8 +75,8 @@ def canonical_url(url: str) -> str:
     assert parts is not None  # it matches any text
     authority, path, query = parts[1], parts[2], parts[3]
     where = _authority(authority, scheme)
-    asked = "" if query is None else f"?{_escaped(query.replace(chr(39), '%27') if scheme in PORTS else query)}"
-    return f"{scheme}://{where}{_path(_escaped(path))}{asked}"
+    asked = "" if query is None else f"?{escaped(query.replace(chr(39), '%27') if scheme in PORTS else query)}"
+    return f"{scheme}://{where}{_path(escaped(path))}{asked}"
 
 
 def canonical_host(host: str) -> str:
@@ -134,7 +134,7 @@ def _authority(authority: str, scheme: str) -> str:
     return host if port in (None, PORTS.get(scheme)) else f"{host}:{port}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return text in which percent forms are as short as they can be, and those that are left in upper case."""
     plain = _PERCENT.sub(_shortest, text)
     return _UNSAFE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), plain)

@@ -6,44 +6,31 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.text.urls.addresses import canonical, escaped
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
-PARTS = (
-    r"(?s)^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/?#]*)(?P<path>[^?#]*)"
-    r"(?:\?(?P<query>[^#]*))?(?:#.*)?$"
-)
-"""RFC 3986, appendix B, for URLs that have an authority."""
+PARTS = r"(?s)^(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/?]*?)(?P<port>:[0-9]+)?(?P<path>(?:/[^?]*)?)(?:\?(?P<query>.*))?$"
+"""The parts of canonical addresses (`addresses`)."""
 
 
 def keys(urls: pa.Array, tracking: tuple[str, ...] = ()) -> pa.Array:
     """Return the key of each URL; null where there is none. Text that is no URL is its own key, trimmed.
 
-    `http` and `https` are equal and left out, as are fragments, default ports, the dot after a host, slashes at the
-    end of a path and parameters that `tracking` names (in any case; `utm_*` matches all that begin with `utm_`).
-    The host is in lower case. Everything else counts: other schemes and ports, `www.`, the case and the order of
-    paths and parameters.
+    All forms that browsers take for one address are equal (`addresses`). `http` and `https` are equal, too, and left
+    out, as are slashes at the end of a path and parameters that `tracking` names (in any case; `utm_*` matches all that
+    begin with `utm_`). Everything else counts: other schemes and ports, `www.`, the case and the order of paths and
+    parameters.
     """
-    trimmed: Any = pc.utf8_trim_whitespace(urls.cast(pa.string()))
-    parts: Any = pc.extract_regex(trimmed, PARTS)
-    scheme, host, path, query = (pc.struct_field(parts, [name]) for name in ("scheme", "host", "path", "query"))
-    scheme = pc.ascii_lower(scheme)
+    written: Any = pc.utf8_trim_whitespace(canonical(urls))
+    parts: Any = pc.extract_regex(written, PARTS)
+    scheme, host, port, path, query = (pc.struct_field(parts, [name]) for name in parts.type.names)
     web = pc.is_in(scheme, value_set=pa.array(["http", "https"]))
     prefix = pc.if_else(web, "", pc.binary_join_element_wise(scheme, "://", ""))
-    rest = pc.binary_join_element_wise(
-        prefix, _hosts(host, scheme), pc.utf8_rtrim(path, "/"), _queries(query, tracking), ""
-    )
-    whole = pc.coalesce(rest, trimmed)
+    rest = pc.binary_join_element_wise(prefix, host, port, pc.utf8_rtrim(path, "/"), _queries(query, tracking), "")
+    whole = pc.coalesce(rest, written)
     return pc.if_else(pc.equal(whole, ""), pa.scalar(None, pa.string()), whole)
-
-
-def _hosts(hosts: pa.Array, schemes: pa.Array) -> pa.Array:
-    """Return authorities in lower case, without a port that the scheme implies."""
-    lower = pc.utf8_lower(hosts)
-    for scheme, port in (("http", "80"), ("https", "443")):
-        bare = pc.replace_substring_regex(lower, f":{port}$", "")
-        lower = pc.if_else(pc.equal(schemes, scheme), bare, lower)
-    return pc.replace_substring_regex(lower, r"\.?:?$", "")
 
 
 def _queries(queries: pa.Array, tracking: tuple[str, ...]) -> pa.Array:
@@ -57,15 +44,15 @@ def _queries(queries: pa.Array, tracking: tuple[str, ...]) -> pa.Array:
 
 def _pattern(name: str) -> str:
     """Return a parameter's name as a regular expression; a star at its end matches any suffix."""
-    escaped = "".join(letter if letter.isalnum() or letter == "_" else f"\\x{{{ord(letter):x}}}" for letter in name)
-    return escaped.removesuffix("\\x{2a}") + "[^=&]*" if name.endswith("*") else escaped
+    stem = escaped(name.removesuffix("*"))
+    literal = "".join(letter if letter.isalnum() or letter == "_" else f"\\x{{{ord(letter):x}}}" for letter in stem)
+    return f"{literal}[^=&]*" if name.endswith("*") else literal
 
 
 def hosts(urls: pa.Array) -> pa.Array:
-    """Return the host of each URL in lower case, null where there is none."""
-    trimmed: Any = pc.utf8_trim_whitespace(urls.cast(pa.string()))
-    authorities: Any = pc.struct_field(pc.extract_regex(trimmed, PARTS), ["host"])
-    return pc.utf8_rtrim(pc.replace_substring_regex(pc.utf8_lower(authorities), r"^.*@|:[0-9]*$", ""), ".")
+    """Return the host of each URL as the domain name system has it, null where there is none."""
+    parts: Any = pc.extract_regex(canonical(urls), PARTS)
+    return pc.struct_field(parts, ["host"])
 
 
 def sites(urls: pa.Array) -> pa.Array:

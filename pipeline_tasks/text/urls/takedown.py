@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from pipeline_tasks.text.urls.addresses import canonical, canonical_host
-from pipeline_tasks.text.urls.keys import PARTS, keys
+from pipeline_tasks.text.urls.addresses import canonical_host
+from pipeline_tasks.text.urls.keys import hosts, keys
 from pipeline_tasks.text.urls.tracking import TRACKING
 
 pc: Any = pyarrow.compute
@@ -22,7 +22,6 @@ PLACEHOLDER = "%3CEMAIL%3E"
 
 _MAIL = re.compile(r"@|%(?:25)*40")
 _ANY_MAIL = r"[^/?#&=]*(?:@|%(?:25)*40)[^/?#&=]*"
-_PORT = re.compile(r":\d*$")
 
 LIST = pa.schema(
     [
@@ -89,7 +88,7 @@ def key_of(kind: str, value: str) -> str:
 
 
 def _keys(urls: pa.Array) -> pa.Array:
-    return keys(canonical(urls), TRACKING)
+    return keys(urls, TRACKING)
 
 
 def keys_of(entries: Iterable[tuple[str, str]]) -> list[str]:
@@ -132,17 +131,16 @@ def _scrubbed(mail: Mapping[str, str], own: pa.Array) -> pa.Array:
 
 
 def _by_site(sites: Mapping[str, str], urls: pa.Array) -> pa.Array:
-    parts = pc.extract_regex(canonical(urls), PARTS)
-    authorities = pc.struct_field(parts, ["host"]).dictionary_encode()
-    entries = [_entry_of(sites, authority) for authority in authorities.dictionary.to_pylist()]
-    return pa.array(entries, pa.string()).take(authorities.indices)
+    codes: Any = hosts(urls).dictionary_encode()
+    entries = [_entry_of(sites, host) for host in codes.dictionary.to_pylist()]
+    return pa.array(entries, pa.string()).take(codes.indices)
 
 
-def _entry_of(sites: Mapping[str, str], authority: str) -> str | None:
-    return next((sites[domain] for domain in _domains(authority) if domain in sites), None)
+def _entry_of(sites: Mapping[str, str], host: str) -> str | None:
+    return next((sites[domain] for domain in _domains(host) if domain in sites), None)
 
 
-def _domains(authority: str) -> Iterator[str]:
-    """Yield the host of a canonical authority (`host:port`), and every domain above it."""
-    labels = _PORT.sub("", authority).split(".")
+def _domains(host: str) -> Iterator[str]:
+    """Yield a host, and every domain above it."""
+    labels = host.split(".")
     yield from (".".join(labels[at:]) for at in range(len(labels)))

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.urls.addresses import PORTS, canonical, canonical_host, canonical_url
+from pipeline_tasks.text.urls.hosts import locate_hosts
+from pipeline_tasks.text.urls.keys import hosts
 from pipeline_tasks.text.urls.takedown import URL, evidence, key_of, of_entries
 
 FORMS = [
@@ -109,6 +112,15 @@ def test_any_form_of_an_address_is_taken_down_with_it(parts: Parts, data: st.Dat
     form = written(parts, data)
     assert canonical_url(form) == canonical_url(written(parts))
     assert evidence(of_entries([(URL, written(parts))]), pa.array([form])).null_count == 0
+
+
+@given(PARTS, st.data())
+def test_the_compiled_parser_reads_the_host_of_a_canonical_address(parts: Parts, data: st.DataObject) -> None:
+    urls = pa.array([written(parts, data)])
+    offsets, bytes_ = views(canonical(urls))
+    places, _ = locate_hosts(offsets, bytes_.copy())
+    host = bytes_[places[0, 2] : places[0, 3]].tobytes().decode()
+    assert [host] == hosts(urls).to_pylist() == [_named(parts)[0]]
 
 
 def _named(parts: Parts) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
