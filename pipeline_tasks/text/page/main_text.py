@@ -12,11 +12,15 @@ from pipeline_tasks.text.page.marks import mark
 from pipeline_tasks.text.page.merging import STRUCTURE, merge
 from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 from pipeline_tasks.text.page.misjudged import prepare
+from pipeline_tasks.text.page.recipes import STATED, complete
 
 AUTO, AUTO_AGAIN = "auto", "auto_again"
 METHODS = (AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
+_SCRIPT = re.compile(r"(?i)(<script\b[^>]*)/>")
+"""A script that lxml takes for closed, as no browser does, and what follows for text."""
+
 _BLANKS = re.compile(r"(?<=\S)(?:[ \t]{2,}|\t)(?=\S)")  # source text that a library has not collapsed
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 _NEEDS = {
@@ -79,13 +83,19 @@ def main_text(
         return Main(lay_out(text, output) if is_laid_out else text, metadata)
     if method == AUTO:
         text, published = _first_look(tree, output)
-        return Main(text, metadata, published and is_doubtful(text))
+        whole = complete(text, html) if STATED in html else text
+        return Main(whole, metadata, published and is_doubtful(text))
     if method == "justext":
         text = _by_justext(html, _STOP_WORDS.get((metadata.language or "").partition("-")[0], language))
     else:
         text = _by_trafilatura(html, depth)
     text = _BLANKS.sub(" ", text)
-    return Main(merge(text, _first_look(tree, output, structure=STRUCTURE)[0]) if is_laid_out else text, metadata)
+    if is_laid_out:
+        first = _first_look(tree, output, structure=STRUCTURE)[0]
+        text = merge(text, first)
+        # what is short beside the first text is not made long by what is stated: the longer of the two is taken
+        text = complete(text, html) if STATED in html and 2 * len(text) >= len(first) else text
+    return Main(text, metadata)
 
 
 @cache
@@ -114,14 +124,14 @@ def _by_trafilatura(html: str, depth: int) -> str:
     import trafilatura
     from lxml.html import HTMLParser, fromstring
 
-    page: Any = html
+    page: Any = _SCRIPT.sub(r"\1>", html)
     if depth > LXML_DEPTH:
-        page = fromstring(html.encode(), parser=HTMLParser(huge_tree=True, encoding="utf-8"))
+        page = fromstring(page.encode(), parser=HTMLParser(huge_tree=True, encoding="utf-8"))
     return trafilatura.extract(page, include_comments=False) or ""
 
 
 def _by_justext(html: str, language: str) -> str:
     import justext
 
-    paragraphs = justext.justext(html.encode(), justext.get_stoplist(language), encoding="utf-8")
+    paragraphs = justext.justext(_SCRIPT.sub(r"\1>", html).encode(), justext.get_stoplist(language), encoding="utf-8")
     return "\n".join(part.text for part in paragraphs if not part.is_boilerplate)

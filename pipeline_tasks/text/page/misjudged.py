@@ -20,8 +20,10 @@ _NOTES = f"aside{NOTE}"
 _OPENING = "[id='header']:has(h2[id] + div > p)"  # a manual's name and title, as asciidoc lays them out
 _LONE = ":is(h2, h3, h4) + div p:first-child:last-child:has(> a)"
 _NAMED = ":is(h2, h3, h4, h5, h6, dt, dd, li, a, span, code, pre, table, tr, td, th, p)[id]"
+_SECTION = "section[id], div.section[id]"
+_TITLED = ":not([id*='sidebar' i], [id*='footer' i], [id^='related' i]):has(> :is(h2, h3, h4, h5, h6))"
 _LOOKED_AT = (  # at once: each search goes through the whole tree
-    f"h1, figure, {_NOTES}, {_OPENING}, {_LONE}, {_NAMED}, {_LINKED}, {_SHALLOW}"
+    f"h1, figure, {_NOTES}, {_OPENING}, {_LONE}, {_NAMED}, {_SECTION}, {_LINKED}, {_SHALLOW}"
 )
 
 _DILUTE = 4
@@ -50,6 +52,9 @@ def prepare(tree: Any, *, published: bool) -> int:  # noqa: ANN401 -- an HTMLTre
                 _dilute(tree, node, published=published)
             if node.matches(_SHALLOW):
                 _sink(tree, node)
+        elif node.matches(_SECTION):
+            if not published and node.matches(_TITLED):  # its name is that of its subject: `metadata`, `authoring`
+                node.delattr("id")
         else:
             if tag == "p" and not published and node.matches(_LONE):
                 _dilute_lone(tree, node)

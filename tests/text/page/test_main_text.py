@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_tasks.text.page.main_text import DEEPEST, METHODS, load, main_text
+from pipeline_tasks.text.page.main_text import AUTO_AGAIN, DEEPEST, METHODS, load, main_text
 
 PROSE = "The river was low that summer, and the children walked across it on stones to the mill. " * 8
 HTML = f"<html lang=en><head><title>The  mill</title></head><body><nav><a href=/>Home</a></nav><p>{PROSE}</p></body></html>"
@@ -35,3 +35,11 @@ def test_a_list_is_kept_however_near_the_top_it_is(depth: int) -> None:
     text = main_text(html, "auto").text
     assert "You may take your data with you." in text
     assert "Home" not in text
+
+
+@pytest.mark.parametrize("method", ["trafilatura", "justext", AUTO_AGAIN])
+def test_a_script_that_seems_closed_is_no_text(method: str) -> None:
+    code = "(function() { register(menu, configuration, 'and, with many words, all the parts of it'); })()\n" * 20
+    script = f'<script type="text/javascript"/>\n{code}</script>'
+    html = f"<html><body><ul><li>Menu</li></ul>{script}<div><div><p>The ferry leaves at dawn.</p></div></div></body></html>"
+    assert "register" not in main_text(html, method).text

@@ -32,6 +32,8 @@ def text_of(inner: str, head: str = "") -> str:
         "<aside role=note><p>All Fares are of the summer.</p></aside>",
         "<h2>See also</h2><div class=body><div><p><a href=/a>All Fares</a></p></div></div>",
         "<h2>See also</h2><div class=body><p id=x><a href=/a>All Fares</a>, <a href=/b>Harbors</a></p></div>",
+        "<section id=authoring><h3>Authoring</h3><p>All Fares are of the summer.</p></section>",
+        "<div class=section id=image-metadata><h3>Images</h3><p>All Fares are of the summer.</p></div>",
         "<h2>See also</h2><aside></aside><script></script><ul><li>A quay for <a href=/a>All Fares</a> there</li></ul>",
     ],
 )
@@ -52,6 +54,8 @@ def test_content_is_kept(html: str) -> None:
         ("<figure><img src=x alt='All Fares'></figure>", ""),
         ("<aside class=related><p>All Fares</p></aside>", ""),
         ("<div id=related><p>All Fares</p></div>", ""),
+        ("<section id=sidebar-extras><h2>Types</h2><p>All Fares</p></section>", ""),
+        ("<section id=related><h2>Related</h2><p>All Fares</p></section>", PUBLISHED),
     ],
 )
 def test_what_links_elsewhere_is_left_out(html: str, head: str) -> None:
