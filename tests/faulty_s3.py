@@ -2,12 +2,17 @@
 
 import contextlib
 import http.client
+import re
 import threading
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, Literal
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 Fault = (
     Literal["lost_answer", "short_body", "lost_request", "whole_body", "no_condition", "changed_body"]
@@ -29,6 +34,8 @@ class FaultyS3:
     ranges: list[str] = field(default_factory=list)
     busy: int = 0
     """Percent of the requests that 503 answers, by a hash of their number."""
+    keys: tuple[str, str] | None = None
+    """Access key and secret by which all requests must be signed, empty for none at all; None: nobody looks."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next(self, method: str) -> Fault | None:
@@ -57,6 +64,8 @@ class _Proxy(BaseHTTPRequestHandler):
         self.faults.requests += 1
         self.faults.ranges += filter(None, [self.headers.get("Range")])
         fault = self.faults.next(self.command)
+        if self.faults.keys is not None and not self._is_signed(*self.faults.keys):
+            fault = 403, "AccessDenied"
         if isinstance(fault, tuple) and len(fault) == 3:
             self._answer(200, {"Content-Type": "application/xml"}, _kept(*fault[1:]))
         elif isinstance(fault, tuple):
@@ -67,6 +76,19 @@ class _Proxy(BaseHTTPRequestHandler):
             self._forward(body, fault)
 
     do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _pass_on  # noqa: N815 -- http.server's names
+
+    def _is_signed(self, key: str, secret: str) -> bool:
+        """Return whether a request has the signature of these keys, or none if they are empty."""
+        written = self.headers.get("Authorization", "")
+        if not key or not written:
+            return not key and not written
+        credential, names, signature = re.findall(r"(?:Credential|SignedHeaders|Signature)=([^,]+)", written)
+        signed = {name: self.headers[name] for name in names.split(";")}
+        request = AWSRequest(self.command, f"http://{self.headers['Host']}{self.path}", signed)
+        request.context["timestamp"] = self.headers["X-Amz-Date"]
+        auth = S3SigV4Auth(Credentials(key, secret), "s3", credential.split("/")[2])
+        own = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+        return bool(credential.startswith(f"{key}/") and own == signature)
 
     def _forward(self, body: bytes, fault: Fault | None) -> None:
         with contextlib.closing(http.client.HTTPConnection(self.host)) as onward:

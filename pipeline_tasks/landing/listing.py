@@ -30,12 +30,14 @@ from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.listed_store import LIST, listed_files
 from pipeline_tasks.store.s3_store import PARALLEL_REQUESTS
 
-PROMISE = "snapshot.json"
+PROMISE = LIST
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`.
 
-It may have `fields`: the names that some of `schema.FIELDS` have in the files."""
+It may have `fields`: the names that some of `schema.FIELDS` have in the files. A file that has an `address` and an
+`etag` is not in the folder but there, in the store that its `store` names among `stores`."""
 
 PULL = ".pull/"
 """Folder of what a pull of a source has brought so far: it is there until `snapshot.json` is."""
@@ -88,7 +90,7 @@ class Listing:
     `ignored` are files that are promised by no list, or of other kinds; `skipped` are (name, reason) of entries that
     are not read whatever they are called. `promise` is the name of the list that promises the files, "" without one;
     `fields` are the names that it gives to some of `schema.FIELDS`, and `missing` its files that have not landed whole,
-    which a snapshot may be refined without.
+    which a snapshot may be refined without. `elsewhere` are the names of files that are read where the promise says.
     """
 
     snapshot: str
@@ -98,6 +100,7 @@ class Listing:
     promise: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    elsewhere: frozenset[str] = frozenset()
 
     def read_by(self, fields: Mapping[str, str]) -> dict[str, str]:
         """Return the names of fields by which the files are read: those of a recipe go before the promise's.
@@ -145,18 +148,20 @@ def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listin
         promise = json.loads(_list_body(folder, PROMISE))
         files = tuple(_promised_file(file) for file in promise["files"])
         fields = _promised_fields(promise.get("fields", {}))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        elsewhere = frozenset(listed_files(promise))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = (
             f'{folder.store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} '
             f"({str(error)[:200]!a}); correct it"
         )
         raise ContractError(message) from error
     _require_some(folder, PROMISE, [name for name, _, _ in files])
-    missing = _require(folder, {name: size for name, size, _ in files}, len(files), accept)
-    ignored = sorted(set(folder.files) - {name for name, _, _ in files} - {PROMISE})
+    here = {name: size for name, size, _ in files if name not in elsewhere}
+    missing = _require(folder, here, len(files), accept)
+    ignored = sorted(set(folder.files) - here.keys() - {PROMISE})
     named = snapshot or str(promise.get("snapshot") or last)
     there, absent = tuple(file for file in files if file[0] not in missing), tuple(sorted(missing))
-    return Listing(named, there, tuple(ignored), _skipped(folder), PROMISE, fields, absent)
+    return Listing(named, there, tuple(ignored), _skipped(folder), PROMISE, fields, absent, elsewhere)
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
@@ -447,16 +452,22 @@ def missing_of(landed: Manifest) -> tuple[str, ...]:
 
 
 def folder_of(uri: str, listing: Listing) -> str:
-    """Return the folder that the file names of a snapshot that was listed at `uri` are relative to."""
+    """Return the folder that the file names of a snapshot that was listed at `uri` are relative to.
+
+    Where files are elsewhere it is the list itself, by which a store finds them.
+    """
     return _folder(_absolute(uri), listing)
 
 
 def _absolute(uri: str) -> str:
-    return uri if "://" in uri else str(Path(uri).absolute())
+    """Return the absolute URI of a landing: of its folder, where its list is named."""
+    return (uri if "://" in uri else str(Path(uri).absolute())).removesuffix(f"/{PROMISE}")
 
 
 def _folder(uri: str, listing: Listing) -> str:
     folder = uri.rstrip("/")
+    if listing.elsewhere:
+        return f"{folder}/{PROMISE}"
     alone = len(listing.files) == 1 and folder.endswith(f"/{listing.files[0][0]}")
     return folder.rpartition("/")[0] if alone else folder
 

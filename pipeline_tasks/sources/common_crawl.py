@@ -12,13 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.constraints import Uri
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.landing.listing import LISTING_BYTES, LISTING_LINES
 from pipeline_tasks.sources.download import download
+from pipeline_tasks.sources.in_place import locate, query_of, require_bucket
 from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web, fetched, require_address
+from pipeline_tasks.store.named_store import NamedStore
 
 ADDRESS = "https://data.commoncrawl.org"
+
+BUCKET = "s3://commoncrawl"
+"""Where Common Crawl keeps what its address gives; its requests need the keys of an account of AWS."""
 
 CRAWLS = "https://index.commoncrawl.org/collinfo.json"
 """List of all crawls; a mirror has it as `collinfo.json`."""
@@ -48,6 +54,8 @@ class CommonCrawl:
 
     Of these, `sample` takes a share of the files and `files` a number, 0 all; both follow from hashes of the paths with
     `seed`, so a larger sample has all files of a smaller one. `without` are names of files that are left out.
+
+    With `in_place` the files stay in `bucket`, of the `store` that is named, and are read there.
     """
 
     crawl: str
@@ -58,6 +66,9 @@ class CommonCrawl:
     seed: int = 0
     without: tuple[str, ...] = ()
     address: str = ADDRESS
+    in_place: bool = False
+    bucket: Uri = BUCKET
+    store: NamedStore | None = None
 
     @property
     def snapshot(self) -> str:
@@ -96,6 +107,8 @@ class CommonCrawl:
             "files": self.files,
             "seed": self.seed,
             "without": sorted(self.without),
+            **({"bucket": self.bucket} if self.in_place else {}),
+            **query_of(in_place=self.in_place, store=self.store),
         }
 
     def resolved(self, occasion: Occasion) -> "CommonCrawl":
@@ -106,7 +119,7 @@ class CommonCrawl:
         return replace(self, crawl=newest_crawl(occasion.web, self.crawls))
 
     def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
-        return download(web, part, partial, flow)
+        return locate(web, part, self.store) if self.in_place else download(web, part, partial, flow)
 
     def parts(self, web: Web) -> Sequence[Part]:
         paths = read_paths(fetched(web, self.listing, LISTING_BYTES), self.listing, self.crawl, self.kind)
@@ -114,7 +127,8 @@ class CommonCrawl:
         if not chosen:
             message = f"{self.listing} has {len(paths):,} files, and none of them is chosen; choose more"
             raise RecipeError(message)
-        return [Part(path_name(path), f"{self.address}/{path}") for path in chosen]
+        place = self.bucket.rstrip("/") if self.in_place else self.address
+        return [Part(path_name(path), f"{place}/{path}") for path in chosen]
 
     def _chosen(self, paths: Sequence[str]) -> list[str]:
         """Return the paths that the query takes, in the order of the list."""
@@ -136,6 +150,8 @@ class CommonCrawl:
 def require_query(query: CommonCrawl) -> None:
     """Raise RecipeError for a query that makes no sense."""
     require_address(query.address)
+    if query.in_place:
+        require_bucket(query.bucket, in_place=True, store=query.store)
     wrong = {
         f"--crawl {query.crawl!a}: name a crawl, as CC-MAIN-2026-45, or latest": not _CRAWL.fullmatch(query.crawl),
         f"--segments {query.segments!a}: name numbers, as 0-3 or 0,5,7": (
@@ -143,6 +159,7 @@ def require_query(query: CommonCrawl) -> None:
         ),
         f"--sample {query.sample}: name a share above 0, up to 1": not 0 < query.sample <= 1,
         f"--files {query.files}: name a number of files above 0": query.files < 0,
+        "store is of files that stay in place; write in_place: true, or remove it": query.store and not query.in_place,
     }
     for message, is_wrong in wrong.items():
         if is_wrong:
@@ -254,5 +271,12 @@ FORM: Mapping[str, Mapping[str, Any]] = {
     "seed": {"section": "Advanced", "description": "Which files a number or a share takes"},
     "without": {"section": "Advanced", "description": "Names of files to leave out"},
     "address": {"section": "Advanced", "description": "Common Crawl, or a mirror"},
+    "in_place": {
+        "title": "In place",
+        "section": "Advanced",
+        "description": "Read files where they are, without a copy",
+    },
+    "bucket": {"section": "Advanced", "description": "Where they are then"},
+    "store": {"section": "Advanced", "description": "Its store: name, endpoint, region, anonymous or env"},
 }
 """What the form of a run says of the fields of a query."""

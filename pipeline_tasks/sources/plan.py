@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import SnapshotIncomplete, SourceBusy
 from pipeline_tasks.sources.pull import Landing, Pull, sizes
-from pipeline_tasks.sources.source import UNKNOWN, Part, Source
+from pipeline_tasks.sources.source import UNKNOWN, InPlace, Part, Source
 from pipeline_tasks.sources.web import Web, answered
 from pipeline_tasks.store import storage
 
@@ -32,18 +32,23 @@ class Plan:
 def plan(source: Source, landing: Landing, by: Pull) -> Plan:
     """Return what a pull would take, by the sizes of a few files; nothing is written."""
     parts = source.parts(by.web)
+    stays = isinstance(source, InPlace) and source.in_place
     there = sizes(landing) if landing.uri.startswith("s3://") or Path(landing.uri).is_dir() else {}
     missing = [part for part in parts if part.name not in there and part.requests]
-    known = [size for part in missing[:: max(len(missing) // SIZED, 1)][:SIZED] if (size := _size(by.web, part))]
+    known = (
+        []
+        if stays
+        else [size for part in missing[:: max(len(missing) // SIZED, 1)][:SIZED] if (size := _size(by.web, part))]
+    )
     mean = sum(known) / len(known) if known else source.typical_bytes
-    total = round(mean * len(missing))
+    total = 0 if stays else round(mean * len(missing))
     rate = by.web.rate
     return Plan(
         source.snapshot,
         len(parts),
         sum(part.name in there for part in parts),
         total,
-        _basis(len(known)),
+        "they are read in place" if stays else _basis(len(known)),
         max(sum(part.requests for part in missing) / rate.requests, total / rate.bytes if rate.bytes else 0.0),
         None if landing.uri.startswith("s3://") else shutil.disk_usage(storage.existing(landing.uri)).free,
     )

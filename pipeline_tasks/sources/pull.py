@@ -25,10 +25,11 @@ from pipeline_tasks.landing.listing import NAMED, PROMISE, PULL
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.download import discard
-from pipeline_tasks.sources.source import UNKNOWN, Flow, Mapped, Part, Received, Source
+from pipeline_tasks.sources.source import UNKNOWN, Flow, InPlace, Mapped, Part, Received, Source
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import flush_folder, os_errors
+from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import Store
 
 QUERY = f"{PULL}query.json"
@@ -126,6 +127,7 @@ def _landed(source: Source, landing: Landing) -> Landed | None:
         promise = json.loads(landing.store.read(PROMISE))
         block = promise.get("source", {})
         files = {file["path"]: file["bytes"] for file in promise["files"]}
+        elsewhere = {file["path"] for file in promise["files"] if "address" in file}
         beside = {file["path"]: file["bytes"] for file in block.get("beside", ())}
     except FileNotFoundError:
         return None
@@ -134,7 +136,7 @@ def _landed(source: Source, landing: Landing) -> Landed | None:
         raise RecipeError(message) from error
     _require_same(block.get("query"), source.query(), f"{landing.uri}/{PROMISE}")
     there = sizes(landing)
-    broken = [name for name, size in {**files, **beside}.items() if there.get(name) != size]
+    broken = [name for name, size in {**files, **beside}.items() if name not in elsewhere and there.get(name) != size]
     if broken:
         message = (
             f"{landing.uri} landed whole, and has lost {_some(broken)} since, or has other bytes of it; restore it, or "
@@ -189,12 +191,16 @@ def sizes(landing: Landing) -> dict[str, int]:
 def _receipts(landing: Landing, parts: Sequence[Part]) -> dict[str, Received]:
     """Return the receipts of the parts that are complete: a receipt is written before its file takes its name.
 
-    A part without rows has a receipt and no file.
+    A part without rows has a receipt and no file, and so has one that stays where it is.
     """
     there = sizes(landing)
     names = [part.name for part in parts if f"{PULL}{part.name}{RECEIPT}" in there]
     receipts = zip(names, storage.each(landing.store, partial(_receipt, landing), names), strict=True)
-    return {name: receipt for name, receipt in receipts if not receipt.rows or receipt.bytes == there.get(name)}
+    return {
+        name: receipt
+        for name, receipt in receipts
+        if not receipt.rows or receipt.address or receipt.bytes == there.get(name)
+    }
 
 
 def _receipt(landing: Landing, name: str) -> Received:
@@ -270,7 +276,7 @@ def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
     if not store.create(receipt, body):
         store.delete(receipt)
         storage.commit(store, receipt, body)
-    if not received.rows:
+    if not received.rows or received.address:
         discard(local)
         return
     if landing.uri.startswith("s3://"):
@@ -339,7 +345,8 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
     if lost:
         message = f"{landing.uri} has lost {_some(lost)} while others were pulled; run the same command again"
         raise SnapshotIncomplete(message)
-    files, beside = ([_file(name, receipts[name]) for name in names] for names in _sides(parts, receipts))
+    store = source.store if isinstance(source, InPlace) and source.in_place else None
+    files, beside = ([_file(name, receipts[name], store) for name in names] for names in _sides(parts, receipts))
     if not files and not beside:
         return Landed(source.snapshot, 0, 0)
     total = sum(receipts[file["path"]].bytes for file in files)
@@ -358,6 +365,7 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
             **_known("facts", {name: receipt.facts for name, receipt in receipts.items() if receipt.facts}),
         },
         **_known("fields", dict(source.read_by) if isinstance(source, Mapped) else {}),
+        **_known("stores", {store.name: store.block()} if store else {}),
         "files": files,
     }
     storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")
@@ -370,8 +378,10 @@ def _sides(parts: Sequence[Part], receipts: Mapping[str, Received]) -> tuple[lis
     return [part.name for part in there if not part.beside], [part.name for part in there if part.beside]
 
 
-def _file(name: str, receipt: Received) -> dict[str, Any]:
+def _file(name: str, receipt: Received, store: NamedStore | None) -> dict[str, Any]:
     file = {"path": name, "bytes": receipt.bytes, "sha256": receipt.sha256}
+    if receipt.address:
+        file |= {"address": receipt.address, "etag": receipt.etag, **_known("store", store.name if store else "")}
     return file if receipt.rows == UNKNOWN else {**file, "rows": receipt.rows}
 
 

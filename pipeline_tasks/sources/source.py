@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from pipeline_tasks.sources.web import Web
+from pipeline_tasks.store.named_store import NamedStore
 
 UNKNOWN = -1
 """Bytes or rows of a part whose source promises none."""
@@ -41,7 +42,8 @@ class Part:
 class Received:
     """A whole file as it was received; `facts` are what its source proved of it, as JSON.
 
-    A file with 0 rows is not landed; its facts are kept.
+    A file with 0 rows is not landed; its facts are kept. One with an `address` was not received: it is read there, as
+    long as its ETag is the same, and its SHA-256 is not known.
     """
 
     bytes: int
@@ -49,6 +51,7 @@ class Received:
     etag: str = ""
     rows: int = UNKNOWN
     facts: Mapping[str, Any] = field(default_factory=dict)
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,19 @@ class Mapped(Protocol):
     @property
     def read_by(self) -> Mapping[str, str]:
         """Names of some of `schema.FIELDS` in the files."""
+
+
+@runtime_checkable
+class InPlace(Protocol):
+    """A source whose files may stay where they are: `snapshot.json` then says where, and in which store."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether its files stay."""
+
+    @property
+    def store(self) -> NamedStore | None:
+        """The store that has them, None: that of the process."""
 
 
 class Source(Protocol):

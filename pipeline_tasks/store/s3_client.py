@@ -1,4 +1,4 @@
-"""Builds boto3's S3 clients for this process's AWS environment, and asks for their buckets."""
+"""Builds boto3's S3 clients for this process's AWS environment, or a named store, and asks for their buckets."""
 
 import os
 from collections.abc import Mapping
@@ -6,18 +6,24 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.s3_errors import ABSENT, error_code, repeat_requests, translated
 from pipeline_tasks.store.s3_waits import count_waits
 
 QUICK, QUICK_TRIES = {"connect_timeout": 5, "read_timeout": 10}, 3
 """Timeouts of the question before a run: a wrong address or credential is found within seconds."""
 
+PATIENT = {"connect_timeout": 10, "read_timeout": 60}
+"""Timeouts of requests of a run."""
+
 MOST_TRIES = "AWS_MAX_ATTEMPTS"
 """The variable of boto3 that says how often a request is sent."""
 
 
-def s3_client() -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
-    """Return the client for this process's AWS environment."""
+def s3_client(named: NamedStore | None = None) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+    """Return the client for this process's AWS environment, or of a named store, of which that says nothing."""
+    if named is not None:
+        return _named_client(named, named.keys, os.getpid())
     return _client(_environment(), os.getpid())
 
 
@@ -35,24 +41,54 @@ def _environment() -> tuple[tuple[str, str], ...]:
 def _client(environment: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ANN401 -- as above
     del process  # a forked process must not answer on the connections of its parent
     variables = dict(environment)
-    written = variables.get(MOST_TRIES, "")
-    tries = max(int(written), 1) if written.isdecimal() else None
-    return _new_client(variables, {"connect_timeout": 10, "read_timeout": 60}, tries)
+    return _new_client(variables, PATIENT, _tries(variables))
+
+
+@lru_cache(maxsize=8)
+def _named_client(named: NamedStore, keys: tuple[str, str, str], process: int) -> Any:  # noqa: ANN401 -- as above
+    from botocore import UNSIGNED
+
+    del process  # as above
+    key, secret, token = (part or None for part in keys)
+    config = {"ignore_configured_endpoint_urls": True, **({} if key else {"signature_version": UNSIGNED})}
+    given = {"endpoint_url": named.endpoint or None, "region_name": named.region}
+    given |= {"aws_access_key_id": key, "aws_secret_access_key": secret, "aws_session_token": token}
+    client = _session().client("s3", config=_config(own_server=bool(named.endpoint), **PATIENT, **config), **given)
+    return _patient(client, _tries(os.environ))
 
 
 def _new_client(variables: Mapping[str, str], options: Mapping[str, Any], tries: int | None) -> Any:  # noqa: ANN401 -- as above
+    own_server = "AWS_ENDPOINT_URL_S3" in variables or "AWS_ENDPOINT_URL" in variables
+    session = _session()
+    region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
+    return _patient(session.client("s3", config=_config(own_server=own_server, **options), region_name=region), tries)
+
+
+def _session() -> Any:  # noqa: ANN401 -- as above
     import boto3
     import botocore.session
-    from botocore.config import Config
 
-    own_server = "AWS_ENDPOINT_URL_S3" in variables or "AWS_ENDPOINT_URL" in variables
-    style = {"addressing_style": "path"} if own_server else {}
     core = botocore.session.get_session()
     core.register_component("data_loader", _models(core.get_config_variable("data_path") or ""))
-    session = boto3.session.Session(botocore_session=core)
-    region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
+    return boto3.session.Session(botocore_session=core)
+
+
+def _config(*, own_server: bool, **options: Any) -> Any:  # noqa: ANN401 -- as above
+    from botocore.config import Config
+
+    style = {"addressing_style": "path"} if own_server else {}
     retries = {"mode": "standard", "total_max_attempts": 1}  # ours are those of `s3_errors`
-    client = session.client("s3", config=Config(s3=style, retries=retries, **options), region_name=region)
+    return Config(s3=style, retries=retries, **options)
+
+
+def _tries(variables: Mapping[str, str]) -> int | None:
+    """Return how often a request is sent, None if the environment does not say."""
+    written = variables.get(MOST_TRIES, "")
+    return max(int(written), 1) if written.isdecimal() else None
+
+
+def _patient(client: Any, tries: int | None) -> Any:  # noqa: ANN401 -- as above
+    """Let a client repeat its requests, and count that."""
     repeat_requests(client, tries)
     count_waits(client)
     return client

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
+from pipeline_tasks.store.named_store import SetBy
 
 ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
 """Error codes of S3 servers for an object that does not exist."""
@@ -45,6 +46,9 @@ _BUSY_STATUS = (408, _CONFLICT, _PRECONDITION, 425, 429)
 
 _INCAPABLE = (405, 501)
 _FULL = 507
+
+OWN = SetBy("AWS_ENDPOINT_URL", "AWS_REGION", "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY")
+"""Where this process's own store is set."""
 
 _ELSEWHERE = ("PermanentRedirect", "301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
 
@@ -133,8 +137,8 @@ def pause(attempts: int, url: str) -> float:
     return min(PAUSE * 2.0 ** (attempts - 1), LONGEST) * (0.5 + share / 2)
 
 
-def translated(path: str, bucket: str, error: BaseException) -> Exception:
-    """Return Refinery's error for boto3's; `path` is the object's URI."""
+def translated(path: str, bucket: str, error: BaseException, by: SetBy = OWN) -> Exception:
+    """Return Refinery's error for boto3's; `path` is the object's URI, and `by` where its store is set."""
     from botocore.exceptions import NoCredentialsError, PartialCredentialsError
 
     if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
@@ -142,20 +146,20 @@ def translated(path: str, bucket: str, error: BaseException) -> Exception:
     if status_of(error) in _INCAPABLE or error_code(error) == "NotImplemented":
         return RecipeError(
             f"{path}: the object store cannot do this ({_code(error)}); "
-            "choose a server that `refinery doctor` accepts, or correct AWS_ENDPOINT_URL"
+            f"choose a server that `refinery doctor` accepts, or correct {by.endpoint}"
         )
     if status_of(error) == _FULL:
         return NoSpace(f"{path}: the object store is full ({_code(error)}); free space there, nothing was committed")
     if is_refusal(error):
-        return _refusal(path, bucket, error)
-    return StorageBusy(_unanswered(path, error))
+        return _refusal(path, bucket, error, by)
+    return StorageBusy(_unanswered(path, error, by))
 
 
 def _code(error: BaseException) -> str:
     return f"{status_of(error)} {error_code(error)}".strip()
 
 
-def _unanswered(path: str, error: BaseException) -> str:
+def _unanswered(path: str, error: BaseException, by: SetBy) -> str:
     """Return what happened to a request that may succeed later."""
     reason, later = str(error)[:300], "it is tried again later"
     if status_of(error) in (_CONFLICT, _PRECONDITION):
@@ -168,7 +172,7 @@ def _unanswered(path: str, error: BaseException) -> str:
         return f"{path}: the connection to the object store broke off ({reason}); nothing was committed, and {later}"
     return (
         f"{path}: the object store did not answer ({reason}); {later}. "
-        "If it never answers, check AWS_ENDPOINT_URL and the network"
+        f"If it never answers, check {by.endpoint} and the network"
     )
 
 
@@ -187,17 +191,16 @@ def _broke_off(error: BaseException) -> bool:
     return isinstance(error, cut)
 
 
-def _refusal(path: str, bucket: str, error: BaseException) -> Exception:
+def _refusal(path: str, bucket: str, error: BaseException, by: SetBy) -> Exception:
     code = error_code(error)
     if code == "NoSuchBucket":
         return RecipeError(f"{path}: bucket {bucket} does not exist; create it or correct the URI")
     if code in _CREDENTIALS or status_of(error) == _UNAUTHORIZED:
         return RecipeError(
-            f"{path}: the object store refused the credentials ({code}); "
-            "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy"
+            f"{path}: the object store refused the credentials ({code}); {by.keys} and the bucket's policy"
         )
     if code in _ELSEWHERE:
-        return RecipeError(f"{path}: bucket {bucket} is in another region ({code}); set AWS_REGION to it")
+        return RecipeError(f"{path}: bucket {bucket} is in another region ({code}); set {by.region} to it")
     if code == "RequestTimeTooSkewed":
         return RecipeError(f"{path}: this machine's clock differs from the object store's; set it (NTP)")
     return ContractError(f"{path}: the object store refused the request ({code}: {str(error)[:300]})")

@@ -10,17 +10,19 @@ import errno
 import hashlib
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from pipeline_tasks.errors import RecipeError, StorageBusy
+from pipeline_tasks.errors import DigestMismatch, RecipeError, StorageBusy
+from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import CHUNK, DELETED_AT_ONCE, MERGE_GAP, Entry, confined, cut_short
 from pipeline_tasks.store.s3_client import require_bucket, s3_client
 from pipeline_tasks.store.s3_errors import (
     ABSENT,
     CONFLICT_TRIES,
+    OWN,
     error_code,
     exists_already,
     is_conflict,
@@ -49,19 +51,34 @@ class S3Store:
     """A prefix in a bucket of any S3 server with race-safe `If-None-Match: *`.
 
     Endpoint, region and credentials come from the standard AWS environment and files
-    (`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...), as boto3 finds them.
+    (`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...), as boto3 finds them, unless
+    it is of a `named` store. With an `etag`, DigestMismatch is raised for an object that has another one. Each response
+    whose bytes are read is compared, so that no server has to heed a condition.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, named: NamedStore | None = None, etag: str = "") -> None:
         self.root = uri
         self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
+        self._named, self._etag = named, etag
+
+    @property
+    def _client(self) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+        return s3_client(self._named)
+
+    def _require_bucket(self) -> None:
+        if self._named is None:  # who may read objects of another may not ask for the bucket
+            require_bucket(self._bucket)
 
     def _key(self, path: str) -> str:
         confined(self.root, path)
         return f"{self._prefix}/{path}" if self._prefix else path
 
     def _uri(self, path: str) -> str:
-        return f"{self.root}/{path}"
+        store = f" of store {self._named.name}" if self._named else ""
+        return f"{self.root}/{path}{store}"
+
+    def _translated(self, path: str, error: BaseException) -> Exception:
+        return translated(self._uri(path), self._bucket, error, self._named.set_by if self._named else OWN)
 
     # --- Reading --------------------------------------------------------------------------------------------------
 
@@ -113,15 +130,27 @@ class S3Store:
         from botocore.exceptions import ClientError
 
         try:
-            body = s3_client().get_object(Bucket=self._bucket, Key=self._key(path), **headers)["Body"]
+            response = self._client.get_object(Bucket=self._bucket, Key=self._key(path), **headers)
         except ClientError as error:
             if error_code(error) == "InvalidRange":  # the object ends before it
                 return b""
             if error_code(error) not in ABSENT:
                 raise
-            require_bucket(self._bucket)
+            self._require_bucket()
             raise self._missing(path) from error
-        return cast("bytes", body.read())
+        with contextlib.closing(response["Body"]) as body:
+            self._require_etag(path, response)
+            return cast("bytes", body.read())
+
+    def _require_etag(self, path: str, response: Mapping[str, Any]) -> None:
+        """Raise DigestMismatch for a response of another object than was listed."""
+        etag = etag_of(response)
+        if self._etag and etag != self._etag:
+            message = (
+                f"{self._uri(path)} was changed since it was listed: its ETag is {etag[:100]!a}, and was "
+                f"{self._etag!a}; pull it into a new landing, or bring the same object back"
+            )
+            raise DigestMismatch(message)
 
     def open(self, path: str) -> BinaryIO:
         size = self.size(path)
@@ -139,27 +168,34 @@ class S3Store:
             raise self._missing(path)
         return f"{head['ContentLength']}-{head['ETag']}-{head['LastModified']}"
 
+    def listed(self, path: str) -> tuple[int, str]:
+        """Return bytes and ETag of an object, by which it is known again; FileNotFoundError if there is none."""
+        head = self._head(path)
+        if head is None:
+            raise self._missing(path)
+        return int(head["ContentLength"]), etag_of(head)
+
     def _head(self, path: str) -> Any:  # noqa: ANN401 -- boto3's response
         from botocore.exceptions import ClientError
 
         with self._errors(path):
             try:
-                return s3_client().head_object(Bucket=self._bucket, Key=self._key(path))
+                head = self._client.head_object(Bucket=self._bucket, Key=self._key(path))
             except ClientError as error:
                 if error_code(error) not in ABSENT:
                     raise
-                require_bucket(self._bucket)
+                self._require_bucket()
                 return None
+        self._require_etag(path, head)
+        return head
 
     def _missing(self, path: str) -> FileNotFoundError:
         return FileNotFoundError(errno.ENOENT, "no such object", self._uri(path))
 
     def list(self, prefix: str) -> Iterator[Entry]:
         with self._errors(prefix):
-            pages = (
-                s3_client()
-                .get_paginator("list_objects_v2")
-                .paginate(Bucket=self._bucket, Prefix=self._key(prefix.rstrip("/") + "/" if prefix else ""))
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._bucket, Prefix=self._key(prefix.rstrip("/") + "/" if prefix else "")
             )
             for page in pages:
                 for item in page.get("Contents", ()):
@@ -169,7 +205,7 @@ class S3Store:
     def folders(self) -> Iterator[str]:
         start = f"{self._prefix}/" if self._prefix else ""
         with self._errors(""):
-            pages = s3_client().get_paginator("list_objects_v2")
+            pages = self._client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self._bucket, Prefix=start, Delimiter="/"):
                 names = (item["Prefix"].removeprefix(start).rstrip("/") for item in page.get("CommonPrefixes", ()))
                 yield from (name for name in names if name and not name.startswith(("_", ".")))
@@ -209,7 +245,7 @@ class S3Store:
                 return self.read(path) == body
             if exists_already(error):  # and is gone again
                 return None
-            raise translated(self._uri(path), self._bucket, error) from error
+            raise self._translated(path, error) from error
         return True
 
     def _require_conditional(self, path: str, body: bytes) -> None:
@@ -237,14 +273,14 @@ class S3Store:
 
     def _put(self, path: str, body: bytes, headers: dict[str, str]) -> None:
         checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
-        s3_client().put_object(Bucket=self._bucket, Key=self._key(path), Body=body, ChecksumSHA256=checksum, **headers)
+        self._client.put_object(Bucket=self._bucket, Key=self._key(path), Body=body, ChecksumSHA256=checksum, **headers)
 
     def put_file(self, path: str, local: Path, digest: str, *, spare: bool = False) -> None:  # noqa: ARG002 -- uploads copy
         with self._errors(path):
             if local.stat().st_size <= PART:
                 self._put(path, local.read_bytes(), {})
             else:
-                s3_client().upload_file(str(local), self._bucket, self._key(path))
+                self._client.upload_file(str(local), self._bucket, self._key(path))
         size = self.size(path)
         if size != local.stat().st_size:
             message = (
@@ -258,7 +294,7 @@ class S3Store:
 
     def delete(self, path: str) -> None:
         with self._errors(path):
-            s3_client().delete_object(Bucket=self._bucket, Key=self._key(path))
+            self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
 
     def delete_many(self, paths: Sequence[str]) -> None:
         parts = [paths[start : start + DELETED_AT_ONCE] for start in range(0, len(paths), DELETED_AT_ONCE)]
@@ -276,13 +312,13 @@ class S3Store:
             count_repeated(seconds)
             failed = self._not_deleted([*failed])
         for path, error in sorted(failed.items(), key=lambda item: not is_refusal(item[1])):
-            raise translated(self._uri(path), self._bucket, error) from error
+            raise self._translated(path, error) from error
 
     def _not_deleted(self, paths: Sequence[str]) -> dict[str, Exception]:
         """Ask to remove objects, with one request; return the errors of those that are still there."""
         keys = {self._key(path): path for path in paths}
         with self._errors(paths[0]):
-            answer = s3_client().delete_objects(
+            answer = self._client.delete_objects(
                 Bucket=self._bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
             )
         errors = (error for error in answer.get("Errors", ()) if error.get("Code") not in ABSENT)
@@ -297,9 +333,14 @@ class S3Store:
         try:
             yield
         except (BotoCoreError, ClientError, ResponseParserError) as error:
-            raise translated(self._uri(path), self._bucket, error) from error
+            raise self._translated(path, error) from error
         except S3UploadFailedError as error:  # boto3 wraps the error of a part
-            raise translated(self._uri(path), self._bucket, error.__context__ or error) from error
+            raise self._translated(path, error.__context__ or error) from error
+
+
+def etag_of(response: Mapping[str, Any]) -> str:
+    """Return the ETag of a response, without its quotes; "" where it has none."""
+    return str(response.get("ETag") or "").strip('"')
 
 
 def _merged(ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:

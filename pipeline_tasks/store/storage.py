@@ -13,7 +13,9 @@ from typing import BinaryIO, TypeVar
 
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
 from pipeline_tasks.store.known_digests import keep_digest, known_digest
+from pipeline_tasks.store.listed_store import ListedStore, split_list
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
+from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import CHUNK, Store
 from pipeline_tasks.store.s3_client import require_reachable
 from pipeline_tasks.store.s3_store import PARALLEL_REQUESTS, S3Store
@@ -27,18 +29,29 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-def connect(uri: str) -> Store:
-    """Return the store at `uri`: `s3://bucket/prefix`, `file:///path` or a local path."""
-    return _connect(uri.rstrip("/") if uri != "/" else uri)
+def connect(uri: str, named: NamedStore | None = None) -> Store:
+    """Return the store at `uri`: `s3://bucket/prefix`, `file:///path` or a local path.
+
+    `folder/snapshot.json` is a landing by its list, whose files may be elsewhere. A bucket may be of a `named` store.
+    """
+    uri = uri.rstrip("/") if uri != "/" else uri
+    listed = split_list(uri)
+    if listed is not None:
+        folder, prefix = listed
+        return ListedStore(uri, _connect(folder, named), prefix)
+    return _connect(uri, named)
 
 
 @lru_cache(maxsize=64)
-def _connect(uri: str) -> Store:
+def _connect(uri: str, named: NamedStore | None) -> LocalStore | S3Store:
     if _OTHER_KIND.match(uri):
         message = f"{uri}: no storage of this kind; give s3://bucket/prefix or a local path"
         raise RecipeError(message)
     if uri.startswith("s3://"):
-        return S3Store(uri)
+        return S3Store(uri, named)
+    if named is not None:
+        message = f"{uri} is of this machine, and not of the store {named.name}; name s3://bucket/prefix"
+        raise RecipeError(message)
     return LocalStore(uri.removeprefix("file://"))
 
 
@@ -158,10 +171,21 @@ def is_absolute(path: str) -> bool:
     return "://" in path or path.startswith("/")
 
 
-def open_landed(uri: str) -> BinaryIO:
-    """Open a landed file by its absolute URI."""
+def open_landed(uri: str, named: NamedStore | None = None) -> BinaryIO:
+    """Open a landed file by its absolute URI; its bucket may be of a `named` store."""
     folder, _, name = uri.rpartition("/")
-    return connect(folder or "/").open(name)
+    return connect(folder or "/", named).open(name)
+
+
+def listed_digest(uri: str) -> str:
+    """Return what stands for the digest of a file that a landing lists elsewhere, "" for any other file.
+
+    It is that of the ETag, which the store compares whenever it reads.
+    """
+    folder, _, name = uri.rpartition("/")
+    store = connect(folder or "/")
+    listed = store.listed(name) if isinstance(store, ListedStore) else None
+    return listed.digest if listed else ""
 
 
 def localize(uri: str, digest: str) -> str:
@@ -198,10 +222,14 @@ def _require_planned(uri: str, actual: str, planned: str) -> None:
 def digest_of_file(uri: str) -> tuple[int, str]:
     """Return (bytes, SHA-256) of the file at `uri`.
 
-    A later call reads the file again only if it has changed, and so does a later process of this user a large file.
+    A later call reads the file again only if it has changed, and so does a later process of this user a large file. One
+    that a landing lists elsewhere is not read: its digest is `listed_digest`.
     """
     folder, _, name = uri.rpartition("/")
-    return _digest(uri, connect(folder or "/").stamp(name))
+    store = connect(folder or "/")
+    if isinstance(store, ListedStore) and (listed := store.listed(name)):
+        return listed.bytes, listed.digest
+    return _digest(uri, store.stamp(name))
 
 
 @lru_cache(maxsize=4096)

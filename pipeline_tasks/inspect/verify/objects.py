@@ -58,7 +58,8 @@ def check_object(expected: Expected, findings: Findings, *, full: bool) -> None:
         if size is None and expected.optional:
             findings.note(f"{expected.uri}: not there any more")
             return
-        read = size == expected.bytes and (full or expected.bytes <= SMALL)
+        is_listed = storage.listed_digest(expected.uri) in expected.digests  # and asking for its size compared the ETag
+        read = size == expected.bytes and (full or expected.bytes <= SMALL) and not is_listed
         findings.count(expected.kind, expected.bytes if read else 0)
         if size is None:
             findings.add(Problem(expected.uri, "is missing", f"{expected.bytes} bytes", "nothing", expected.heal))

@@ -10,6 +10,7 @@ from pipeline_tasks.errors import ContractError, SnapshotIncomplete
 from pipeline_tasks.landing.decompression import GZIP, LZ4, GzipSource, Lz4Source, PlainSource, Reader, Source
 from pipeline_tasks.landing.zstd_frames import ZstdSource, is_zstd
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.named_store import NamedStore
 
 BZ2 = b"BZh"
 
@@ -36,10 +37,10 @@ class _Content(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def content_of(uri: str) -> Iterator[BinaryIO]:
+def content_of(uri: str, named: NamedStore | None = None) -> Iterator[BinaryIO]:
     """Open the content of a file; ContractError where it is damaged, SnapshotIncomplete if there is no such file."""
     try:
-        with storage.open_landed(uri) as stored:
+        with storage.open_landed(uri, named) as stored:
             yield unpacked(stored, uri)
     except FileNotFoundError as error:
         message = f"{uri} is gone since it was listed; run the same command again"

@@ -28,17 +28,20 @@ from pipeline_tasks.sources.files.delimited import Form, read_delimited
 from pipeline_tasks.sources.files.mbox import HTML, read_messages
 from pipeline_tasks.sources.files.xml_records import read_records
 from pipeline_tasks.sources.first_records import require_text
+from pipeline_tasks.sources.in_place import locate, query_of, require_bucket
 from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import Entry
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {
     "csv": (".csv",),
     "tsv": (".tsv", ".tab"),
     "jsonl": (".jsonl", ".ndjson", ".json"),
+    "warc": (".warc", ".arc", ".wet", ".wat"),
     "parquet": (".parquet",),
     "mediawiki": (".xml",),
     "xml": (".xml",),
@@ -47,7 +50,7 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
 }
 """Forms of files, and how the names of such files end, before an ending of compression."""
 
-AS_IS = ("jsonl", "parquet")
+AS_IS = ("jsonl", "warc", "parquet")
 """Forms that a landing reads as they are."""
 
 UTF8 = "utf-8"
@@ -67,12 +70,13 @@ class Files:
 
     Without patterns those with the form's ending. Hidden files, and those that match `exclude`, are left out.
     `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV; `record`, the
-    path of elements from the root (`posts/row`), is of XML. A file of `text` is one document. `listed` is
-    the digest of the names, sizes and times of all files: as long as it is the same, the same is asked.
+    path of elements from the root (`posts/row`), is of XML. A file of `text` is one document. `store` is that of a
+    bucket, if it is another than the process's own; files that are `in_place` stay there. `listed` is the digest of
+    the names, sizes and times of all files: as long as it is the same, the same is asked.
     """
 
     place: Uri
-    format: Literal["csv", "tsv", "jsonl", "parquet", "mediawiki", "xml", "mbox", "text"]
+    format: Literal["csv", "tsv", "jsonl", "warc", "parquet", "mediawiki", "xml", "mbox", "text"]
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     fields: Fields = field(default_factory=dict)
@@ -82,6 +86,8 @@ class Files:
     record: ElementPath = ""
     terms_address: str = ""
     terms_text: Note = ""
+    in_place: bool = False
+    store: NamedStore | None = None
     snapshot: str = ""
     listed: str = ""
 
@@ -121,6 +127,7 @@ class Files:
             "record": self.record,
             "snapshot": self.snapshot,
             "listed": self.listed,
+            **query_of(in_place=self.in_place, store=self.store),
         }
 
     def resolved(self, occasion: Occasion) -> "Files":
@@ -130,6 +137,7 @@ class Files:
         """
         names_at_source(self.fields)
         _require_form(self)
+        require_bucket(self.place, in_place=self.in_place, store=self.store)
         asked = _of_folder(self)
         found = _chosen(asked).found()
         if not found:
@@ -164,10 +172,12 @@ class Files:
         return grouped((entry, entry.bytes) for entry in self.files)
 
     def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        if self.in_place:
+            return locate(web, part, self.store)
         if self.format == "text":
             return self._documents(web, part, partial, flow)
         if self.format in AS_IS:
-            received = copy_part(part, partial, web, flow)
+            received = copy_part(part, partial, web, flow, self.store)
         else:
             received = self._converted(web, part, partial, flow)
             self._require_unchanged(part.address)
@@ -179,7 +189,7 @@ class Files:
         return received
 
     def _converted(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
-        with content_of(part.address) as stream:
+        with content_of(part.address, self.store) as stream:
             if self.format in ("xml", "mbox"):
                 return write_lines(self._lines(stream, part.address), part, partial, web, flow)
             schema, batches = self._table(stream, part.address)
@@ -190,7 +200,7 @@ class Files:
         """Raise SourceBusy for a file that has other bytes now than when it was listed."""
         path = uri.removeprefix(f"{self.place}/")
         listed = _sizes(_chosen(self), self.listed)[path]
-        there = storage.connect(self.place).size(path)
+        there = storage.connect(self.place, self.store).size(path)
         if there != listed:
             message = f"{uri} has {there} bytes, and had {listed:,} when it was listed; pull it when it rests"
             raise SourceBusy(message)
@@ -222,17 +232,17 @@ class Files:
 
     def _document(self, entry: Entry) -> Document:
         uri = f"{self.place}/{entry.path}"
-        with content_of(uri) as stream:
+        with content_of(uri, self.store) as stream:
             data = stream.read(LINE_CAP + 1)
         return Document(entry.path, uri if uri.startswith("s3://") else Path(uri).as_uri(), data)
 
 
 def _of_folder(query: Files) -> Files:
     """Return a query whose place is a folder: one of a single file asks for that of its folder."""
-    root = storage.connect(query.place).root
+    root = storage.connect(query.place, query.store).root
     folder, _, name = root.rpartition("/")
     has_folder = bool(folder) and not folder.endswith("/")  # a bucket has none
-    if has_folder and storage.connect(folder).size(name) is not None:
+    if has_folder and storage.connect(folder, query.store).size(name) is not None:
         return replace(query, place=folder, include=(escape(name),))
     return replace(query, place=root)
 
@@ -250,6 +260,11 @@ def _require_form(query: Files) -> None:
             f"record, the path of elements as posts/row, is of xml and needed there; these files are {query.format}"
         )
         raise RecipeError(message)
+    if query.in_place and query.format not in AS_IS:
+        message = (
+            f"in_place is of {', '.join(AS_IS)}, which a run reads as they are, and these files are {query.format}"
+        )
+        raise RecipeError(message)
     try:
         "".encode(query.encoding)
     except (LookupError, ValueError) as error:
@@ -259,6 +274,10 @@ def _require_form(query: Files) -> None:
 
 def _require_read(query: Files, found: Sequence[Entry]) -> None:
     """Raise RecipeError for files that land as they are, and by their names are a table that no landing reads."""
+    packed = next((entry.path for entry in found if entry.path.lower().endswith(".bz2")), None)
+    if query.in_place and packed is not None:
+        message = f"{query.place}/{packed} is bzip2, which a run does not read in place; exclude it, or land a copy"
+        raise RecipeError(message)
     other = next((entry.path for entry in found if UNREAD.search(entry.path)), None)
     if query.format in AS_IS and other is not None:
         message = f"{query.place}/{other} is no {query.format} file by its name; correct place, format or include"
@@ -279,12 +298,13 @@ class _Chosen:
     endings: tuple[str, ...]
     include: tuple[str, ...]
     exclude: tuple[str, ...]
+    store: NamedStore | None
 
     def found(self) -> tuple[Entry, ...]:
         """List them, sorted by path."""
         return tuple(
             entry
-            for entry in storage.connect(self.place).list("")
+            for entry in storage.connect(self.place, self.store).list("")
             if not hidden_part(entry.path)
             and (_matches(entry.path, self.include) if self.include else entry.path.lower().endswith(self.endings))
             and not _matches(entry.path, self.exclude)
@@ -293,7 +313,7 @@ class _Chosen:
 
 def _chosen(query: Files) -> _Chosen:
     endings = tuple(f"{ending}{packed}" for ending in ENDINGS[query.format] for packed in ("", *PACKED))
-    return _Chosen(query.place, endings, query.include, query.exclude)
+    return _Chosen(query.place, endings, query.include, query.exclude, query.store)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

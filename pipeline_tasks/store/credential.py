@@ -1,0 +1,73 @@
+"""Reads who sends a request, and with which secret: from a variable of the environment, or from an Airflow connection.
+
+A recipe names the variable or the connection, never the secret, so nothing that is stored, shown or logged has it.
+"""
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from pipeline_tasks.errors import RecipeError
+
+CONNECTIONS = "AIRFLOW_CONN_"
+"""How variables begin in which Airflow keeps connections, as a URI or as JSON."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Where a secret is: in the variable `env` as it is, or in the password of an Airflow `connection`."""
+
+    env: str = ""
+    connection: str = ""
+
+    def require_names(self, subject: str) -> None:
+        """Raise ValueError unless it is one name, without repeating it: somebody may have written the secret here."""
+        if bool(self.env) == bool(self.connection):
+            message = (
+                f"{subject} takes its secret by `env`, the name of a variable, or by `connection`, and not by both"
+            )
+            raise ValueError(message)
+        if not _NAME.fullmatch(self.env or self.connection):
+            message = "`env` and `connection` are names: set the secret itself as a variable of the environment"
+            raise ValueError(message)
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that has it."""
+        return self.env or variable_of(self.connection)
+
+    def read(self, subject: str, form: str, *, has_user: bool) -> tuple[str, str]:
+        """Return user and secret; the user of a variable is what it has before `:`, "" unless it `has_user`.
+
+        RecipeError, which names the variable and the `form` that it has, if the secret is not there.
+        """
+        value = os.environ.get(self.variable, "").strip()
+        user, secret = _of_connection(value) if self.connection else ("", value)
+        if has_user and self.env:
+            user, _, secret = value.partition(":")
+        if not secret or not secret.isascii() or not secret.isprintable():
+            what = "has no secret that a request can carry" if value else "is not set"
+            message = f"{subject}: the variable {self.variable} {what}; set it to {form}"
+            raise RecipeError(message)
+        return user, secret
+
+
+def variable_of(connection: str) -> str:
+    """Return the variable in which Airflow keeps a connection."""
+    return f"{CONNECTIONS}{connection.upper()}"
+
+
+def _of_connection(value: str) -> tuple[str, str]:
+    """Return login and password of a connection as Airflow writes it to a variable."""
+    if value.startswith("{"):
+        try:
+            fields = json.loads(value)
+        except ValueError:
+            return "", ""
+        return str(fields.get("login") or ""), str(fields.get("password") or "")
+    parts = urlsplit(value)
+    return unquote(parts.username or ""), unquote(parts.password or "")
