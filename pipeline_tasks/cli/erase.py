@@ -16,6 +16,7 @@ from pipeline_tasks.publish.takedowns import current_rows, takedowns
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LOCAL, PACKED, TAKEDOWN
+from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import Documents
 from pipeline_tasks.upkeep.erasing.erasing import certify, erase, finish, planned, whoami
@@ -63,6 +64,7 @@ def answer(options: argparse.Namespace) -> int:
         return 0
     republished = [republish(root, version, options.engine or LOCAL, overrides) for version in using]
     followed = [*follow(root)]
+    before = len(erasures(root))
     found = _erased(root, taken, options.by or whoami(), alone=options.alone)
     path, certificate = "", {"left": found.left}
     if not found.left:
@@ -70,7 +72,7 @@ def answer(options: argparse.Namespace) -> int:
     lines = [
         *map(republished_line, republished),
         *followed,
-        *_done_lines(found, path, certificate),
+        *(_done_lines(found, path, certificate) if len(erasures(root)) > before else _nothing_lines(found, path)),
         *_left_lines(found),
     ]
     print_result(options, certificate, lines)
@@ -129,6 +131,12 @@ def _done_lines(found: Survey, path: str, facts: dict[str, Any]) -> Iterator[str
         if others := facts["same_text_elsewhere"]:
             yield f"the same text is at other addresses: take down --doc {' --doc '.join(others)} as well"
         yield f"the certificate is {found.root}/{path}; it lists what is outside the root"
+
+
+def _nothing_lines(found: Survey, path: str) -> Iterator[str]:
+    if path:
+        yield f"nothing to do: no object has anything that is taken down; {found.objects:,} were looked at"
+        yield f"the certificate is {found.root}/{path}"
 
 
 def _left_lines(found: Survey) -> Iterator[str]:

@@ -416,6 +416,20 @@ def test_without_a_takedown_there_is_nothing_to_erase(made: ErasedRoot) -> None:
     assert erase(made) == RecipeError.exit_code
 
 
+def test_a_second_erasure_says_that_there_is_nothing_to_do(
+    root: ErasedRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take_down(root, "--url", URLS[0])
+    assert erase(root) == 0
+    first, before = capsys.readouterr().out, digests(root)
+    assert erase(root) == 0
+    second = capsys.readouterr().out
+    assert " rewritten and " in first
+    assert " rewritten and " not in second
+    assert "nothing to do" in second
+    assert digests(root) == before
+
+
 def test_what_was_erased_stays_taken_down(root: ErasedRoot) -> None:
     take_down(root, "--url", URLS[0])
     assert erase(root) == 0
