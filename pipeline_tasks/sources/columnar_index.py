@@ -96,6 +96,37 @@ _COLUMNS = pa.schema(
 """Columns of the index since 2022."""
 
 
+_ENTRY = {
+    "url_surtkey": "org,example)/a/b?c=d",
+    "url": "https://www.example.org/a/b?c=d",
+    "url_host_name": "www.example.org",
+    "url_host_tld": "org",
+    "url_host_2nd_last_part": "example",
+    "url_host_3rd_last_part": "www",
+    "url_host_registry_suffix": "org",
+    "url_host_registered_domain": "example.org",
+    "url_host_private_suffix": "org",
+    "url_host_private_domain": "example.org",
+    "url_host_name_reversed": "org.example.www",
+    "url_protocol": "https",
+    "url_path": "/a/b",
+    "url_query": "c=d",
+    "url_port": 8080,
+    "fetch_time": 1_762_000_000_000,
+    "fetch_status": 200,
+    "content_digest": "A" * 32,
+    "content_mime_type": "text/html",
+    "content_mime_detected": "text/html",
+    "content_charset": "UTF-8",
+    "content_languages": "eng,deu",
+    "content_truncated": "length",
+    "warc_filename": "crawl-data/CC-MAIN-2026-45/segments/1762000000000.0/warc/a.warc.gz",
+    "warc_record_offset": 1_000,
+    "warc_record_length": 1_000,
+    "warc_segment": "1762000000000.0",
+}
+"""A record as an index has it, over which a condition is tried before any request; other columns are null."""
+
 _LITERAL = re.compile("'(?:[^']|'')*'")
 
 _CHANGING = frozenset(
@@ -165,7 +196,7 @@ def require_condition(selection: Selection) -> None:
     where = f"where {selection.where[:200]!a}"
     if selection.where.strip():
         _require_expression(selection.where, where)
-    _queried(_COLUMNS.empty_table(), selection, REQUIRED, where)
+    _queried(pa.Table.from_pylist([_ENTRY], _COLUMNS), selection, REQUIRED, where)  # conversions fail at a value only
     words = re.findall(r"\w+", _LITERAL.sub("''", selection.where).lower())
     changing = next((word for word in words if word in _CHANGING), "")
     if changing:

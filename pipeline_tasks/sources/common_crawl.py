@@ -7,19 +7,25 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Uri
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import LISTING_BYTES, LISTING_LINES
 from pipeline_tasks.sources.download import download
 from pipeline_tasks.sources.in_place import locate, query_of, require_bucket
 from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web, fetched, require_address
 from pipeline_tasks.store.named_store import NamedStore
+
+T = TypeVar("T")
+
+SHOWN = 5
+"""Crawls that a refusal names."""
 
 ADDRESS = "https://data.commoncrawl.org"
 
@@ -122,7 +128,8 @@ class CommonCrawl:
         return locate(web, part, self.store) if self.in_place else download(web, part, partial, flow)
 
     def parts(self, web: Web) -> Sequence[Part]:
-        paths = read_paths(fetched(web, self.listing, LISTING_BYTES), self.listing, self.crawl, self.kind)
+        body = of_crawl(self, web, lambda: fetched(web, self.listing, LISTING_BYTES))
+        paths = read_paths(body, self.listing, self.crawl, self.kind)
         chosen = self._chosen(paths)
         if not chosen:
             message = f"{self.listing} has {len(paths):,} files, and none of them is chosen; choose more"
@@ -166,15 +173,43 @@ def require_query(query: CommonCrawl) -> None:
             raise RecipeError(message)
 
 
+def of_crawl(query: CommonCrawl, web: Web, request: Callable[[], T]) -> T:
+    """Return what a request of a crawl gives; RecipeError, which names crawls that there are, for an unknown crawl."""
+    try:
+        return request()
+    except SnapshotIncomplete as error:
+        try:
+            known = listed_crawls(web, query.crawls)
+        except RefineryError:
+            raise error from None
+        if query.crawl in known:
+            raise
+        newest = ", ".join(sorted(known, reverse=True)[:SHOWN])
+        message = (
+            f"--crawl {query.crawl}: {query.crawls} has no such crawl{nearest(query.crawl, known)}; the newest of "
+            f"{len(known)} are {newest}"
+        )
+        raise RecipeError(message) from error
+
+
 def newest_crawl(web: Web, url: str) -> str:
     """Return the newest crawl of a list of crawls; ContractError if it is none."""
+    return max(listed_crawls(web, url))
+
+
+def listed_crawls(web: Web, url: str) -> list[str]:
+    """Return the crawls of a list, one or more; ContractError if it is no list of crawls."""
     body = fetched(web, url, LISTING_BYTES)
     try:
         crawls = [str(crawl["id"]) for crawl in json.loads(body)]
-        return max(crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl))
     except (ValueError, KeyError, TypeError) as error:
         message = f"{url} is no list of crawls ({str(error)[:100]!a}); name the crawl by --crawl"
         raise ContractError(message) from error
+    named = [crawl for crawl in crawls if re.fullmatch(r"CC-MAIN-\d{4}-\d{2}", crawl)]
+    if not named:
+        message = f"{url} has no crawl CC-MAIN-YYYY-WW; name the crawl by --crawl"
+        raise ContractError(message)
+    return named
 
 
 def read_paths(body: bytes, url: str, crawl: str, kind: str) -> list[str]:

@@ -29,7 +29,15 @@ from pipeline_tasks.sources.columnar_index import (
     require_condition,
     selected,
 )
-from pipeline_tasks.sources.common_crawl import ADDRESS, LATEST, TERMS, CommonCrawl, chosen_numbers, require_query
+from pipeline_tasks.sources.common_crawl import (
+    ADDRESS,
+    LATEST,
+    TERMS,
+    CommonCrawl,
+    chosen_numbers,
+    of_crawl,
+    require_query,
+)
 from pipeline_tasks.sources.parquet_part import write_part
 from pipeline_tasks.sources.ranged import read_range
 from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
@@ -165,7 +173,8 @@ class CrawlRecords:
             return _tables[digest]
 
     def _query_index(self, web: Web) -> pa.Table:
-        files = index_files(web, self.address, self.crawl, self.subset)
+        crawl = CommonCrawl(self.crawl, address=self.address)
+        files = of_crawl(crawl, web, lambda: index_files(web, self.address, self.crawl, self.subset))
         if self.index:
             numbers = chosen_numbers(self.index, len(files), f"index {self.index}: the index of {self.crawl} has files")
             files = [file for number, file in enumerate(sorted(files)) if number in numbers]

@@ -151,6 +151,7 @@ def _require_same(there: Mapping[str, Any] | None, asked: Mapping[str, Any], whe
     if there != asked:
         was = there or {}
         differing = [name for name in asked if was.get(name) != asked[name]]
+        differing = ["source"] if "source" in differing else differing  # kinds have few fields in common
         shown = ", ".join(f"{name} {was.get(name)!r} and not {asked[name]!r}" for name in differing) or "other fields"
         message = f"{where} is of another query, with {shown}; name another --to, or ask as then"
         raise RecipeError(message)

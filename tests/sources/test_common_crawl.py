@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.sources.common_crawl import CommonCrawl, read_paths, require_query
 from pipeline_tasks.sources.source import Occasion
-from tests.crawl_mirror import CRAWL, Mirror
+from tests.commands import Refinery
+from tests.crawl_mirror import CRAWL, Mirror, archives
 from tests.sources.pulling import on_loopback
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,6 +91,22 @@ def test_a_whole_list_of_each_kind_is_read() -> None:
     assert read_paths(WHOLE, URL, CRAWL, "warc") == PATHS
     texts = [path.replace("/warc/", "/wet/").replace(".warc.gz", ".warc.wet.gz") for path in PATHS]
     assert read_paths(body(*texts), URL, CRAWL, "wet") == texts
+
+
+@pytest.mark.parametrize("words", [[], ["--where", "true"]])
+def test_an_unknown_crawl_is_refused_with_those_that_there_are(
+    mirror: Mirror, tmp_path: Path, refinery: Refinery, words: list[str]
+) -> None:
+    mirror.add(archives(1), crawl="CC-MAIN-2026-45")
+    known = ["CC-MAIN-2026-45", "CC-MAIN-2026-40", "CC-MAIN-2025-01"]
+    command = ["pull", "cc", "--crawl", "CC-MAIN-2026-46", "--from", mirror.address, "--to", tmp_path / "to", *words]
+    assert refinery(*command).returncode == SnapshotIncomplete.exit_code  # nobody says which crawls there are
+    mirror.files["/collinfo.json"] = json.dumps([{"id": crawl} for crawl in known]).encode()
+    done = refinery(*command)
+    assert done.returncode == RecipeError.exit_code
+    assert all(crawl in done.stderr for crawl in known)
+    mirror.files["/collinfo.json"] = json.dumps([{"id": "CC-MAIN-2026-46"}]).encode()
+    assert refinery(*command).returncode == SnapshotIncomplete.exit_code  # it is there, and its list is not
 
 
 def test_the_latest_crawl_is_the_newest_of_the_list(mirror: Mirror) -> None:

@@ -180,6 +180,8 @@ def test_an_index_that_is_no_parquet_file_is_refused_by_name(mirror: Mirror, tmp
         ("fetch_status = 200) OR (fetch_status = 404", "one SQL expression"),
         ("txid_current() % 2 = 0", "txid_current"),
         ("true); SELECT (true", "where"),
+        ("CAST(url AS INTEGER) > 5", "where .*url.*INT"),
+        ("fetch_status = 'ok'", "where .*ok"),
         ("random() < 0.1", "random"),
         ("fetch_time < now()", "now"),
     ],

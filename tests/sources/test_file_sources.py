@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -82,15 +83,44 @@ def test_compression_and_marks_of_encodings_change_nothing(name: str, body: byte
         (b'body,link\n"A\nB",b\nA\n', "line 4: 1 fields"),
         (b'body,link\n"A,b\n', "line 2"),
         (b'body,link\n"A"x,b\n', "line 2"),
-        (b"body,link\nA\xff,b\n", "utf-8"),
+        (b"body,link\nA\xff,b\n", "line 2: .*0xFF.*utf-8.*`encoding`"),
+        (b"body,link\n" + b"A,b\n" * 5000 + b"A\xff,b\n", "line 5,002: "),
+        (CSV.encode("utf-16"), "line 1: .*`encoding`.*utf-16"),
+        (CSV.encode("utf-16-le"), "line 1: .*`encoding`.*utf-16"),
+        (b"body;link\nA, b;c\n", "delimiter"),
         (b"", "empty"),
     ],
 )
 def test_a_row_that_is_none_is_refused_with_file_and_line(body: bytes, line: str, tmp_path: Path) -> None:
     place = files(tmp_path / "in", a_csv=body)
-    with pytest.raises(ContractError, match=rf"a\.csv.*{line}"):
+    with pytest.raises((ContractError, RecipeError), match=rf"a\.csv.*{line}"):
         pull_source(csv_source(place, fields={"text": "body"}), tmp_path / "landings")
     assert not list((tmp_path / "landings").rglob("snapshot.json"))
+
+
+@pytest.mark.parametrize("body", [b"A text without a header,https://a.org/\n", b"body;link\nA;b\n"])
+def test_a_table_without_the_columns_names_the_options_of_its_form(body: bytes, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"a\.csv.*`delimiter`.*`columns`"):
+        pull_source(csv_source(files(tmp_path / "in", a_csv=body), fields={"text": "body"}), tmp_path / "landings")
+
+
+@pytest.mark.parametrize("place", ["missing/folder", "empty"])
+def test_a_place_without_anything_is_named(place: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RecipeError, match=rf"{place} (?:does not exist|is empty)"):
+        pull_source(csv_source(tmp_path / place), tmp_path / "landings")
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("a_jsonl_gz", gzip.compress), ("a_jsonl_zst", zstandard.compress), ("a_warc_gz", gzip.compress)]
+)
+def test_lines_and_archives_that_are_cut_do_not_land(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    body = b"".join(b'{"text": "%s %d"}\n' % (PROSE.encode(), number) for number in range(2000))
+    place, form = tmp_path / "in", name.split("_")[1]
+    pull_source({"files": {"place": str(files(place, **{name: pack(body)})), "format": form}}, tmp_path / "whole")
+    files(place, **{name: pack(body)[:-9]})
+    with pytest.raises(ContractError, match="damaged"):
+        pull_source({"files": {"place": str(place), "format": form}}, tmp_path / "landings")
 
 
 @pytest.mark.parametrize(

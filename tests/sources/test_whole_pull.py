@@ -28,6 +28,7 @@ from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.common_crawl import CommonCrawl
+from pipeline_tasks.sources.crawl_news import CrawlNews
 from pipeline_tasks.sources.download import PIECE
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.source import Flow
@@ -99,6 +100,16 @@ def test_a_complete_landing_is_asked_nothing_and_another_query_is_refused(mirror
     Path(to, before[0]).unlink()
     with pytest.raises(ContractError, match=before[0]):
         pulled(mirror, to)
+
+
+def test_a_landing_of_another_kind_is_refused_by_the_kind_alone(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.add(archives(1))
+    to = str(tmp_path / "landing")
+    pulled(mirror, to)
+    news, landing = CrawlNews("2026-01-01", address=mirror.address), landing_at(to, tmp_path / "spool")
+    with on_loopback() as on, pytest.raises(RecipeError, match=r"common_crawl.*common_crawl_news") as raised:
+        pull(news, landing, Pull(on, 1))
+    assert "day None" not in str(raised.value)
 
 
 def test_a_place_with_other_files_is_refused(mirror: Mirror, tmp_path: Path) -> None:
@@ -318,6 +329,7 @@ from pathlib import Path
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.common_crawl import CommonCrawl
+from pipeline_tasks.sources.crawl_news import CrawlNews
 from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.sources.pull import Pull, landing_at, pull
 from pipeline_tasks.sources.web import web

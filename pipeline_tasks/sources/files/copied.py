@@ -34,6 +34,14 @@ def copy_part(part: Part, partial: Path, web: Web, flow: Flow, named: NamedStore
     return received
 
 
+def require_whole(partial: Path, address: str) -> None:
+    """Raise ContractError for a copy whose compressed content is cut or damaged, at any place of it."""
+    with partial.open("rb") as stored:
+        content = unpacked(stored, address)
+        while content.read(CHUNK):
+            pass
+
+
 def require_parquet(partial: Path, address: str) -> None:
     """Raise ContractError for a copy that is no Parquet file, or one whose footer is cut or damaged."""
     with partial.open("rb") as stream:

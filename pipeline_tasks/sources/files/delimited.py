@@ -12,6 +12,9 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.landing.json_lines import LINE_CAP
 from pipeline_tasks.sources.parquet_part import BATCH_BYTES, BATCH_ROWS
 
+OTHER_FORM = "If the file is written in another way, name its `delimiter`, or its `columns` where it has no header"
+"""The way out where the rows of a file are not what its header says."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -53,15 +56,21 @@ def _rows(stream: BinaryIO, uri: str, form: Form) -> Iterator[tuple[int, list[st
             message = f"{uri}, line {lines.line_num:,}: {error}; correct that line"
             raise ContractError(message) from error
         except UnicodeDecodeError as error:
-            message = (
-                f"{uri}, after line {lines.line_num:,}: its bytes are not {form.encoding}; name its `encoding` in the "
-                "recipe"
-            )
-            raise ContractError(message) from error
+            line = lines.line_num + error.object.count(b"\n", 0, error.start) + 1
+            raise _other_encoding(uri, line, f"a byte 0x{error.object[error.start]:02X} that is not", form) from error
         if row is None:
             return
+        if any("\0" in field for field in row):
+            raise _other_encoding(uri, lines.line_num, "NUL characters and is no text of", form)
         if row:
             yield lines.line_num, row
+
+
+def _other_encoding(uri: str, line: int, what: str, form: Form) -> ContractError:
+    return ContractError(
+        f"{uri}, line {line:,}: it has {what} {form.encoding}; name the `encoding` of the file in the recipe, as "
+        "utf-16, latin-1 or cp1252"
+    )
 
 
 def _batches(
@@ -71,7 +80,10 @@ def _batches(
     size = 0
     for line, row in rows:
         if len(row) != len(schema):
-            message = f"{uri}, line {line:,}: {len(row)} fields, and its header has {len(schema)}; correct that line"
+            message = (
+                f"{uri}, line {line:,}: {len(row)} fields, and its header has {len(schema)}; correct that line. "
+                f"{OTHER_FORM}"
+            )
             raise ContractError(message)
         held.append(row)
         size += sum(map(len, row))

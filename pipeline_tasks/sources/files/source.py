@@ -23,8 +23,8 @@ from pipeline_tasks.sources.documents import COLUMNS, Document, batches_of, grou
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
 from pipeline_tasks.sources.files import mediawiki
 from pipeline_tasks.sources.files.contents import PACKED, content_of
-from pipeline_tasks.sources.files.copied import copy_part, require_parquet
-from pipeline_tasks.sources.files.delimited import Form, read_delimited
+from pipeline_tasks.sources.files.copied import copy_part, require_parquet, require_whole
+from pipeline_tasks.sources.files.delimited import OTHER_FORM, Form, read_delimited
 from pipeline_tasks.sources.files.mbox import HTML, read_messages
 from pipeline_tasks.sources.files.xml_records import read_records
 from pipeline_tasks.sources.first_records import require_text
@@ -141,9 +141,7 @@ class Files:
         asked = _of_folder(self)
         found = _chosen(asked).found()
         if not found:
-            patterns = ", ".join(self.include) or ", ".join(ENDINGS[self.format])
-            message = f"{self.place} has no {self.format} files ({patterns}); correct place, format or include"
-            raise RecipeError(message)
+            raise _without_files(asked)
         _require_read(asked, found)
         asked = replace(asked, listed=_digest(found))
         before = asked_before(asked.query(), ("snapshot",), occasion.unfinished, occasion.before.get("query", {}))
@@ -185,6 +183,8 @@ class Files:
             return received  # whose columns were looked at first
         if self.format == "parquet":
             require_parquet(partial, part.address)
+        elif self.format in AS_IS:
+            require_whole(partial, part.address)
         require_text(partial, part.name, part.address, self.read_by)
         return received
 
@@ -193,8 +193,17 @@ class Files:
             if self.format in ("xml", "mbox"):
                 return write_lines(self._lines(stream, part.address), part, partial, web, flow)
             schema, batches = self._table(stream, part.address)
-            require_columns(schema, self.read_by, part.address)
+            self._require_columns(schema, part.address)
             return write_part(batches, schema, part, partial, web, flow)
+
+    def _require_columns(self, schema: pa.Schema, uri: str) -> None:
+        try:
+            require_columns(schema, self.read_by, uri)
+        except RecipeError as error:
+            if self.format not in DELIMITERS:
+                raise
+            message = f"{error}. {OTHER_FORM}"
+            raise RecipeError(message) from error
 
     def _require_unchanged(self, uri: str) -> None:
         """Raise SourceBusy for a file that has other bytes now than when it was listed."""
@@ -255,10 +264,11 @@ def _require_form(query: Files) -> None:
     if query.format not in DELIMITERS and query.encoding != UTF8:
         message = f"encoding {query.encoding[:50]!a} is of csv and tsv, and these files are {query.format}; remove it"
         raise RecipeError(message)
-    if (query.format == "xml") != bool(query.record):
-        message = (
-            f"record, the path of elements as posts/row, is of xml and needed there; these files are {query.format}"
-        )
+    if query.format == "xml" and not query.record:
+        message = "files of xml need `record`, the path of elements of one record from the root, as posts/row"
+        raise RecipeError(message)
+    if query.record and query.format != "xml":
+        message = f"record is of xml, and these files are {query.format}; remove it"
         raise RecipeError(message)
     if query.in_place and query.format not in AS_IS:
         message = (
@@ -270,6 +280,16 @@ def _require_form(query: Files) -> None:
     except (LookupError, ValueError) as error:
         message = f"encoding {query.encoding[:50]!a} is none that Python knows, as utf-8, latin-1 or cp1252"
         raise RecipeError(message) from error
+
+
+def _without_files(query: Files) -> RecipeError:
+    """Return the refusal of a place without files of the form: it is not there, or has others."""
+    if not any(True for _ in storage.connect(query.place, query.store).list("")):
+        is_folder = not query.place.startswith("s3://") and Path(query.place).is_dir()
+        state = "is empty" if is_folder else "does not exist, or has no objects"
+        return RecipeError(f"{query.place} {state}; correct `place`")
+    patterns = ", ".join(query.include) or ", ".join(ENDINGS[query.format])
+    return RecipeError(f"{query.place} has no {query.format} files ({patterns}); correct place, format or include")
 
 
 def _require_read(query: Files, found: Sequence[Entry]) -> None:
