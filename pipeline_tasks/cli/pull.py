@@ -89,7 +89,7 @@ def answer(options: argparse.Namespace) -> int:
             _reopen(recipe.source, on)
         source, to = _place(recipe, options.to, on)
         landing = landing_at(to, Path(options.spool or state_folder() / "pulls"))
-        by = Pull(on, recipe.workers, progress.flow(source.typical_bytes), recipe.name)
+        by = Pull(on, recipe.workers, progress.flow(source.typical_bytes), recipe.name, recipe.rights)
         if options.dry_run:
             _print_plan(plan(source, landing, by), landing.uri, as_json=options.json)
         else:

@@ -18,7 +18,7 @@ from pipeline_tasks.sources.documents import COLUMNS, OVERSIZE, Document, batche
 from pipeline_tasks.sources.fields import asked_before
 from pipeline_tasks.sources.git_objects import COMMIT, Blob, Repository
 from pipeline_tasks.sources.parquet_part import write_part
-from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.sources.whole_part import write_whole
 
@@ -144,7 +144,7 @@ def _blobs(place: str, commit: str) -> tuple[Blob, ...]:
 
 
 def _beside(blob: Blob) -> str:
-    return f"_terms-{blob.path.replace('/', '-')}"
+    return f"{RIGHTS}{blob.path.replace('/', '-')}"
 
 
 def _url(repository: str, path: str) -> str:

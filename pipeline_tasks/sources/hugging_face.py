@@ -21,7 +21,7 @@ from pipeline_tasks.sources.download import discard, download
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
 from pipeline_tasks.sources.first_records import require_text
 from pipeline_tasks.sources.hub import Hub, gated, has_token, page, redirected
-from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web, require_address
 from pipeline_tasks.store.protocol import CHUNK
 
@@ -155,7 +155,7 @@ class HuggingFace:
         cards = [file for file in listed if CARD.fullmatch(file.path)]
         return [
             *(self._part(file.path, file) for file in chosen),
-            *(self._part(f"_terms-{file.path}", file) for file in cards),
+            *(self._part(f"{RIGHTS}{file.path}", file) for file in cards),
         ]
 
     def _takes(self, path: str) -> bool:

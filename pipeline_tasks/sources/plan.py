@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import SnapshotIncomplete, SourceBusy
-from pipeline_tasks.sources.pull import Landing, Pull, sizes
+from pipeline_tasks.sources.pull import Landing, Pull, all_parts, sizes
 from pipeline_tasks.sources.source import UNKNOWN, InPlace, Part, Source
 from pipeline_tasks.sources.web import Web, answered
 from pipeline_tasks.store import storage
@@ -31,7 +31,7 @@ class Plan:
 
 def plan(source: Source, landing: Landing, by: Pull) -> Plan:
     """Return what a pull would take, by the sizes of a few files; nothing is written."""
-    parts = source.parts(by.web)
+    parts = all_parts(source, by)
     stays = isinstance(source, InPlace) and source.in_place
     there = sizes(landing) if landing.uri.startswith("s3://") or Path(landing.uri).is_dir() else {}
     missing = [part for part in parts if part.name not in there and part.requests]

@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +26,7 @@ from pipeline_tasks.landing.listing import NAMED, PROMISE, PULL
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.download import discard
+from pipeline_tasks.sources.rights import receive_rights, rights_parts
 from pipeline_tasks.sources.source import UNKNOWN, Flow, InPlace, Mapped, Part, Received, Source
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
@@ -53,12 +55,16 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """How a snapshot is pulled: client and rate, files at once, how bytes are written, and by which recipe, if any."""
+    """How a snapshot is pulled: client and rate, files at once, how bytes are written, and by which recipe, if any.
+
+    `rights` are the addresses of files that say under which rights the data is; they land beside it.
+    """
 
     web: Web
     workers: int
     flow: Flow = field(default_factory=Flow)
     recipe: str = ""
+    rights: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +109,21 @@ def pull(source: Source, landing: Landing, by: Pull) -> Landed:
         return landed
     if landed is None:
         _require_unused(landing)
-    parts = () if landed else source.parts(by.web)  # nothing is written before all that can be refused is
+    parts = () if landed else all_parts(source, by)  # nothing is written before all that can be refused is
     with _locked(landing):
         landed = landed or _landed(source, landing) or _pulled(source, parts, landing, by)
         _clean(landing)
     return landed
+
+
+def all_parts(source: Source, by: Pull) -> list[Part]:
+    """Return the parts of a query, and the files of rights that its recipe names; RecipeError for two of one name."""
+    parts = [*source.parts(by.web), *rights_parts(by.rights)]
+    name, times = Counter(part.name for part in parts).most_common(1)[0] if by.rights else ("", 1)
+    if times > 1:
+        message = f"rights: the source itself lands a file {name}; leave it out"
+        raise RecipeError(message)
+    return parts
 
 
 def _pulled(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> Landed:
@@ -128,7 +144,7 @@ def _landed(source: Source, landing: Landing) -> Landed | None:
         block = promise.get("source", {})
         files = {file["path"]: file["bytes"] for file in promise["files"]}
         elsewhere = {file["path"] for file in promise["files"] if "address" in file}
-        beside = {file["path"]: file["bytes"] for file in block.get("beside", ())}
+        beside = {file["path"]: file["bytes"] for file in (*block.get("beside", ()), *block.get("rights", ()))}
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -250,7 +266,8 @@ def _land(source: Source, landing: Landing, by: Pull, part: Part) -> Fault | Non
     local = landing.work / f"{part.name}.part"
     try:
         _make_folder(local.parent)
-        received = source.receive(by.web, part, local, by.flow)
+        receive = receive_rights if part.address in by.rights else source.receive
+        received = receive(by.web, part, local, by.flow)
         _require_rows(part, received)
         _keep(landing, part.name, local, received)
         by.flow.on_part(part.name, received.bytes)
@@ -347,8 +364,12 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
         message = f"{landing.uri} has lost {_some(lost)} while others were pulled; run the same command again"
         raise SnapshotIncomplete(message)
     store = source.store if isinstance(source, InPlace) and source.in_place else None
-    files, beside = ([_file(name, receipts[name], store) for name in names] for names in _sides(parts, receipts))
+    there = [(part, _file(part.name, receipts[part.name], store)) for part in parts if receipts[part.name].rows]
+    files = [file for part, file in there if not part.beside]
+    beside = [file for part, file in there if part.beside and not part.is_rights]
+    rights = [{**file, "address": part.address} for part, file in there if part.is_rights]
     if not files and not beside:
+        landing.store.delete_many([file["path"] for file in rights])
         return Landed(source.snapshot, 0, 0)
     total = sum(receipts[file["path"]].bytes for file in files)
     promise = {
@@ -363,6 +384,7 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
             "bytes": total,
             **_known("rows", sum(file.get("rows", 0) for file in files)),
             **_known("beside", beside),
+            **_known("rights", rights),
             **_known("facts", {name: receipt.facts for name, receipt in receipts.items() if receipt.facts}),
         },
         **_known("fields", dict(source.read_by) if isinstance(source, Mapped) else {}),
@@ -371,12 +393,6 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
     }
     storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")
     return Landed(source.snapshot, len(files), total)
-
-
-def _sides(parts: Sequence[Part], receipts: Mapping[str, Received]) -> tuple[list[str], list[str]]:
-    """Return the names of the data, and of what is beside it; without those that have no rows."""
-    there = [part for part in parts if receipts[part.name].rows]
-    return [part.name for part in there if not part.beside], [part.name for part in there if part.beside]
 
 
 def _file(name: str, receipt: Received, store: NamedStore | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.recipe import RECIPES
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.pull import QUERY, Landed, Pull, landing_at, pull
+from pipeline_tasks.sources.rights import rights_parts
 from pipeline_tasks.sources.source import Flow, Occasion, Source
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
@@ -57,6 +58,7 @@ class _Written:
     workers: Annotated[int, Range(1, MOST_WORKERS)] = 4
     pool: str = ""
     deletions: Literal["keep", "takedown"] = "keep"
+    rights: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class SourceRecipe:
     """What is pulled, and how; `schedule` is a line of cron in UTC, empty for one that is pulled on request.
 
     `pool` is a pool of Airflow whose slots bound how many of its pulls run at once, "" for that of all tasks.
-    `deletions` is what becomes of records that the source says it has deleted.
+    `deletions` is what becomes of records that the source says it has deleted. `rights` are addresses of files that
+    say under which rights the data is.
     """
 
     name: str
@@ -76,6 +79,7 @@ class SourceRecipe:
     workers: int = 4
     pool: str = ""
     deletions: Literal["keep", "takedown"] = "keep"
+    rights: tuple[str, ...] = ()
 
 
 def source_names(folder: Path = SOURCES) -> list[str]:
@@ -107,7 +111,9 @@ def parse_source(raw: object, where: str, changed: Mapping[str, Any]) -> SourceR
     fields = {**require_mapping(query or {}, f"{where}: source: {kind}"), **changed}
     source = bind_fields(kind_of(kind), fields, f"{where}: source: {kind}")
     rate = Rate(written.rate, written.bytes_per_second)
-    known = {name: getattr(written, name) for name in ("name", "title", "schedule", "workers", "pool", "deletions")}
+    rights_parts(written.rights)
+    names = ("name", "title", "schedule", "workers", "pool", "deletions", "rights")
+    known = {name: getattr(written, name) for name in names}
     return SourceRecipe(**known, kind=kind, source=source, rate=rate)
 
 
@@ -160,7 +166,7 @@ def pull_recipe(
     """Pull what a recipe asks for now into a folder below `landings`; return its place, and what has landed."""
     source = resolved(recipe, landings, web, moment)
     place = f"{landings.rstrip('/')}/{source.snapshot}"
-    by = Pull(web, recipe.workers, flow or Flow(), recipe.name)
+    by = Pull(web, recipe.workers, flow or Flow(), recipe.name, recipe.rights)
     return place, pull(source, landing_at(place, spool), by)
 
 

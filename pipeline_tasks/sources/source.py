@@ -13,6 +13,9 @@ from pipeline_tasks.store.named_store import NamedStore
 UNKNOWN = -1
 """Bytes or rows of a part whose source promises none."""
 
+RIGHTS = "_terms-"
+"""How the names of files begin that say under which rights the data is: licenses, terms, archives of robots.txt."""
+
 FLUSH = 8 * 1024 * 1024
 """Bytes after which a partial file is flushed, and its note written."""
 
@@ -36,6 +39,11 @@ class Part:
     def beside(self) -> bool:
         """Whether the part is not data."""
         return self.name.startswith("_")
+
+    @property
+    def is_rights(self) -> bool:
+        """Whether it says under which rights the data is."""
+        return self.name.startswith(RIGHTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,13 @@ def pull_source(
     landings: Path,
     *,
     name: str = "news",
+    rights: Sequence[str] = (),
     moment: datetime = NOW,
     on_bytes: Callable[[str, int], None] = lambda _name, _size: None,
 ) -> tuple[Path, Landed]:
     """Write a recipe with a source, and pull what it asks for below `landings`; return the place, and what landed."""
     file = landings.parent / f"{name}.yaml"
-    file.write_text(yaml.safe_dump({"source": source, "workers": 2}))
+    file.write_text(yaml.safe_dump({"source": source, "workers": 2, "rights": [*rights]}))
     recipe = load_source(str(file))
     with on_loopback() as on:
         place, landed = pull_recipe(recipe, str(landings), landings / "spool", on, moment, Flow(1 << 20, on_bytes))

@@ -74,7 +74,7 @@ def test_the_files_of_a_commit_land_as_they_are_with_license_and_terms(hub: HubS
     about = promise_of(landed)["source"]
     assert (about["cursor"], about["query"]["revision"]) == (COMMIT, "main")
     assert "cc-by-4.0" in about["terms"]["text"]
-    assert [file["path"] for file in about["beside"]] == ["_terms-LICENSE", "_terms-README.md"]
+    assert [file["path"] for file in about["rights"]] == ["_terms-LICENSE", "_terms-README.md"]
     texts = [record["text"] for record in records_of(landed)]
     assert sorted(set(texts)) == sorted(f"{PROSE} {n}" for n in range(2000))
     assert SIGNATURE not in (landed / "snapshot.json").read_text()
