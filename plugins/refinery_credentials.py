@@ -1,4 +1,4 @@
-"""Takes S3 credentials from the connection `aws_default`, and the key of pseudonyms from `refinery_pii`.
+"""Takes S3 credentials from the connection `aws_default`, and secrets of sources, stores and pseudonyms from others.
 
 The Amazon provider reads the connection: keys, `profile_name`, `role_arn` with `assume_role_method` and its arguments,
 `service_config`. Storage is boto3 in many processes, so what the provider reads is handed on as boto3's environment. A
@@ -7,6 +7,7 @@ role becomes a profile of a configuration file, so that boto3 itself renews what
 
 import asyncio
 import configparser
+import contextlib
 import hashlib
 import io
 import os
@@ -21,6 +22,7 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from pipeline_tasks.store import temporary
+from pipeline_tasks.store.credential import variable_of
 
 CONNECTION = "aws_default"
 PII_CONNECTION = "refinery_pii"
@@ -57,6 +59,13 @@ def adopt_credentials(*uris: object) -> None:
             _adopt(settings_of(Connection.get(CONNECTION)))
         except AirflowNotFoundException:
             return  # an instance profile or a credentials file may do, which boto3 finds by itself
+
+
+def adopt_connection(name: str) -> None:
+    """Let this process find a connection that is named, where the environment does not have it; "" needs none."""
+    if name and (variable := variable_of(name)) not in os.environ:
+        with contextlib.suppress(AirflowNotFoundException):  # who needs it says what is not set
+            os.environ[variable] = Connection.get(name).get_uri()
 
 
 def adopt_secret(variable: str) -> None:

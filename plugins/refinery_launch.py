@@ -24,14 +24,14 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import unquote
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
-from refinery_credentials import adopt_credentials, adopt_secret
+from refinery_credentials import adopt_connection, adopt_credentials, adopt_secret
 from refinery_session import Waiting, post, wait
 
 from pipeline_tasks.engines.address import JOBS_API, Place, is_jobs_api, ray_address, spark_address
@@ -91,6 +91,8 @@ def prepared(request: RequestT) -> RequestT:
     """Return a request with the address of its engine, after this process has what it needs to reach its objects."""
     adopt_credentials(*uris_of(request))
     adopt_secret(_secret_variable_of(request))
+    for name in _connections_of(request):
+        adopt_connection(name)
     if isinstance(request, RefineRequest):
         return replace(request, address=address_of(request.engine))
     return request
@@ -142,6 +144,19 @@ def uris_of(request: Request) -> tuple[str, ...]:
     if isinstance(request, TrainModelRequest | CheckModelRequest):
         return (request.root, *request.read)
     return (request.root,)
+
+
+def _connections_of(request: Request) -> Sequence[str]:
+    """Return the connections that have the keys of stores in which a request reads landed files."""
+    from pipeline_tasks.landing.listing import PROMISE, connections_of
+
+    if isinstance(request, LandRequest):
+        return connections_of(request.input)
+    if isinstance(request, PreflightRequest) and request.landing:
+        return connections_of(request.landing)
+    if isinstance(request, RefineRequest) and request.landing.endswith(f"/{PROMISE}"):
+        return connections_of(request.landing)
+    return ()
 
 
 def address_of(engine: str) -> str:

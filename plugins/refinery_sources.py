@@ -1,9 +1,7 @@
 """Pulls what the recipe of a source asks for below the landing, by the params of a run, and heeds what it deleted."""
 
-import contextlib
 import json
 import logging
-import os
 import types
 import typing
 from collections.abc import Mapping
@@ -11,9 +9,9 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import Asset, Connection, Context, Param
-from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
-from refinery_credentials import adopt_credentials
+from airflow.sdk import Asset, Context, Param
+from airflow.sdk.exceptions import AirflowSkipException
+from refinery_credentials import adopt_connection, adopt_credentials
 from refinery_form import ADVANCED, TEXT
 
 from pipeline_tasks.binding import bind_fields
@@ -33,8 +31,14 @@ OF_PULLS = ("landing", "rate", "workers", "root")
 AUTH = "auth"
 """The field of a query that names a secret of the worker."""
 
+STORE = "store"
+"""The field of a query that names another store, and whose keys its requests have."""
+
 OF_SECRETS = (AUTH, "url", "address", "headers")
 """Fields of a query with a secret that its recipe alone says: who starts a run must not send the secret elsewhere."""
+
+OF_STORES = ("place", "bucket")
+"""As `OF_SECRETS`, of a query with a store of its own."""
 
 LANDED = "landed"
 """Key of the XCom of a pull, also of one that found nothing new: where its snapshot is, and its amounts."""
@@ -71,7 +75,8 @@ def params_of_pull(recipe: SourceRecipe, landing: str, root: str) -> dict[str, P
 def asked_fields(recipe: SourceRecipe) -> list[str]:
     """Return the fields of a query that a run may change: none that a secret follows."""
     names = [entry.name for entry in fields(typing.cast("Any", recipe.source)) if entry.init]
-    kept = OF_SECRETS if AUTH in names else ()
+    kept = (*(OF_SECRETS if AUTH in names else ()), STORE)
+    kept += OF_STORES if getattr(recipe.source, STORE, None) else ()
     return [name for name in names if name not in OF_PULLS and name not in kept]
 
 
@@ -140,7 +145,7 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     params = context["params"]
     adopt_credentials(params["landing"])
     now = asked(recipe, params)
-    adopt_connection(now.source)
+    adopt_connections(now.source)
     with web(now.rate, now.workers) as on:
         place, landed = pull_recipe(now, params["landing"], state_folder() / "pulls", on, datetime.now(UTC))
     facts = {"snapshot": landed.snapshot, "input": place, "files": landed.files, "bytes": landed.bytes}
@@ -158,13 +163,10 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     return facts
 
 
-def adopt_connection(source: Source) -> None:
-    """Let this process find the connection that a query names, where the environment does not have it."""
-    name = getattr(getattr(source, AUTH, None), "connection", "")
-    variable = f"AIRFLOW_CONN_{name.upper()}"
-    if name and variable not in os.environ:
-        with contextlib.suppress(AirflowNotFoundException):  # the source says what is not set
-            os.environ[variable] = Connection.get(name).get_uri()
+def adopt_connections(source: Source) -> None:
+    """Let this process find the connections that a query names."""
+    for field in (AUTH, STORE):
+        adopt_connection(getattr(getattr(source, field, None), "connection", ""))
 
 
 def _block(place: str) -> dict[str, Any]:

@@ -441,6 +441,15 @@ def landing_of(uri: str) -> str:
     return folder_of(uri, list_snapshot(uri))
 
 
+def connections_of(uri: str) -> list[str]:
+    """Return the Airflow connections that have the keys of stores in which a landing lists files; none if it cannot."""
+    try:
+        promise = json.loads(storage.connect(_absolute(uri)).read(PROMISE))
+        return sorted({store["connection"] for store in promise["stores"].values() if "connection" in store})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # who reads its files says what is wrong
+        return []
+
+
 def missing_line(names: Sequence[str]) -> str:
     """Return in words which promised files are not there: `had not landed whole: a, b and 3 more`."""
     return f"had not landed whole: {_some(map(shown, names))}"

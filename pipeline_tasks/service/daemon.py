@@ -28,6 +28,8 @@ from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.requests import Reply, Request, encode, raise_refusal
 from pipeline_tasks.shipped import PACKAGE, python_path
 from pipeline_tasks.store import temporary
+from pipeline_tasks.store.credential import CONNECTIONS
+from pipeline_tasks.store.named_store import OURS
 
 IDLE = 600.0
 """Seconds without a request after which the daemon exits."""
@@ -51,6 +53,10 @@ def send(request: Request) -> Reply:
     return reply
 
 
+SETTINGS = ("AWS_", OURS, CONNECTIONS)
+"""How variables begin that decide what a daemon can reach: other values have another daemon."""
+
+
 class Paths(NamedTuple):
     """A daemon's socket, log and lock."""
 
@@ -65,7 +71,7 @@ def _paths() -> Paths:
     Other credentials have another daemon; a daemon that runs older code is replaced.
     """
     folder = temporary.user_folder()
-    settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(("AWS_", "REFINERY_"))]
+    settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(SETTINGS)]
     who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
     code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
     name = f"{who}-{code}.sock"

@@ -312,6 +312,5 @@ FORM: Mapping[str, Mapping[str, Any]] = {
         "description": "Read files where they are, without a copy",
     },
     "bucket": {"section": "Advanced", "description": "Where they are then"},
-    "store": {"section": "Advanced", "description": "Its store: name, endpoint, region, anonymous or env"},
 }
 """What the form of a run says of the fields of a query."""

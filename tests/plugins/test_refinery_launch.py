@@ -65,6 +65,26 @@ def test_a_token_of_spark_connect_is_in_no_request(
     assert os.environ[CONNECT_TOKEN] == "a key"
 
 
+@pytest.mark.parametrize("is_landed", [False, True])
+def test_a_task_finds_the_connections_of_stores_that_its_landing_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_landed: bool
+) -> None:
+    from airflow.sdk import Connection
+    from refinery_launch import prepared
+
+    monkeypatch.setenv("AIRFLOW_CONN_PARTNER_S3", "")  # it is put back at the end
+    monkeypatch.delenv("AIRFLOW_CONN_PARTNER_S3")
+    kept = Connection(conn_id="partner_s3", conn_type="aws", login="key", password="s3cret")
+    monkeypatch.setattr(Connection, "get", lambda _name: kept)
+    stores = {"partner": {"connection": "partner_s3"}, "public": {"anonymous": True}}
+    (tmp_path / "snapshot.json").write_text(json.dumps({"stores": stores, "files": []}))
+    prepared(replace(REQUEST, engine="local", landing=f"{tmp_path}/plain"))
+    assert "AIRFLOW_CONN_PARTNER_S3" not in os.environ
+    of_task = replace(REQUEST, engine="local", landing=f"{tmp_path}/snapshot.json")
+    prepared(of_task if is_landed else LandRequest("/r", str(tmp_path)))
+    assert "s3cret" in os.environ["AIRFLOW_CONN_PARTNER_S3"]
+
+
 def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from refinery_launch import address_of
 

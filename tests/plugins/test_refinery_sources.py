@@ -107,6 +107,18 @@ def test_who_starts_a_run_cannot_send_a_secret_elsewhere(monkeypatch: pytest.Mon
     assert (now.url, now.headers, now.auth.connection, now.since) == ("https://api.example.org", {}, "news", "2026")
 
 
+def test_who_starts_a_run_cannot_read_another_bucket_by_the_keys_of_a_store() -> None:
+    import refinery_sources
+
+    store = {"name": "partner", "connection": "partner_s3"}
+    raw = {"source": {"files": {"place": "s3://crawl/news", "format": "jsonl", "in_place": True, "store": store}}}
+    recipe = parse_source(raw, "news.yaml", {})
+    evil = {"place": "s3://private", "store": {**store, "endpoint": "https://evil.example"}}
+    now: Any = refinery_sources.asked(recipe, {**evil, "exclude": ["a"], "rate": 1, "workers": 1}).source
+    assert (now.place, now.store, now.exclude) == ("s3://crawl/news", recipe.source.store, ("a",))  # type: ignore[attr-defined]
+    assert not {"place", "store"} & set(refinery_sources.params_of_pull(recipe, "landing", "root"))
+
+
 def test_an_api_is_asked_by_a_connection_of_airflow(monkeypatch: pytest.MonkeyPatch) -> None:
     import refinery_sources
     from airflow.sdk import Connection
@@ -126,7 +138,7 @@ def test_an_api_is_asked_by_a_connection_of_airflow(monkeypatch: pytest.MonkeyPa
     source: Any = parse_source(raw, "news.yaml", {}).source
     kept = Connection(conn_id="news", conn_type="http", host="api.example", login="me", password="a/b:c@d e")
     monkeypatch.setattr(Connection, "get", lambda _name: kept)
-    refinery_sources.adopt_connection(source)
+    refinery_sources.adopt_connections(source)
     assert base64.b64decode(headers_of(source.auth)["Authorization"].removeprefix("Basic ")) == b"me:a/b:c@d e"
 
 
@@ -140,11 +152,11 @@ def test_a_connection_of_airflow_is_found_by_a_source_that_names_it(monkeypatch:
     monkeypatch.setattr(
         Connection, "get", lambda _name: Connection(conn_id="news", conn_type="http", password="s3cret")
     )
-    refinery_sources.adopt_connection(source)
+    refinery_sources.adopt_connections(source)
     assert "s3cret" in os.environ["AIRFLOW_CONN_NEWS"]
     monkeypatch.setattr(Connection, "get", lambda _name: pytest.fail("the environment has it"))
-    refinery_sources.adopt_connection(source)
-    refinery_sources.adopt_connection(CommonCrawl(CRAWL))
+    refinery_sources.adopt_connections(source)
+    refinery_sources.adopt_connections(CommonCrawl(CRAWL))
 
 
 class _Events(dict[Any, Any]):
