@@ -20,7 +20,7 @@ def locate(web: Web, part: Part, named: NamedStore | None) -> Received:
         raise Stopped
     folder, _, name = part.address.rpartition("/")
     try:
-        size, etag = S3Store(folder, named).listed(name)
+        size, etag = S3Store(folder, named).seen(name)
     except FileNotFoundError as error:
         message = f"{part.address} is not there"
         raise SnapshotIncomplete(message) from error

@@ -43,7 +43,7 @@ class Listed:
     def place(self) -> tuple[S3Store, str]:
         """The store of the object, which refuses it if it was changed, and its path there."""
         folder, _, name = self.address.rpartition("/")
-        return S3Store(folder, self.store, self.etag), name
+        return S3Store(folder, self.store, (self.bytes, self.etag)), name
 
 
 def split_list(uri: str) -> tuple[str, str] | None:

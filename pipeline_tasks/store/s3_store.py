@@ -52,14 +52,14 @@ class S3Store:
 
     Endpoint, region and credentials come from the standard AWS environment and files
     (`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...), as boto3 finds them, unless
-    it is of a `named` store. With an `etag`, DigestMismatch is raised for an object that has another one. Each response
-    whose bytes are read is compared, so that no server has to heed a condition.
+    it is of a `named` store. With `listed` bytes and ETag, DigestMismatch is raised for an object that has others. Each
+    response whose bytes are read is compared, so that no server has to heed a condition.
     """
 
-    def __init__(self, uri: str, named: NamedStore | None = None, etag: str = "") -> None:
+    def __init__(self, uri: str, named: NamedStore | None = None, listed: tuple[int, str] | None = None) -> None:
         self.root = uri
         self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
-        self._named, self._etag = named, etag
+        self._named, self._listed = named, listed
 
     @property
     def _client(self) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
@@ -139,16 +139,19 @@ class S3Store:
             self._require_bucket()
             raise self._missing(path) from error
         with contextlib.closing(response["Body"]) as body:
-            self._require_etag(path, response)
+            self._require_listed(path, response)
             return cast("bytes", body.read())
 
-    def _require_etag(self, path: str, response: Mapping[str, Any]) -> None:
-        """Raise DigestMismatch for a response of another object than was listed."""
-        etag = etag_of(response)
-        if self._etag and etag != self._etag:
+    def _require_listed(self, path: str, response: Mapping[str, Any], size: int | None = None) -> None:
+        """Raise DigestMismatch for a response of another object than was listed; its `size`, where that is known."""
+        if self._listed is None:
+            return
+        (listed, etag), there = self._listed, etag_of(response)
+        if (listed if size is None else size, there) != (listed, etag):
+            bytes_there = "" if size is None else f"{size:,} bytes and "
             message = (
-                f"{self._uri(path)} was changed since it was listed: its ETag is {etag[:100]!a}, and was "
-                f"{self._etag!a}; pull it into a new landing, or bring the same object back"
+                f"{self._uri(path)} was changed since it was listed: it has {bytes_there}the ETag {there[:100]!a}, and "
+                f"had {listed:,} bytes and {etag!a}; pull it into a new landing, or bring the same object back"
             )
             raise DigestMismatch(message)
 
@@ -168,7 +171,7 @@ class S3Store:
             raise self._missing(path)
         return f"{head['ContentLength']}-{head['ETag']}-{head['LastModified']}"
 
-    def listed(self, path: str) -> tuple[int, str]:
+    def seen(self, path: str) -> tuple[int, str]:
         """Return bytes and ETag of an object, by which it is known again; FileNotFoundError if there is none."""
         head = self._head(path)
         if head is None:
@@ -186,7 +189,7 @@ class S3Store:
                     raise
                 self._require_bucket()
                 return None
-        self._require_etag(path, head)
+        self._require_listed(path, head, int(head["ContentLength"]))
         return head
 
     def _missing(self, path: str) -> FileNotFoundError:

@@ -290,6 +290,16 @@ def test_a_prefix_of_another_store_is_read_in_place_or_copied(
     assert version_log.current(str(root), "small", landing.name).documents == 10
 
 
+def test_a_list_of_other_bytes_is_noticed(other: Other, s3_root: str, mirror: Mirror, tmp_path: Path) -> None:
+    other.put_crawl(ARCHIVES, mirror)
+    landing, _ = pull_source(crawl(other, mirror), tmp_path / "landings")
+    promise = promise_of(landing)
+    promise["files"][0]["bytes"] -= 1
+    (landing / "snapshot.json").write_text(json.dumps(promise))
+    with pytest.raises(DigestMismatch, match=promise["files"][0]["address"]):
+        storage.open_landed(f"{landing}/snapshot.json/part-0.warc.gz")
+
+
 @pytest.mark.parametrize(
     "change",
     [
