@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline_tasks.errors import NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.local_store import os_errors
+from pipeline_tasks.store.local_store import files_below, os_errors
 from pipeline_tasks.store.protocol import Store
 
 HIDDEN = ("_", ".")
@@ -62,7 +62,7 @@ def last_change(uri: str) -> float:
     if uri.startswith("s3://"):
         return max((entry.modified for entry in storage.connect(uri).list("")), default=0.0)
     top = Path(uri.removeprefix("file://"))
-    files = (file for file in (top, *top.rglob("*")) if not file.is_dir())
+    files = files_below(top) if top.is_dir() else iter([top])
     return max((file.lstat().st_ctime for file in files), default=0.0)
 
 

@@ -20,15 +20,12 @@ from pipeline_tasks.errors import ContractError, SourceBusy
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.members import Members
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received
-from pipeline_tasks.sources.web import TRIES, Web, answered
+from pipeline_tasks.sources.web import PIECE, TRIES, Web, answered
 from pipeline_tasks.store.local_store import flush, os_errors
 from pipeline_tasks.store.protocol import CHUNK
 
 if TYPE_CHECKING:
     import httpx
-
-PIECE = 64 * 1024
-"""Bytes that are taken from the network at a time."""
 
 DAMAGED_TRIES = 3
 """How often a file is downloaded from its beginning whose bytes are damaged."""

@@ -1,6 +1,7 @@
 """The names that fields have at a source, as its recipe gives them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pipeline_tasks.binding import require_known
@@ -27,6 +28,12 @@ def names_at_source(fields: Mapping[str, str]) -> dict[str, str]:
     return {"date" if target == TIME else target: name for target, name in fields.items()}
 
 
+def takes(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Return whether a path is chosen: by a pattern of `include`, if there is one, and by none of `exclude`."""
+    chosen = not include or any(fnmatchcase(path, pattern) for pattern in include)
+    return chosen and not any(fnmatchcase(path, pattern) for pattern in exclude)
+
+
 def stated_terms(place: str, address: str, text: str) -> Terms:
     """Return the terms that a recipe states; where it states none, that is what they say."""
     return Terms(address or place, text or UNNAMED)
@@ -36,8 +43,8 @@ def asked_before(
     query: Mapping[str, Any], resolved: tuple[str, ...], *queries: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
     """Return the first of some earlier queries that asked the same: it differs in `resolved` fields at most."""
-    asked = {name: value for name, value in query.items() if name not in resolved}
+    own = {name: value for name, value in query.items() if name not in resolved}
     for earlier in queries:
-        if {name: value for name, value in earlier.items() if name not in resolved} == asked:
+        if {name: value for name, value in earlier.items() if name not in resolved} == own:
             return earlier
     return None

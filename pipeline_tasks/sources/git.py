@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from pipeline_tasks.constraints import Note
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.json_lines import LINE_CAP
 from pipeline_tasks.sources.documents import COLUMNS, OVERSIZE, Document, batches_of, grouped
-from pipeline_tasks.sources.fields import asked_before
+from pipeline_tasks.sources.fields import asked_before, takes
 from pipeline_tasks.sources.git_objects import COMMIT, Blob, Repository
 from pipeline_tasks.sources.parquet_part import write_part
 from pipeline_tasks.sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
@@ -56,8 +55,8 @@ class Git:
     @property
     def terms(self) -> Terms:
         names = [blob.path for blob in self._licenses]
-        found = f"says its license in {', '.join(names)}" if names else "has no license file at its top"
-        return Terms(self.repository, self.terms_text or f"The repository {found} (commit {self.commit}).")
+        stated = f"says its license in {', '.join(names)}" if names else "has no license file at its top"
+        return Terms(self.repository, self.terms_text or f"The repository {stated} (commit {self.commit}).")
 
     @property
     def typical_bytes(self) -> int:
@@ -91,16 +90,11 @@ class Git:
 
     @property
     def _chosen(self) -> list[Blob]:
-        return [blob for blob in _blobs(self.repository, self.commit) if self._takes(blob.path)]
+        return [blob for blob in _blobs(self.repository, self.commit) if takes(blob.path, self.include, self.exclude)]
 
     @property
     def _groups(self) -> Sequence[Sequence[Blob]]:
         return grouped((blob, blob.bytes) for blob in self._chosen if not blob.kind)
-
-    def _takes(self, path: str) -> bool:
-        if any(fnmatchcase(path, pattern) for pattern in self.exclude):
-            return False
-        return not self.include or any(fnmatchcase(path, pattern) for pattern in self.include)
 
     def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
         if not self._groups:

@@ -61,9 +61,9 @@ def page(web: Web, hub: Hub, url: str) -> tuple[str, bytes]:
 
 def _read(web: Web, hub: Hub, url: str) -> tuple[str, bytes]:
     with answered(web, url, headers=_authorized(hub, url, {}), judge=_judged(hub)) as response:
-        body = body_of(response, url, LISTING_BYTES)
-        found = _NEXT.search(response.headers.get("Link", ""))
-        return found[1] if found else "", body
+        body = body_of(web, response, url, LISTING_BYTES)
+        following = _NEXT.search(response.headers.get("Link", ""))
+        return following[1] if following else "", body
 
 
 # --- Who is asked, and with what ----------------------------------------------------------------------------------
@@ -115,10 +115,10 @@ def redirected(hub: Hub, web: Web, url: str, headers: dict[str, str]) -> Iterato
     """Ask for a file, and go where the answer leads, by the rule at the head of this module."""
     target = url.partition("#")[0]
     for _ in range(HOPS + 1):
-        asked = _authorized(hub, target, headers)
+        own = _authorized(hub, target, headers)
         with (
             _unsigned(target),
-            answered(web, target, headers=asked, accepted=_ANSWERED | _REDIRECTS, judge=_judged(hub)) as response,
+            answered(web, target, headers=own, accepted=_ANSWERED | _REDIRECTS, judge=_judged(hub)) as response,
         ):
             if response.status_code not in _REDIRECTS:
                 yield response

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -18,7 +17,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.listing import ABOUT, ARCHIVES, LISTING_LINES, TABLES
 from pipeline_tasks.sources.download import discard, download
-from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
+from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, takes
 from pipeline_tasks.sources.first_records import require_text
 from pipeline_tasks.sources.hub import Hub, gated, has_token, page, redirected
 from pipeline_tasks.sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
@@ -110,12 +109,12 @@ class HuggingFace:
 
         RecipeError for a repository that is not there, is private, or has terms that nobody has accepted.
         """
-        asked = replace(self, address=(self.address or os.environ.get(ADDRESS) or HUB).rstrip("/"))
-        _require_query(asked)
-        begun = asked_before(asked.query(), ("commit", "license", "snapshot"), occasion.unfinished)
+        query = replace(self, address=(self.address or os.environ.get(ADDRESS) or HUB).rstrip("/"))
+        _require_query(query)
+        begun = asked_before(query.query(), ("commit", "license", "snapshot"), occasion.unfinished)
         if begun:
-            return replace(asked, **{name: begun[name] for name in ("commit", "license", "snapshot")})
-        return asked.at(occasion, _info(occasion.web, asked))
+            return replace(query, **{name: begun[name] for name in ("commit", "license", "snapshot")})
+        return query.at(occasion, _info(occasion.web, query))
 
     def at(self, occasion: Occasion, info: Mapping[str, Any]) -> "HuggingFace":
         """Return the query of the commit that the Hub says a revision is; ContractError if it says none."""
@@ -159,12 +158,10 @@ class HuggingFace:
         ]
 
     def _takes(self, path: str) -> bool:
-        if any(fnmatchcase(path, pattern) for pattern in self.exclude):
-            return False
         if self.include and UNREAD.search(path):  # who asks for it is told
-            return any(fnmatchcase(path, pattern) for pattern in self.include)
+            return takes(path, self.include, self.exclude)
         is_data = (ARCHIVES.search(path) or TABLES.search(path)) and path.rpartition("/")[2] not in ABOUT
-        return bool(is_data) and (not self.include or any(fnmatchcase(path, pattern) for pattern in self.include))
+        return bool(is_data) and takes(path, self.include, self.exclude)
 
     def _part(self, name: str, file: _File) -> Part:
         place = f"{self.address}/datasets/{self.repository}/resolve/{self.commit}/{quote(file.path)}"

@@ -128,10 +128,10 @@ def all_parts(source: Source, by: Pull) -> list[Part]:
 
 def _pulled(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) -> Landed:
     _require_query(source, parts, landing, by)
-    found = _receipts(landing, parts)
-    by.flow.on_parts(parts, found.keys())
-    _receive_all(source, landing, parts, found, by)
-    return replace(_promise(source, parts, landing, by), found=len(found))
+    complete = _receipts(landing, parts)
+    by.flow.on_parts(parts, complete.keys())
+    _receive_all(source, landing, parts, complete, by)
+    return replace(_promise(source, parts, landing, by), found=len(complete))
 
 
 # --- What has landed ----------------------------------------------------------------------------------------------
@@ -162,13 +162,13 @@ def _landed(source: Source, landing: Landing) -> Landed | None:
     return Landed(promise["snapshot"], len(files), sum(files.values()), len(files), is_new=False)
 
 
-def _require_same(there: Mapping[str, Any] | None, asked: Mapping[str, Any], where: str) -> None:
+def _require_same(there: Mapping[str, Any] | None, query: Mapping[str, Any], where: str) -> None:
     """Raise RecipeError, which names what differs, unless two queries are equal."""
-    if there != asked:
+    if there != query:
         was = there or {}
-        differing = [name for name in asked if was.get(name) != asked[name]]
+        differing = [name for name in query if was.get(name) != query[name]]
         differing = ["source"] if "source" in differing else differing  # kinds have few fields in common
-        shown = ", ".join(f"{name} {was.get(name)!r} and not {asked[name]!r}" for name in differing) or "other fields"
+        shown = ", ".join(f"{name} {was.get(name)!r} and not {query[name]!r}" for name in differing) or "other fields"
         message = f"{where} is of another query, with {shown}; name another --to, or ask as then"
         raise RecipeError(message)
 
@@ -231,21 +231,21 @@ def _receipt(landing: Landing, name: str) -> Received:
 
 
 def _receive_all(
-    source: Source, landing: Landing, parts: Sequence[Part], found: Mapping[str, Received], by: Pull
+    source: Source, landing: Landing, parts: Sequence[Part], complete: Mapping[str, Received], by: Pull
 ) -> None:
-    """Land the parts that are not found, several at once.
+    """Land the parts that are not complete, several at once.
 
     A part that does not exist, or is damaged, leaves the others to go on; any other error ends all of them.
     """
-    missing = [part for part in parts if part.name not in found]
+    missing = [part for part in parts if part.name not in complete]
     pool = ThreadPoolExecutor(by.workers, thread_name_prefix="pull")
     try:
         faults = list(filter(None, pool.map(partial(_land, source, landing, by), missing)))
     except RefineryError as error:
         _stop(pool, by)
-        complete = len(_receipts(landing, parts))
+        done = len(_receipts(landing, parts))
         files = counted(len(parts), "file")
-        message = f"{error}. {complete:,} of {files} are complete in {landing.uri}, and stay there"
+        message = f"{error}. {done:,} of {files} are complete in {landing.uri}, and stay there"
         raise type(error)(message) from error
     finally:
         _stop(pool, by)

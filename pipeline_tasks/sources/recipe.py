@@ -190,8 +190,8 @@ def chosen_sources(names: str = "") -> list[SourceRecipe]:
 
 def hosts_of(query: Mapping[str, Any]) -> list[str]:
     """Return the hosts of the addresses that a query names, sorted."""
-    found = {urlsplit(text).netloc.lower() for text in _texts(query) if text.startswith(("https://", "http://"))}
-    return sorted(found - {""})
+    hosts = {urlsplit(text).netloc.lower() for text in _texts(query) if text.startswith(("https://", "http://"))}
+    return sorted(hosts - {""})
 
 
 def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON

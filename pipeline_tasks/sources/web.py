@@ -5,7 +5,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -25,6 +25,9 @@ TRIES = 8
 
 LONGEST_PAUSE = 60.0
 """Seconds between two tries at most."""
+
+PIECE = 64 * 1024
+"""Bytes that are taken from the network at a time."""
 
 SILENT, CONNECTING = 60.0, 20.0
 """Seconds after which a server that sends nothing, or does not answer a call, is not there."""
@@ -189,7 +192,7 @@ def fetched(on: Web, url: str, most: int) -> bytes:
 
     def body() -> bytes:
         with answered(on, url) as response:
-            return body_of(response, url, most)
+            return body_of(on, response, url, most)
 
     return tried(on, body)
 
@@ -204,12 +207,23 @@ def tried(on: Web, request: Callable[[], T]) -> T:
     return request()
 
 
-def body_of(response: "httpx.Response", url: str, most: int) -> bytes:
-    """Return the body of an answer; ContractError if it has more than `most` bytes."""
-    body = bytearray()
-    for chunk in response.iter_raw():
+def body_of(on: Web, response: "httpx.Response", url: str, most: int) -> bytes:
+    """Return the body of an answer as it was sent; ContractError if it has more than `most` bytes."""
+    body = bounded(on, url, response.iter_raw(PIECE), most)
+    if body is None:
+        message = f"{url} has more than {most:,} bytes; it is not what its name says"
+        raise ContractError(message)
+    return body
+
+
+def bounded(on: Web, url: str, chunks: Iterable[bytes], most: int) -> bytes | None:
+    """Return the bytes that arrive, within the budget of their host; None if they are more than `most`."""
+    body, budget = bytearray(), on.budget(url)
+    for chunk in chunks:
+        if on.stop.is_set():
+            raise Stopped
+        budget.spend(len(chunk))
         body += chunk
         if len(body) > most:
-            message = f"{url} has more than {most:,} bytes; it is not what its name says"
-            raise ContractError(message)
+            return None
     return bytes(body)

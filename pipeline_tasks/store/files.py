@@ -7,6 +7,7 @@ from pathlib import Path
 from pipeline_tasks.errors import DigestMismatch, MachineFailed, RecipeError
 from pipeline_tasks.sealed import digest_of_folder, visible
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.local_store import files_below
 from pipeline_tasks.store.temporary import user_folder
 
 HUB = "hf://"
@@ -68,7 +69,7 @@ def _files_of(uri: str) -> list[str] | None:
         folder = Path(uri.removeprefix("file://"))
         if not folder.is_dir():
             return None
-        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        names = [path.relative_to(folder).as_posix() for path in files_below(folder) if path.is_file()]
     return visible(names) or None
 
 

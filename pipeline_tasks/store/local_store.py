@@ -96,7 +96,7 @@ class LocalStore:
         folder = self._place(prefix)
         if not _is_folder(folder):
             return
-        for file in sorted(_files_below(folder), key=lambda file: str(file.relative_to(self.root))):
+        for file in sorted(files_below(folder), key=lambda file: str(file.relative_to(self.root))):
             status = None if file.name.startswith(UNFINISHED) else _status(file)
             if status and stat.S_ISREG(status.st_mode):
                 yield Entry(str(file.relative_to(self.root)), status.st_size, status.st_mtime)
@@ -117,7 +117,7 @@ class LocalStore:
                 self._place(path).unlink(missing_ok=True)
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
-        for file in sorted(_files_below(self._place(prefix))):
+        for file in sorted(files_below(self._place(prefix))):
             if file.name.startswith(UNFINISHED) and (status := _status(file)):
                 yield Entry(str(file.relative_to(self.root)), status.st_size, status.st_mtime)
 
@@ -145,7 +145,7 @@ def _is_folder(place: Path) -> bool:
         raise
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path) -> Iterator[Path]:
     """Yield all that is no folder below one; what others remove meanwhile is left out.
 
     RecipeError for a folder that this user may not list: its files would be taken for ones that are not there. The

@@ -9,9 +9,8 @@ from pipeline_tasks.landing.json_lines import parse
 from pipeline_tasks.sources.api.call import Call
 from pipeline_tasks.sources.api.credentials import headers_of, params_of
 from pipeline_tasks.sources.api.places import ABSENT, fields_of, kind_of, value_at
-from pipeline_tasks.sources.budget import Stopped
-from pipeline_tasks.sources.download import DAMAGED_TRIES, PIECE
-from pipeline_tasks.sources.web import TRIES, Web, answered
+from pipeline_tasks.sources.download import DAMAGED_TRIES
+from pipeline_tasks.sources.web import PIECE, TRIES, Web, answered, bounded
 
 PAGE_BYTES = 64 << 20
 """Bytes of a page at most."""
@@ -59,20 +58,14 @@ def _answer(on: Web, call: Call, url: str) -> Answer:
     headers = {"Accept": "application/json", **call.query.headers, **headers_of(auth)}
     accepted = OK | {NO_CONTENT} | REFUSED
     with answered(on, url, headers=headers, secret=params_of(auth), accepted=accepted) as response:
-        body = bytearray()
-        budget = on.budget(url)
-        for chunk in response.iter_bytes(PIECE):
-            if on.stop.is_set():
-                raise Stopped
-            budget.spend(len(chunk))
-            body += chunk
-            if len(body) > PAGE_BYTES:
-                message = f"{url} has more than {PAGE_BYTES:,} bytes; ask for smaller pages by `size`"
-                raise RecipeError(message)
+        body = bounded(on, url, response.iter_bytes(PIECE), PAGE_BYTES)
+        if body is None:
+            message = f"{url} has more than {PAGE_BYTES:,} bytes; ask for smaller pages by `size`"
+            raise RecipeError(message)
         status = response.status_code
         if status in REFUSED or status == NO_CONTENT:
             return Answer(status, {}, [], response.headers, len(body))
-        value = _value(bytes(body), url)
+        value = _value(body, url)
         return Answer(status, value, _records(value, call, url), response.headers, len(body))
 
 

@@ -48,16 +48,16 @@ class Call:
         own = {pages.param: value} if pages.param and value != "" else {}
         return url_with(self.url, {**self.params, **size, **own})
 
-    def followed(self, asked: str, target: str) -> str:
+    def followed(self, page: str, target: str) -> str:
         """Return the URL that a page names as the next one, without secrets; ContractError for one of another host.
 
         It is asked for by the scheme and port of the page: behind a proxy many an API knows neither.
         """
-        own = urlsplit(asked)
-        parts = _parts(asked, target)
+        own = urlsplit(page)
+        parts = _parts(page, target)
         if parts.scheme not in ("https", "http") or parts.hostname != own.hostname:
             message = (
-                f"{asked} names a next page at {parts.scheme}://{parts.netloc[:100]}, which is another address; pages "
+                f"{page} names a next page at {parts.scheme}://{parts.netloc[:100]}, which is another address; pages "
                 "are followed at one address alone, as others may not have what says who asks"
             )
             raise ContractError(message)
@@ -70,14 +70,14 @@ class Call:
         return urlunsplit(parts._replace(fragment=""))
 
 
-def _parts(asked: str, target: str) -> SplitResult:
+def _parts(page: str, target: str) -> SplitResult:
     """Return the parts of a URL that a page names; ContractError for one that is none."""
     try:
-        parts = urlsplit(urljoin(asked, target))
+        parts = urlsplit(urljoin(page, target))
         is_url = parts.hostname is not None and target.isprintable() and len(target) <= LONGEST
     except ValueError:
         is_url = False
     if not is_url:
-        message = f"{asked} names a next page at {target[:100]!a}, which is no URL"
+        message = f"{page} names a next page at {target[:100]!a}, which is no URL"
         raise ContractError(message)
     return parts

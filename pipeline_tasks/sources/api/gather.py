@@ -72,54 +72,54 @@ def gathered(on: Web, call: Call, journal: Journal, flow: Flow) -> State:
 
 def _paged(on: Web, call: Call, journal: Journal, state: State, flow: Flow, *, is_old: bool) -> State:
     """Take one page; `is_old` if an earlier pull has taken the page before."""
-    asked = state.url
-    if journal.was_asked(call.name, asked):
-        message = f"{asked} is named as the next page a second time: the pages go round in a circle"
+    url = state.url
+    if journal.was_asked(call.name, url):
+        message = f"{url} is named as the next page a second time: the pages go round in a circle"
         raise ContractError(message)
-    page = _new_page(on, call, journal, asked, is_behind=state.behind and call.query.pages.end == "total")
+    page = _new_page(on, call, journal, url, is_behind=state.behind and call.query.pages.end == "total")
     answer = page.answer
     if answer.is_refused and not state.behind:
-        message = f"{asked} was answered with {answer.status}"
+        message = f"{url} was answered with {answer.status}"
         if is_old:
             raise _Moved(message)
         pages = counted(state.pages, "page")
         message += f", behind {pages}: this is no end that `pages` names" if state.pages else "; correct the query"
         raise ContractError(message)
-    state = next_state(call, asked, answer, _counted(call, asked, page, state), new=page.new)
+    state = next_state(call, url, answer, _counted(call, url, page, state), new=page.new)
     if not state.url:
         _require_total(call, state)
     try:
-        journal.commit(call.name, asked, state, page.stored)
+        journal.commit(call.name, url, state, page.stored)
     except sqlite3.IntegrityError:
-        _page(call, asked, answer, journal)  # another part has brought one of the records meanwhile: this says which
+        _page(call, url, answer, journal)  # another part has brought one of the records meanwhile: this says which
         raise
     flow.on_bytes(call.name, answer.bytes)
     return state
 
 
-def _new_page(on: Web, call: Call, journal: Journal, asked: str, *, is_behind: bool) -> _Page:
+def _new_page(on: Web, call: Call, journal: Journal, url: str, *, is_behind: bool) -> _Page:
     """Return a page; ContractError if it has nothing but what pages before it had, however often it is asked for.
 
     One that `is_behind` the total may have the last page again.
     """
     for attempt in range(1, DAMAGED_TRIES + 1):
-        answer = ask(on, call, asked)
-        page = _page(call, asked, answer, journal)
+        answer = ask(on, call, url)
+        page = _page(call, url, answer, journal)
         if page.new or not page.records or is_behind:
             return page
         if attempt < DAMAGED_TRIES:
             on.pause(attempt)
     message = (
-        f"{asked} repeats what pages before it had: {counted(len(page.records), 'record')}, none of them new. Correct "
+        f"{url} repeats what pages before it had: {counted(len(page.records), 'record')}, none of them new. Correct "
         "`pages`: either the API does not know this param, or it gives its last page for any that is not there, which "
         "takes a `total` and `end: total`"
     )
     raise ContractError(message)
 
 
-def _page(call: Call, asked: str, answer: Answer, journal: Journal) -> _Page:
+def _page(call: Call, url: str, answer: Answer, journal: Journal) -> _Page:
     """Say of each record of a page whether it is new; ContractError for one that came with other content before."""
-    records = [call.record(record, asked) for record in answer.records]
+    records = [call.record(record, url) for record in answer.records]
     known = journal.known([record.id for record in records])
     stored: dict[str, Record] = {}
     new = repeated = superseded = 0
@@ -127,7 +127,7 @@ def _page(call: Call, asked: str, answer: Answer, journal: Journal) -> _Page:
         part, before = known.get(record.id, (call.name, None))
         if part != call.name:
             message = (
-                f"{asked} has the record {record.id[:100]!a}, and so has {part}: a record is landed once. Split by "
+                f"{url} has the record {record.id[:100]!a}, and so has {part}: a record is landed once. Split by "
                 "what each record has one value of"
             )
             raise ContractError(message)
@@ -139,7 +139,7 @@ def _page(call: Call, asked: str, answer: Answer, journal: Journal) -> _Page:
             repeated += 1
         else:
             superseded += 1
-            if _is_newer(record, before, asked):
+            if _is_newer(record, before, url):
                 stored[record.id] = record
     return _Page(answer, records, list(stored.values()), new, repeated, superseded)
 
@@ -149,25 +149,25 @@ def _as_known(call: Call, record: Record) -> Record:
     return record._replace(kind=KNOWN, row=b"") if call.known.get(record.id) == record.digest else record
 
 
-def _is_newer(record: Record, before: Record, asked: str) -> bool:
+def _is_newer(record: Record, before: Record, url: str) -> bool:
     """Return whether a record is newer than the one of the same id; ContractError if nothing says which is."""
     if record.moment is None or before.moment is None or record.moment == before.moment:
         message = (
-            f"{asked} has the record {record.id[:100]!a} with other content than a page before, and nothing says which "
+            f"{url} has the record {record.id[:100]!a} with other content than a page before, and nothing says which "
             "is newer; name by `since: {field}` when a record changed, or pull again when less changes there"
         )
         raise ContractError(message)
     return record.moment > before.moment
 
 
-def _counted(call: Call, asked: str, page: _Page, state: State) -> State:
+def _counted(call: Call, url: str, page: _Page, state: State) -> State:
     """Return the state with the counts, the schema, the total and the newest moment of a page."""
     answer = page.answer
     if call.is_data:
-        _require_since(call, asked, page)
-        state = _with_texts(call, asked, page, state)
-        state = replace(state, schema=_schema(call, asked, answer, state), newest=_newest(call, page, state))
-    least, most = _total(call, asked, answer, state)
+        _require_since(call, url, page)
+        state = _with_texts(call, url, page, state)
+        state = replace(state, schema=_schema(call, url, answer, state), newest=_newest(call, page, state))
+    least, most = _total(call, url, answer, state)
     return replace(
         state,
         pages=state.pages + 1,
@@ -181,7 +181,7 @@ def _counted(call: Call, asked: str, page: _Page, state: State) -> State:
     )
 
 
-def _with_texts(call: Call, asked: str, page: _Page, state: State) -> State:
+def _with_texts(call: Call, url: str, page: _Page, state: State) -> State:
     """Count the records with and without a text; ContractError if none so far has one, as the path leads elsewhere."""
     pairs = zip(page.answer.records, page.records, strict=True)
     data = [value for value, record in pairs if record.kind != GONE]
@@ -190,14 +190,14 @@ def _with_texts(call: Call, asked: str, page: _Page, state: State) -> State:
         target = "html" if "html" in call.query.fields else "text"
         path = call.query.fields[target]
         message = (
-            f"{asked}: none of {counted(len(data), 'record')} has a {target} at {path}; in the first it is "
+            f"{url}: none of {counted(len(data), 'record')} has a {target} at {path}; in the first it is "
             f"{kind_of(value_at(data[0], path))}, and {fields_of(data[0])}. Correct `fields: {{{target}: ...}}`"
         )
         raise ContractError(message)
     return replace(state, texts=state.texts + texts, textless=state.textless + len(data) - texts)
 
 
-def _require_since(call: Call, asked: str, page: _Page) -> None:
+def _require_since(call: Call, url: str, page: _Page) -> None:
     """Raise ContractError for a record that changed before what was asked for: the API does not choose by that."""
     since = call.query.since
     if since is None:
@@ -205,13 +205,13 @@ def _require_since(call: Call, asked: str, page: _Page) -> None:
     for value, record in zip(page.answer.records, page.records, strict=True):
         if record.moment is not None and record.moment < call.since:
             message = (
-                f"{asked} has a record whose {since.field} is {value_at(value, since.field)!a:.80}, before what "
+                f"{url} has a record whose {since.field} is {value_at(value, since.field)!a:.80}, before what "
                 f"{since.param} asks for: this API does not choose by it; correct `since`, or let it `overlap`"
             )
             raise ContractError(message)
 
 
-def _schema(call: Call, asked: str, answer: Answer, state: State) -> Mapping[str, Any]:
+def _schema(call: Call, url: str, answer: Answer, state: State) -> Mapping[str, Any]:
     """Return the schema of all records so far; ContractError, with the difference, if it breaks the one before."""
     schema = merged(state.schema, *map(schema_of, answer.records))
     broken = differences(call.schema, schema)
@@ -219,7 +219,7 @@ def _schema(call: Call, asked: str, answer: Answer, state: State) -> Mapping[str
         more = f" and {len(broken) - SHOWN:,} more" if len(broken) > SHOWN else ""
         named = "; ".join(map(printed, broken[:SHOWN]))
         message = (
-            f"{asked} has records of another schema than the snapshot before: {named}{more}. Look at what reads them; "
+            f"{url} has records of another schema than the snapshot before: {named}{more}. Look at what reads them; "
             "then raise `schema_version` in the recipe by one"
         )
         raise ContractError(message)
@@ -244,7 +244,7 @@ def _newest(call: Call, page: _Page, state: State) -> Any:  # noqa: ANN401 -- JS
 # --- Totals -------------------------------------------------------------------------------------------------------
 
 
-def _total(call: Call, asked: str, answer: Answer, state: State) -> tuple[int, int]:
+def _total(call: Call, url: str, answer: Answer, state: State) -> tuple[int, int]:
     """Return the least and the most that pages have declared; ContractError for a total that is none.
 
     Where pages are counted, another total means that records have moved from page to page.
@@ -256,12 +256,12 @@ def _total(call: Call, asked: str, answer: Answer, state: State) -> tuple[int, i
         return state.least, state.most
     total = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
     if isinstance(total, bool) or not isinstance(total, int) or total < 0:
-        message = f"{asked} has {kind_of(value)} at {call.query.total}, where `total` says a number of records is"
+        message = f"{url} has {kind_of(value)} at {call.query.total}, where `total` says a number of records is"
         raise ContractError(message)
     if state.most < 0:
         return total, total
     if total != state.most and call.query.pages.by in NUMBERED:
-        message = f"{asked} declares {counted(total, 'record')}, and the pages before it {state.most:,}"
+        message = f"{url} declares {counted(total, 'record')}, and the pages before it {state.most:,}"
         raise _Moved(message)
     return min(state.least, total), max(state.most, total)
 

@@ -98,8 +98,8 @@ class Journal:
 
     def state(self, part: str) -> State | None:
         """Return how far a part has come, None if nothing is known of it."""
-        found = self._connection.execute("SELECT state FROM states WHERE part = ?", (part,)).fetchone()
-        return None if found is None else State(**json.loads(found[0]))
+        row = self._connection.execute("SELECT state FROM states WHERE part = ?", (part,)).fetchone()
+        return None if row is None else State(**json.loads(row[0]))
 
     def begin(self, part: str, state: State) -> None:
         """Forget what is known of a part, and begin it anew."""
@@ -108,13 +108,13 @@ class Journal:
                 self._connection.execute(f"DELETE FROM {table} WHERE part = ?", (part,))  # noqa: S608 -- our names
             self._put(part, state)
 
-    def commit(self, part: str, asked: str, state: State, records: Iterable[Record]) -> None:
+    def commit(self, part: str, url: str, state: State, records: Iterable[Record]) -> None:
         """Store a page: the URL that was asked for it, the records that it brought, and the state behind it.
 
         sqlite3.IntegrityError if another part has one of the records.
         """
         with self._transaction():
-            self._connection.execute("INSERT INTO asked VALUES (?, ?)", (part, asked))
+            self._connection.execute("INSERT INTO asked VALUES (?, ?)", (part, url))
             rows = ((part, record.id, record.kind, record.digest, record.moment, record.row) for record in records)
             self._connection.executemany(_STORE, rows)
             self._put(part, state)
@@ -132,19 +132,19 @@ class Journal:
 
     def was_asked(self, part: str, url: str) -> bool:
         """Return whether a page of a part was asked for by this URL."""
-        found = self._connection.execute("SELECT 1 FROM asked WHERE part = ? AND url = ?", (part, url)).fetchone()
-        return found is not None
+        query = "SELECT 1 FROM asked WHERE part = ? AND url = ?"
+        return self._connection.execute(query, (part, url)).fetchone() is not None
 
     def known(self, ids: Sequence[str]) -> dict[str, tuple[str, Record]]:
         """Return those of the ids that are known, with the part and the record; its row is left out."""
-        found = {}
+        records = {}
         for start in range(0, len(ids), _AT_ONCE):
             some = ids[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
             query = f"SELECT part, id, kind, digest, moment FROM records WHERE id IN ({marks})"  # noqa: S608
             for part, identifier, kind, digest, moment in self._connection.execute(query, some):
-                found[identifier] = (part, Record(identifier, kind, digest, moment, b""))
-        return found
+                records[identifier] = (part, Record(identifier, kind, digest, moment, b""))
+        return records
 
     def rows(self, parts: Sequence[str], kind: int) -> Iterator[bytes]:
         """Yield the rows of a kind of some parts, by id."""
@@ -161,8 +161,8 @@ class Journal:
     def border(self, part: str, least: float, most: int) -> dict[str, str]:
         """Return id and digest of the records from a moment on; none if they are more than `most`."""
         query = "SELECT id, digest FROM records WHERE part = ? AND moment >= ? ORDER BY id LIMIT ?"
-        found = dict(self._connection.execute(query, (part, least, most + 1)))
-        return found if len(found) <= most else {}
+        digests = dict(self._connection.execute(query, (part, least, most + 1)))
+        return digests if len(digests) <= most else {}
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ _LINK = re.compile(r"<([^<>]*)>\s*((?:;\s*[^;,=\s]+\s*(?:=\s*(?:\"(?:\\.|[^\"\\]
 _REL = re.compile(r"(?i);\s*rel\s*=\s*(?:\"([^\"]*)\"|([^;,\s\"]+))")
 
 
-def next_state(call: Call, asked: str, answer: Answer, state: State, *, new: int) -> State:
+def next_state(call: Call, url: str, answer: Answer, state: State, *, new: int) -> State:
     """Return the state behind a page, whose counts have the page already; ContractError if it contradicts itself.
 
     `new` is the number of records that no page before it had.
@@ -29,32 +29,32 @@ def next_state(call: Call, asked: str, answer: Answer, state: State, *, new: int
     """
     pages = call.query.pages
     if pages.by == "once":
-        _require_alone(answer, asked)
+        _require_alone(answer, url)
         return _ended(state, "the only page")
-    more = _more(call, asked, answer)
+    more = _more(call, url, answer)
     if state.behind and answer.records and not new:
         return _ended(state, "the last page again, and all of the total")
     after = _numbered if pages.by in NUMBERED else _followed
-    return after(call, asked, answer, state, more=more)
+    return after(call, url, answer, state, more=more)
 
 
 def _ended(state: State, proof: str) -> State:
     return replace(state, url="", end=proof)
 
 
-def _require_alone(answer: Answer, asked: str) -> None:
+def _require_alone(answer: Answer, url: str) -> None:
     if next_link(answer.headers.get("Link", "")):
-        message = f"{asked} has a header Link to a next page, and pages is `by: once`; write `by: link`"
+        message = f"{url} has a header Link to a next page, and pages is `by: once`; write `by: link`"
         raise ContractError(message)
 
 
-def _more(call: Call, asked: str, answer: Answer) -> bool | None:
+def _more(call: Call, url: str, answer: Answer) -> bool | None:
     """Return whether an answer says that there are more pages, None where it is not asked to say it."""
     if not call.query.pages.more or answer.is_refused:
         return None
     value = value_at(answer.body, call.query.pages.more)
     if not isinstance(value, bool):
-        message = f"{asked} has {kind_of(value)} at {call.query.pages.more}, where `more` says true or false is"
+        message = f"{url} has {kind_of(value)} at {call.query.pages.more}, where `more` says true or false is"
         raise ContractError(message)
     return value
 
@@ -62,11 +62,11 @@ def _more(call: Call, asked: str, answer: Answer) -> bool | None:
 # --- Pages that are counted ---------------------------------------------------------------------------------------
 
 
-def _numbered(call: Call, asked: str, answer: Answer, state: State, *, more: bool | None) -> State:
+def _numbered(call: Call, url: str, answer: Answer, state: State, *, more: bool | None) -> State:
     pages, count = call.query.pages, len(answer.records)
     if state.behind and count:
         message = (
-            f"{asked} has {count} records, and the page before it was the last by `end: {pages.end}`: that proves no "
+            f"{url} has {count} records, and the page before it was the last by `end: {pages.end}`: that proves no "
             "end here; write `end: empty`"
         )
         raise ContractError(message)
@@ -74,7 +74,7 @@ def _numbered(call: Call, asked: str, answer: Answer, state: State, *, more: boo
         return _ended(state, f"{pages.more} is false")
     if not count:
         if more:
-            message = f"{asked} has no record, and {pages.more} says that there are more"
+            message = f"{url} has no record, and {pages.more} says that there are more"
             raise ContractError(message)
         return _ended(state, "no page behind it" if answer.is_refused else "an empty page")
     number = int(pages.start) + (state.pages if pages.by == "page" else state.received)
@@ -87,25 +87,25 @@ def _numbered(call: Call, asked: str, answer: Answer, state: State, *, more: boo
 # --- Pages that name the next one ---------------------------------------------------------------------------------
 
 
-def _followed(call: Call, asked: str, answer: Answer, state: State, *, more: bool | None) -> State:
+def _followed(call: Call, url: str, answer: Answer, state: State, *, more: bool | None) -> State:
     pages = call.query.pages
     if more is False:
         return _ended(state, f"{pages.more} is false")
     if pages.end == "empty" and not answer.records:
         return _ended(state, "an empty page")
-    following = _next(call, asked, answer)
+    following = _next(call, url, answer)
     if isinstance(following, str):
         if state.empties >= MOST_EMPTY:
-            message = f"{asked} is one of {MOST_EMPTY:,} pages in a row that have no record and name a next page"
+            message = f"{url} is one of {MOST_EMPTY:,} pages in a row that have no record and name a next page"
             raise ContractError(message)
         return replace(state, url=following, followed=True)
     if more:
-        message = f"{asked} says by {pages.more} that there are more pages, and names none"
+        message = f"{url} says by {pages.more} that there are more pages, and names none"
         raise ContractError(message)
-    return _ended(state, _proof(call, asked, answer, state, is_null=following is None))
+    return _ended(state, _proof(call, url, answer, state, is_null=following is None))
 
 
-def _proof(call: Call, asked: str, answer: Answer, state: State, *, is_null: bool) -> str:
+def _proof(call: Call, url: str, answer: Answer, state: State, *, is_null: bool) -> str:
     """Return what proves that a page without a next one is the last; ContractError if nothing does."""
     pages, count = call.query.pages, len(answer.records)
     what = "Link with rel=next" if pages.by == "link" else pages.next
@@ -119,29 +119,29 @@ def _proof(call: Call, asked: str, answer: Answer, state: State, *, is_null: boo
     proof = next((proof for proof, holds in proofs.items() if holds), None)
     if proof is None:
         message = (
-            f"{asked} has {count} records and no {what}, so nothing proves that there is no other page; "
+            f"{url} has {count} records and no {what}, so nothing proves that there is no other page; "
             f"{fields_of(answer.body)}. Correct `pages`; if this API leaves it out at the end, write `end: absent`"
         )
         raise ContractError(message)
     return proof
 
 
-def _next(call: Call, asked: str, answer: Answer) -> str | Absent | None:
+def _next(call: Call, url: str, answer: Answer) -> str | Absent | None:
     """Return the URL of the next page, None where the answer says that there is none, ABSENT where it says nothing."""
     pages = call.query.pages
     if pages.by == "link":
         header = answer.headers.get("Link", "")
         target = next_link(header)
-        return call.followed(asked, target) if target else None if _is_chain(header) else ABSENT
+        return call.followed(url, target) if target else None if _is_chain(header) else ABSENT
     value: Any = place_in(answer.body, answer.headers, pages.next)
     if isinstance(value, Absent):
         return value
     if value is None or value is False or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int) or (pages.by == "next" and isinstance(value, int)):
-        message = f"{asked} has {kind_of(value)} at {pages.next}, where `next` says the next page is"
+        message = f"{url} has {kind_of(value)} at {pages.next}, where `next` says the next page is"
         raise ContractError(message)
-    return call.followed(asked, str(value)) if pages.by == "next" else call.page(value)
+    return call.followed(url, str(value)) if pages.by == "next" else call.page(value)
 
 
 def next_link(header: str) -> str:

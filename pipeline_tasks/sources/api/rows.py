@@ -65,12 +65,12 @@ def data_row(query: Query, record: Mapping[str, Any], identifier: str) -> bytes:
     A text of HTML becomes a whole document, which `ingest` takes for a page. Another field that has a name by which
     `ingest` reads something else gets `_` behind it.
     """
-    found = {target: value_at(record, path) for target, path in _paths(query, record).items()}
-    found = {target: value for target, value in found.items() if value is not ABSENT and value is not None}
+    values = {target: value_at(record, path) for target, path in _paths(query, record).items()}
+    values = {target: value for target, value in values.items() if value is not ABSENT and value is not None}
     rest = without(record, [query.id, *_paths(query, record).values()])
     row = {_other_name(name, rest) if name in _NAMES else name: value for name, value in rest.items()}
-    row |= {target: value for target, value in found.items() if target != "html"}
-    html = found.get("html")
+    row |= {target: value for target, value in values.items() if target != "html"}
+    html = values.get("html")
     if html is not None:
         row["text"] = document_of(html) if isinstance(html, str) else html
     return orjson.dumps({**row, "id": identifier}, option=_JSON)

@@ -138,15 +138,15 @@ class Files:
         names_at_source(self.fields)
         _require_form(self)
         require_bucket(self.place, in_place=self.in_place, store=self.store)
-        asked = _of_folder(self)
-        found = _chosen(asked).found()
-        if not found:
-            raise _without_files(asked)
-        _require_read(asked, found)
-        asked = replace(asked, listed=_digest(found))
-        before = asked_before(asked.query(), ("snapshot",), occasion.unfinished, occasion.before.get("query", {}))
+        query = _of_folder(self)
+        entries = _chosen(query).entries()
+        if not entries:
+            raise _without_files(query)
+        _require_read(query, entries)
+        query = replace(query, listed=_digest(entries))
+        before = asked_before(query.query(), ("snapshot",), occasion.unfinished, occasion.before.get("query", {}))
         moment = f"{occasion.name}-{occasion.moment:%Y%m%dT%H%M%SZ}"
-        return replace(asked, snapshot=before["snapshot"] if before else moment)
+        return replace(query, snapshot=before["snapshot"] if before else moment)
 
     def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
         if self.format == "text":
@@ -292,13 +292,13 @@ def _without_files(query: Files) -> RecipeError:
     return RecipeError(f"{query.place} has no {query.format} files ({patterns}); correct place, format or include")
 
 
-def _require_read(query: Files, found: Sequence[Entry]) -> None:
+def _require_read(query: Files, entries: Sequence[Entry]) -> None:
     """Raise RecipeError for files that land as they are, and by their names are a table that no landing reads."""
-    packed = next((entry.path for entry in found if entry.path.lower().endswith(".bz2")), None)
+    packed = next((entry.path for entry in entries if entry.path.lower().endswith(".bz2")), None)
     if query.in_place and packed is not None:
         message = f"{query.place}/{packed} is bzip2, which a run does not read in place; exclude it, or land a copy"
         raise RecipeError(message)
-    other = next((entry.path for entry in found if UNREAD.search(entry.path)), None)
+    other = next((entry.path for entry in entries if UNREAD.search(entry.path)), None)
     if query.format in AS_IS and other is not None:
         message = f"{query.place}/{other} is no {query.format} file by its name; correct place, format or include"
         raise RecipeError(message)
@@ -320,7 +320,7 @@ class _Chosen:
     exclude: tuple[str, ...]
     store: NamedStore | None
 
-    def found(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[Entry, ...]:
         """List them, sorted by path."""
         return tuple(
             entry
@@ -341,18 +341,18 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _digest(found: Sequence[Entry]) -> str:
-    return hashlib.sha256(canonical([[entry.path, entry.bytes, entry.modified] for entry in found])).hexdigest()
+def _digest(entries: Sequence[Entry]) -> str:
+    return hashlib.sha256(canonical([[entry.path, entry.bytes, entry.modified] for entry in entries])).hexdigest()
 
 
 @lru_cache(maxsize=4)
 def _listed(chosen: _Chosen, listed: str) -> tuple[Entry, ...]:
     """Return the files that a query was resolved for; SourceBusy if there are others now."""
-    found = chosen.found()
-    if _digest(found) != listed:
+    entries = chosen.entries()
+    if _digest(entries) != listed:
         message = f"{chosen.place} has changed since it was listed; run the same command again when it rests"
         raise SourceBusy(message)
-    return found
+    return entries
 
 
 @lru_cache(maxsize=4)

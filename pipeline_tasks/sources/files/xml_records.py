@@ -68,7 +68,7 @@ class _Parser:
         self._open: list[_Element] = []
         self._size = 0
         self.seen: dict[str, None] = {}
-        self.found = 0
+        self.records = 0
         self.ready: list[Record] = []
         self.expat = expat.ParserCreate()
         self.expat.buffer_text = True
@@ -120,7 +120,7 @@ class _Parser:
         element = self._open.pop()
         if element.is_record:
             self.ready.append(Record(element.value(), [dict(parent.fields) for parent in self._open]))
-            self.found += 1
+            self.records += 1
             self._size = 0
         elif element.is_kept:
             self._open[-1].add(element.name, element.value())
@@ -147,6 +147,6 @@ def read_records(stream: BinaryIO, uri: str, path: str, around: Collection[str] 
         parser.ready.clear()
         if not chunk:
             break
-    if not parser.found:
+    if not parser.records:
         message = f"{uri} has no element {path}; it has {', '.join(parser.seen)}"
         raise RecipeError(message)

@@ -133,10 +133,10 @@ class Delta(OneVersion):
     def _identity(self, schema: pa.Schema) -> dict[str, str]:
         """Return the columns, or paths, by which a row is known: `id` and `url`, where the table has them."""
         names = names_of(self.read_by)
-        found = {
+        named = {
             target: [*_columns(schema, names[target]), *paths_in(schema, names[target])] for target in ("id", "url")
         }
-        return {target: columns[0] for target, columns in found.items() if columns}
+        return {target: columns[0] for target, columns in named.items() if columns}
 
     def _gone(self, buckets: Buckets, web: Web) -> Iterator[bytes]:
         """Yield the ids and URLs of rows that went, sorted, each once: those of which the version has none any more.

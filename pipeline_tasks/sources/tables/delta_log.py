@@ -143,9 +143,9 @@ def version_of(table: str, version: int | str) -> Version:
     with _delta_errors(f"{table} at {version}"):
         opened = _newest(place)
         opened.load_as_version(moment)
-    found = _opened(place, opened.version())
-    _require_made(found, moment)
-    return found
+    made = _opened(place, opened.version())
+    _require_made(made, moment)
+    return made
 
 
 def _require_made(version: Version, moment: datetime) -> None:
@@ -154,11 +154,11 @@ def _require_made(version: Version, moment: datetime) -> None:
     made = times.get(f"_delta_log/{version.number:020d}.json")
     if made is None or version.opened.metadata().configuration.get(COMMIT_TIMES) == "true":
         return  # a checkpoint alone has it, or its time is not that of the file
-    asked = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    wanted = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     there = datetime.fromtimestamp(made, UTC)
-    if there > asked:
+    if there > wanted:
         message = (
-            f"{version.table} has no version of {asked:%Y-%m-%dT%H:%M:%SZ}: the first that its log has, "
+            f"{version.table} has no version of {wanted:%Y-%m-%dT%H:%M:%SZ}: the first that its log has, "
             f"{version.number}, was made at {there:%Y-%m-%dT%H:%M:%SZ}; name a later time"
         )
         raise RecipeError(message)
@@ -294,8 +294,8 @@ def _readable(table: str) -> str:
 
 
 def _numbers(table: str) -> list[int]:
-    found = (_LOG.fullmatch(entry.path) for entry in storage.connect(table).list("_delta_log/"))
-    return [int(match[1]) for match in found if match]
+    names = (_LOG.fullmatch(entry.path) for entry in storage.connect(table).list("_delta_log/"))
+    return [int(match[1]) for match in names if match]
 
 
 def _is_whole(table: str, number: int) -> bool:

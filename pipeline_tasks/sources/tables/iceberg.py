@@ -66,12 +66,12 @@ class Iceberg(OneVersion):
         if begun and self.version == LATEST:
             return replace(self, **{name: begun[name] for name in open_fields})
         table = opened(self.table, self.catalog)
-        found = table.snapshot(self.version)
-        if landed and found.id == landed["version"]:
+        current = table.snapshot(self.version)
+        if landed and current.id == landed["version"]:
             return replace(self, **{name: landed[name] for name in open_fields})
         since = int(landed["version"]) if self.incremental and landed else NONE
-        name = f"{occasion.name}-{found.moment:%Y%m%dT%H%M%S}{found.moment.microsecond // 1000:03d}Z-{found.id}"
-        return replace(self, version=found.id, since=since, snapshot=name)
+        name = f"{occasion.name}-{current.moment:%Y%m%dT%H%M%S}{current.moment.microsecond // 1000:03d}Z-{current.id}"
+        return replace(self, version=current.id, since=since, snapshot=name)
 
     @property
     def _table(self) -> Table:

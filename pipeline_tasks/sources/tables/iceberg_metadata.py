@@ -72,17 +72,17 @@ class Table:
     def snapshot(self, version: int | str) -> Found:
         """Return a snapshot by its id or a time (ISO 8601), or the newest; RecipeError if there is none."""
         if version == LATEST:
-            found = self.inner.current_snapshot()
+            snapshot = self.inner.current_snapshot()
         elif isinstance(version, int) or version.isdecimal():
-            found = self.inner.snapshot_by_id(int(version))
+            snapshot = self.inner.snapshot_by_id(int(version))
         else:
-            found = self.inner.snapshot_as_of_timestamp(_milliseconds(self.name, version))
-        if found is None:
+            snapshot = self.inner.snapshot_as_of_timestamp(_milliseconds(self.name, version))
+        if snapshot is None:
             ids = [str(one.snapshot_id) for one in self.inner.snapshots()][-SHOWN:]
             there = f"it has {', '.join(ids)}" if ids else "it has none"
             message = f"{self.name} has no snapshot {version} (expired ones are gone): {there}"
             raise RecipeError(message)
-        return Found(found.snapshot_id, datetime.fromtimestamp(found.timestamp_ms / 1000, UTC))
+        return Found(snapshot.snapshot_id, datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC))
 
     def schema(self, number: int) -> pa.Schema:
         """Return the columns of a snapshot."""
