@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -148,7 +149,7 @@ def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listin
         promise = json.loads(_list_body(folder, PROMISE))
         files = tuple(_promised_file(file) for file in promise["files"])
         fields = _promised_fields(promise.get("fields", {}))
-        elsewhere = frozenset(listed_files(promise))
+        elsewhere, beside = frozenset(listed_files(promise)), _beside(promise)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = (
             f'{folder.store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} '
@@ -158,10 +159,18 @@ def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listin
     _require_some(folder, PROMISE, [name for name, _, _ in files])
     here = {name: size for name, size, _ in files if name not in elsewhere}
     missing = _require(folder, here, len(files), accept)
-    ignored = sorted(set(folder.files) - here.keys() - {PROMISE})
+    ignored = sorted(set(folder.files) - here.keys() - beside - {PROMISE})
+    skipped = tuple(entry for entry in _skipped(folder) if entry[0] not in beside)
     named = snapshot or str(promise.get("snapshot") or last)
     there, absent = tuple(file for file in files if file[0] not in missing), tuple(sorted(missing))
-    return Listing(named, there, tuple(ignored), _skipped(folder), PROMISE, fields, absent, elsewhere)
+    return Listing(named, there, tuple(ignored), skipped, PROMISE, fields, absent, elsewhere)
+
+
+def _beside(promise: Mapping[str, Any]) -> frozenset[str]:
+    """Return the files that a pull has landed beside the data, as it says: nobody misses their records."""
+    source = promise.get("source")
+    known = [*source.get("beside", ()), *source.get("rights", ())] if isinstance(source, dict) else []
+    return frozenset(str(file["path"]) for file in known)
 
 
 def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:

@@ -71,7 +71,8 @@ class Pull:
 class Landed:
     """A landed snapshot: its name, files and bytes, and the files that were complete before this pull.
 
-    `is_new` is false where the snapshot had landed whole before, so that this pull asked for nothing.
+    `is_new` is false where the snapshot had landed whole before, so that this pull asked for nothing. `in_place` is
+    the number of files that stay in their store.
     """
 
     snapshot: str
@@ -79,6 +80,7 @@ class Landed:
     bytes: int
     found: int = 0
     is_new: bool = True
+    in_place: int = 0
 
 
 class Fault(NamedTuple):
@@ -159,7 +161,8 @@ def _landed(source: Source, landing: Landing) -> Landed | None:
             f"remove {PROMISE} and {_them(broken)}, and run the same command again"
         )
         raise ContractError(message)
-    return Landed(promise["snapshot"], len(files), sum(files.values()), len(files), is_new=False)
+    total = sum(files.values())
+    return Landed(promise["snapshot"], len(files), total, len(files), is_new=False, in_place=len(elsewhere))
 
 
 def _require_same(there: Mapping[str, Any] | None, query: Mapping[str, Any], where: str) -> None:
@@ -392,7 +395,7 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
         "files": files,
     }
     storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")
-    return Landed(source.snapshot, len(files), total)
+    return Landed(source.snapshot, len(files), total, in_place=sum("address" in file for file in files))
 
 
 def _file(name: str, receipt: Received, store: NamedStore | None) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def listed_files(promise: Mapping[str, Any]) -> dict[str, Listed]:
 
 
 def _named(name: str, block: Mapping[str, Any]) -> NamedStore:
-    if not all(isinstance(value, str | bool) for value in block.values()):
-        message = f"stores: {name[:100]!a} has values that are no texts"
+    if not all(isinstance(value, bool if field == "anonymous" else str) for field, value in block.items()):
+        message = f"stores: {name[:100]!a} has a value of another type: texts, and true or false for `anonymous`"
         raise ValueError(message)
     return NamedStore(name, **block)
 

@@ -308,11 +308,17 @@ def test_a_list_of_other_bytes_is_noticed(other: Other, s3_root: str, mirror: Mi
         {"etag": ""},
         {"etag": None},
         {"store": "unknown"},
+        {"stores": ["a"]},
+        {"stores": {"a": {}}},
+        {"stores": {"a": {"anonymous": "yes"}}},
+        {"stores": {"a": {"anonymous": True, "region": 5}}},
+        {"stores": {"a": {"anonymous": True, "key": "x"}}},
     ],
 )
 def test_a_list_that_is_wrong_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
-    file = {"path": "a.jsonl", "bytes": 1, "sha256": "", "address": "s3://bucket/a", "etag": "1"} | change
-    (tmp_path / "snapshot.json").write_text(json.dumps({"snapshot": "s", "files": [file]}))
+    file = {"path": "a.jsonl", "bytes": 1, "sha256": "", "address": "s3://bucket/a", "etag": "1"}
+    stores = {"stores": change["stores"]} if "stores" in change else {}
+    (tmp_path / "snapshot.json").write_text(json.dumps({"snapshot": "s", "files": [file | change], **stores}))
     with pytest.raises(ContractError, match=r"snapshot\.json"):
         list_snapshot(str(tmp_path))
     with pytest.raises(ContractError, match=r"snapshot\.json"):

@@ -35,6 +35,7 @@ def test_pages_archives_and_files_land_beside_the_data_with_digests(mirror: Mirr
     assert [file["sha256"] for file in source["rights"]] == [hashlib.sha256(body).hexdigest() for body in bodies]
     listing = list_snapshot(str(place))
     assert {name for name, _, _ in listing.files} == set(archives(2))
+    assert (listing.ignored, listing.skipped) == ((), ())
     again, before = pull_source(crawl(mirror), tmp_path / "landings", rights=rights)
     assert (again, before.is_new) == (place, False)
     (place / source["rights"][0]["path"]).write_bytes(b"changed")
