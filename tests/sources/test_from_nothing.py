@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.training.dataset import TokenDataset
 from tests.archives import PAGE, http, response, zipped
 from tests.commands import Refinery
 from tests.crawl_mirror import CRAWL, Fault, Mirror
@@ -18,6 +19,19 @@ stages:
   ingest: {}
   extract: {min_chars: 20}
 run: {partitions: 1}
+gates: {}
+"""
+
+
+BUILD = """
+name: small_corpus
+versions: {recipe: small}
+stages:
+  tokenize: {}
+  select: {}
+  mix: {}
+  shuffle: {buckets: 1}
+  pack: {length: 64}
 gates: {}
 """
 
@@ -61,6 +75,22 @@ def test_a_crawl_is_pulled_and_refined_by_two_commands(tmp_path: Path, mirror: M
     assert json.loads(done.stdout)["files"] == 3
     assert documents(refinery, landing, root, recipe) == 60
     assert refinery(*words).stdout.startswith(f"{CRAWL} has landed whole")
+
+
+def test_two_commands_end_with_packed_tokens(tmp_path: Path, mirror: Mirror, refinery: Refinery) -> None:
+    mirror.add({f"part-{number}.warc.gz": pages(number) for number in range(20)})
+    landing, root, build = tmp_path / CRAWL, tmp_path / "root", tmp_path / "corpus.yaml"
+    words = ["pull", "cc", "--crawl", CRAWL, "--from", mirror.address, "--to", landing, "--rate", "1000"]
+    done = refinery(*words, "--sample", "0.3", "--json")
+    files = json.loads(done.stdout)["files"]
+    assert 0 < files < 20
+    (tmp_path / "small.yaml").write_text(RECIPE.replace("run:", "  dedup_exact: {}\nrun:"))
+    build.write_text(BUILD)
+    words = ["run", "--input", landing, "--output", root, "--recipe", tmp_path / "small.yaml", "--build", build]
+    done = refinery(*words, "--engine", "local")
+    assert done.returncode == 0, done.stderr
+    tokens = sum(item["n_tokens"] for item in TokenDataset(f"{root}/small_corpus@latest"))
+    assert tokens > 20 * files * 20  # pages of at least so many words
 
 
 def test_a_plan_without_sizes_says_that_it_estimates(tmp_path: Path, mirror: Mirror, refinery: Refinery) -> None:
