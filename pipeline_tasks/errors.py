@@ -4,7 +4,7 @@ RefineryError
 ├── RecipeError      the request makes no sense      never retried   exit 78
 │   ├── NothingLanded, SourceRefused
 ├── ContractError    the data breaks a promise       never retried   exit 65
-│   ├── DigestMismatch, SchemaBroken, RowsVanished, BudgetExceeded, DeterminismViolation
+│   ├── DigestMismatch, SchemaBroken, RowsVanished, BudgetExceeded, DeterminismViolation, SignatureRefused
 ├── KernelFailed     a defect or the data ended it   tried elsewhere exit 70
 ├── GateRefused      legal data, unwelcome           never retried   exit 65
 └── Transient        the world was busy              retried         exit 75
@@ -81,6 +81,10 @@ class BudgetExceeded(ContractError):
 
 class DeterminismViolation(ContractError):
     """Two attempts at the same work produced different bytes."""
+
+
+class SignatureRefused(ContractError):
+    """An envelope is not signed by the key, or is none."""
 
 
 class KernelFailed(RefineryError):

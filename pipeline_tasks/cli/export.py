@@ -1,14 +1,13 @@
 """`refinery export` writes a training dataset in the format of another trainer, into a folder or to S3."""
 
 import argparse
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
+from pipeline_tasks.inspect.command import add_dataset, built_version, number, outside, print_result
 from pipeline_tasks.inspect.find import uses
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import current_rows
@@ -48,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Export, and print the files."""
-    to = _place(options.to, options.root)
+    to = outside(options.to, options.root, "--to")
     version = built_version(options.root, options.recipe)
     _refuse_taken_down(options.root, version)
     export = export_of(options.root, version, Target(options.format, options.shard_size))
@@ -69,16 +68,6 @@ def _refuse_taken_down(root: str, version: Version) -> None:
             f"`refinery build --output {root} --recipe {version.recipe}` publishes"
         )
         raise RecipeError(message)
-
-
-def _place(to: str, root: str) -> str:
-    """Return an absolute place; RecipeError if it is in the root, of which vacuum and verify know every file."""
-    if "://" not in to:
-        to, root = os.path.abspath(to), os.path.abspath(root.removeprefix("file://"))  # noqa: PTH100 -- keeps links
-    if f"{to.rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
-        message = f"{to} is in the root {root}, whose files are Refinery's own; name a place outside with --to"
-        raise RecipeError(message)
-    return to
 
 
 def _bytes(text: str) -> int:

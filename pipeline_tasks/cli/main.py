@@ -47,6 +47,7 @@ COMMANDS = {
     "breakdown": Entry("inspect.breakdown", "documents kept and rejected by type, topic or any column, or by two"),
     "report": Entry("inspect.report_path", "print the path of a snapshot's report"),
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
+    "sign": Entry("cli.sign", "sign what a version delivers and what it was made from, as an in-toto statement"),
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
     "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),

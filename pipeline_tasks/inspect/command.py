@@ -161,6 +161,42 @@ def built_version(root: str, named: str) -> Version:
     return chosen_version(root, name, number) if number not in ("", LATEST) else version_log.current(root, name)
 
 
+def add_chosen(parser: argparse.ArgumentParser) -> None:
+    """Add ROOT, `--recipe`, `--version` and `--dataset`, which `chosen_of` reads, and `--json`."""
+    add_recipe(parser)
+    parser.add_argument(
+        "--version",
+        default="",
+        dest="chosen",
+        metavar="V",
+        help=f"a version's number or snapshot (default: {NEWEST})",
+    )
+    parser.add_argument("--dataset", default="", metavar="NAME[@NUMBER]", help="a training dataset instead")
+    add_json(parser)
+
+
+def chosen_of(options: argparse.Namespace) -> Version:
+    """Return the version of a snapshot or training dataset that the options name; RecipeError if there is none."""
+    if options.dataset:
+        if options.recipe or options.chosen:
+            message = f"--dataset {options.dataset} names a version by itself; leave --recipe and --version out"
+            raise RecipeError(message)
+        return built_version(options.root, options.dataset)
+    if options.chosen:
+        return chosen_version(options.root, recipe_of(options), options.chosen)
+    return current_version(options.root, recipe_of(options))
+
+
+def outside(place: str, root: str, option: str) -> str:
+    """Return an absolute place; RecipeError if it is in the root, of which vacuum and verify know every file."""
+    if "://" not in place:
+        place, root = os.path.abspath(place), os.path.abspath(root.removeprefix("file://"))  # noqa: PTH100 -- keeps links
+    if f"{place.rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
+        message = f"{place} is in the root {root}, whose files are Refinery's own; name a place outside with {option}"
+        raise RecipeError(message)
+    return place
+
+
 def version_of(options: argparse.Namespace) -> Version:
     """Return the newest version of the named snapshot, or of the recipe.
 

@@ -7,7 +7,7 @@ digest covers everything that its rows are read from.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -85,13 +85,19 @@ def facts_of(schema: pa.Schema) -> Facts | None:
 
 def lowest(root: str, shard: Shard) -> Shard:
     """Return the shard below all layers of a shard, whose rows it has in their order; itself if it is no layer."""
+    return list(layers_of(root, shard))[-1]
+
+
+def layers_of(root: str, shard: Shard) -> Iterator[Shard]:
+    """Yield a shard, and below a layer each shard that its rows are read from, down to the lowest."""
+    yield shard
     while shard.below:
         with checked(root, shard) as source:
             facts = facts_of(pq.read_schema(source))
         if facts is None:
             break
         shard = facts.below
-    return shard
+        yield shard
 
 
 def read_shard(

@@ -27,6 +27,7 @@ READERS = {
     "export": ["--format", "parquet", "--to", "exported"],
     "takedown": ["--doc", "0" * 32, "--reason", "why"],
     "erase": [],
+    "sign": ["--key", "key.pem"],
     "plan": ["--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"],
     "read": ["--summary"],
     "intruder": ["--summary"],

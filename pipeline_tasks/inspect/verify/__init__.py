@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result
-from pipeline_tasks.inspect.verify.findings import Account, Problem
+from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
 from pipeline_tasks.inspect.verify.scores import Sample, rescored_lines
+from pipeline_tasks.inspect.verify.statements import (
+    check_statement,
+    statement_conclusion,
+    statement_facts,
+    statement_lines,
+)
 from pipeline_tasks.inspect.verify.verification import Report, Scope, report_facts, verify
+from pipeline_tasks.publish.statements.keys import public_key
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,15 +29,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", action="append", default=[], metavar="NAME=PATH", help="where a classifier's model is"
     )
     parser.add_argument("--head", default="", metavar="DIGEST", help="a log's head in an archived report: is it there?")
+    parser.add_argument(
+        "--signature",
+        default="",
+        metavar="FILE",
+        help="a statement of `refinery sign`: is that what is there?",
+    )
+    parser.add_argument("--key", default="", metavar="FILE", help="the public key (PEM) of who signed it")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print the report; return ContractError's exit code if there is a problem."""
+    if options.signature or options.key:
+        return _answer_signature(options)
     sample = Sample(options.scores, dict(map(_named, options.model)))
     scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head, scores=sample)
     report = verify(options.root, scope)
     print_result(options, report_facts(report), report_lines(report))
     return ContractError.exit_code if report.findings.problems else 0
+
+
+def _answer_signature(options: argparse.Namespace) -> int:
+    """Print what the root is against a signed statement; RecipeError unless statement and key are both named."""
+    if not (options.signature and options.key):
+        message = "--signature and --key go together: the statement, and the public key of who signed it"
+        raise RecipeError(message)
+    checked = check_statement(options.root, options.signature, public_key(options.key), full=not options.fast)
+    findings = checked.findings
+    lines = [*statement_lines(checked), *finding_lines(findings), statement_conclusion(checked)]
+    print_result(options, statement_facts(checked), lines)
+    return ContractError.exit_code if findings.problems else 0
 
 
 def _named(model: str) -> tuple[str, str]:
@@ -55,12 +83,16 @@ def report_lines(report: Report) -> Iterator[str]:
     for log in report.root_logs:
         if log.digests:
             yield f"head       log of {log.recipe} {log.head['number']}: {log.head['sha256']}"
+    yield from finding_lines(findings)
+    yield _conclusion(len(findings.problems), report)
+
+
+def finding_lines(findings: Findings) -> Iterator[str]:
+    """Yield the notes and the problems of a verification."""
     for note in sorted(findings.notes):
         yield f"note       {note}"
     for problem in sorted(findings.problems, key=str):
         yield from problem_lines(problem)
-    count = len(findings.problems)
-    yield _conclusion(count, report)
 
 
 def _conclusion(problems: int, report: Report) -> str:
