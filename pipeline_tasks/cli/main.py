@@ -48,6 +48,9 @@ COMMANDS = {
     "report": Entry("inspect.report_path", "print the path of a snapshot's report"),
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
     "sign": Entry("cli.sign", "sign what a version delivers and what it was made from, as an in-toto statement"),
+    "disclose": Entry(
+        "inspect.disclose", "write what a version was made of: the EU's summary, a datasheet, Croissant, SPDX"
+    ),
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
     "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
     "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),

@@ -28,6 +28,7 @@ READERS = {
     "takedown": ["--doc", "0" * 32, "--reason", "why"],
     "erase": [],
     "sign": ["--key", "key.pem"],
+    "disclose": ["--out", "disclosed"],
     "plan": ["--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"],
     "read": ["--summary"],
     "intruder": ["--summary"],

@@ -1,0 +1,292 @@
+"""Describes a version in Croissant 1.1: its files with size and SHA-256, their columns, and what it was made from.
+
+Provenance is W3C PROV-O, as the format recommends: the version was derived from its snapshots, and these from the
+crawls or sets that they were pulled from; where such a one has a Croissant file of its own, it is pointed at.
+https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_tasks.inspect.disclose.facts import Facts
+from pipeline_tasks.inspect.disclose.origins import SourceOrigin
+from pipeline_tasks.publish.exports.shards import PIECES
+from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.publish.statements.statement import delivered, steps_of
+from pipeline_tasks.recipe import LAND
+from pipeline_tasks.sealed import canonical, sha256
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.shard_file import checked
+from pipeline_tasks.store.shard_rows import ROW, layers_of
+
+VERSION = "http://mlcommons.org/croissant/1.1"
+
+CONTEXT: Mapping[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "arrayShape": "cr:arrayShape",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "containedIn": "cr:containedIn",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "description": {"@container": "@language"},
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isArray": "cr:isArray",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "name": {"@container": "@language"},
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "prov": "http://www.w3.org/ns/prov#",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+"""The context of the specification's appendix, with PROV-O."""
+
+PARQUET = "application/x-parquet"
+
+ENCODINGS: Mapping[str, str] = {
+    ".parquet": PARQUET,
+    ".json": "application/json",
+    ".md": "text/markdown",
+    ".html": "text/html",
+}
+"""Media types by the endings of names; of any other file `application/octet-stream`."""
+
+NOT_ASSERTED = "NOASSERTION"
+"""The licence where nobody has given one, as SPDX writes it."""
+
+Node = dict[str, Any]
+
+
+def croissant(facts: Facts) -> Node:
+    """Return the description of a version as JSON-LD. Addresses of files are relative to the root."""
+    about, version = facts.about, facts.version
+    files = delivered(facts.root, facts.stated[0])
+    sets = list(_file_sets(facts, files))
+    return {
+        "@context": dict(CONTEXT),
+        "@type": "sc:Dataset",
+        "name": f"{version.recipe}-{version.number}",
+        "description": about.description or _description(facts),
+        "conformsTo": VERSION,
+        "license": about.licence or NOT_ASSERTED,
+        "url": about.url or identifier(facts),
+        "creator": {"@type": "sc:Organization", "name": about.provider or "not given"},
+        "datePublished": version.at[:10] or "1970-01-01",
+        "version": f"{version.number}.0.0",
+        "inLanguage": [name for name, _ in facts.counts.languages() if name],
+        "citeAs": about.citation or f"{facts.name}, {identifier(facts)}",
+        "distribution": [*map(_file_object, files), *(node for node, _ in sets)],
+        "recordSet": [_record_set(node, schema) for node, schema in sets if schema is not None],
+        "prov:wasDerivedFrom": [_derived_from(facts, origin) for origin in facts.origins],
+        "prov:wasGeneratedBy": _generated_by(facts),
+    }
+
+
+def identifier(facts: Facts) -> str:
+    """Return a URN of a version: its entry of the log by the SHA-256."""
+    [entry] = [each for each in facts.evidence.listed() if each["id"] == facts.entry]
+    return f"urn:sha256:{entry['sha256']}"
+
+
+def _description(facts: Facts) -> str:
+    total = facts.total
+    return (
+        f"{facts.name}: {total.documents:,} documents with {total.bytes:,} bytes of text. Paths of files are relative "
+        "to the root of Refinery that published it."
+    )
+
+
+def _file_object(file: PublishedFile) -> Node:
+    return {
+        "@type": "cr:FileObject",
+        "@id": file.path,
+        "name": file.path.rpartition("/")[2],
+        "contentUrl": file.path,
+        "contentSize": f"{file.bytes} B",
+        "encodingFormat": _encoding(file.path),
+        "sha256": file.digest,
+    }
+
+
+def _encoding(path: str) -> str:
+    return next((kind for ending, kind in ENCODINGS.items() if path.endswith(ending)), "application/octet-stream")
+
+
+def _file_sets(facts: Facts, files: Sequence[PublishedFile]) -> Iterator[tuple[Node, pa.Schema | None]]:
+    """Yield the sets of files that are alike, each with its columns; None for files that are no tables."""
+    if facts.is_dataset:
+        told = (("tokens", ".bin", None), ("ends", ".ends", None), ("pieces", ".lineage.parquet", PIECES))
+        for name, ending, schema in told:
+            chosen = [file for file in files if file.path.endswith(ending)]
+            if chosen:
+                yield _file_set(name, TOLD[name], chosen), schema
+        return
+    yield from _document_sets(facts)
+
+
+TOLD: Mapping[str, str] = {
+    "tokens": "Ids of tokens, little-endian and without a header; dataset.json has their type and the length.",
+    "ends": "Positions at which pieces of documents end, as ascending 64-bit numbers.",
+    "pieces": "A row per piece of a document: where its tokens are, and the landed record that it came from.",
+    "documents": "The columns that the last stage wrote, of all documents in their order.",
+    "below": (
+        "The rows that the files above it rest on: __row of a layer is the row of a file below. The texts in it are "
+        "those before later stages changed or scrubbed them."
+    ),
+}
+"""What the sets of files are."""
+
+
+def _document_sets(facts: Facts) -> Iterator[tuple[Node, pa.Schema]]:
+    """Yield the shards of a snapshot's documents, and below layers those that their rows come from, by depth."""
+    refined = read_manifest(facts.root, facts.version.refined)
+    chains = [[part for part in layers_of(facts.root, shard) if not part.is_landed] for shard in refined.shards]
+    for depth in range(max(map(len, chains), default=0)):
+        level = {chain[depth].path: chain[depth] for chain in chains if len(chain) > depth}
+        shards = [level[path] for path in sorted(level)]
+        name = "documents" if depth == 0 else f"below-{depth}"
+        files = [PublishedFile(shard.path, shard.bytes, shard.digest) for shard in shards]
+        told = TOLD["documents" if depth == 0 else "below"]
+        yield _file_set(name, told, files), _physical(facts.root, shards[0])
+
+
+def _physical(root: str, shard: Shard) -> pa.Schema:
+    """Return the columns that a file has by itself."""
+    with checked(root, shard) as source:
+        return pq.read_schema(source)
+
+
+def _file_set(name: str, told: str, files: Sequence[PublishedFile]) -> Node:
+    size = sum(file.bytes for file in files)
+    return {
+        "@type": "cr:FileSet",
+        "@id": name,
+        "name": name,
+        "description": f"{told} {len(files):,} files of {size:,} bytes.",
+        "encodingFormat": _encoding(files[0].path),
+        "includes": [file.path for file in files],
+        "contentSize": f"{size} B",
+    }
+
+
+def _record_set(files: Node, schema: pa.Schema) -> Node:
+    """Return the records of a set of tables: a field per column that has a type of the format."""
+    name = f"{files['@id']}-records"
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": files["description"],
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"{name}/{column.name}",
+                "name": column.name,
+                "dataType": kind,
+                "source": {"fileSet": {"@id": files["@id"]}, "extract": {"column": column.name}},
+            }
+            for column in schema
+            if (kind := _data_type(column.type)) and not (column.name.startswith("__") and column.name != ROW)
+        ],
+    }
+
+
+def _data_type(kind: pa.DataType) -> str:
+    """Return the type of a column in the format's words; "" of one that has none."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "sc:Text"
+    if pa.types.is_integer(kind):
+        return "sc:Integer"
+    if pa.types.is_floating(kind):
+        return "sc:Float"
+    return "sc:Boolean" if pa.types.is_boolean(kind) else ""
+
+
+# --- Provenance ------------------------------------------------------------------------------------------------------
+
+
+def source_identifier(origin: SourceOrigin) -> str:
+    """Return an address of a source: its own Croissant file, its page, else a URN of what landed."""
+    if origin.about.croissant:
+        return origin.about.croissant
+    query, kind = origin.note.query, origin.note.kind
+    if kind == "hugging_face" and query.get("repository"):
+        address = str(query.get("address") or "https://huggingface.co").rstrip("/")
+        return f"{address}/api/datasets/{query['repository']}/croissant"
+    if kind.startswith("common_crawl") and query.get("crawl"):
+        address = str(query.get("address") or "https://data.commoncrawl.org").rstrip("/")
+        return f"{address}/crawl-data/{query['crawl']}/index.html"
+    return origin.about.link or f"urn:refinery:landing:{origin.version.recipe}:{origin.version.snapshot}"
+
+
+def _derived_from(facts: Facts, origin: SourceOrigin) -> Node:
+    """Return a snapshot as an entity: what it was pulled from, its manifest, and the landed files."""
+    version = origin.version
+    [stated] = [each for each in facts.snapshots if each.version == version]
+    period = next((each for each in facts.periods if each.snapshot == version.snapshot), None)
+    collected = {"prov:startedAtTime": period.first, "prov:endedAtTime": period.last} if period and period.first else {}
+    manifest = {"identifier": f"sha256:{stated.digests[LAND]}"} if LAND in stated.digests else {}
+    return {
+        "@type": "prov:Entity",
+        "@id": source_identifier(origin),
+        "prov:label": f"{origin.name}, snapshot {version.snapshot}: {origin.files:,} files of {origin.bytes:,} bytes",
+        **manifest,
+        "prov:wasGeneratedBy": {
+            "@type": "prov:Activity",
+            "prov:label": origin.kind,
+            **collected,
+            "prov:wasAssociatedWith": [
+                {"@type": "prov:SoftwareAgent", "prov:label": crawler.name} for crawler in origin.crawlers
+            ],
+        },
+    }
+
+
+def _generated_by(facts: Facts) -> Node:
+    """Return what made a version: the recipe of each part by the digest of its steps, and the code that ran them."""
+    plans = [
+        {
+            "@type": "prov:Plan",
+            "@id": f"urn:sha256:{sha256(canonical(steps_of(each)))}",
+            "prov:label": f"recipe {each.version.recipe}: {', '.join(step['stage'] for step in steps_of(each))}",
+        }
+        for each in facts.stated
+    ]
+    writers = sorted({manifest.writer for each in facts.stated for manifest in each.manifests.values()})
+    return {
+        "@type": "prov:Activity",
+        "prov:label": f"Refinery: {facts.name}",
+        "prov:endedAtTime": facts.version.at,
+        "prov:used": list({plan["@id"]: plan for plan in plans}.values()),
+        "prov:wasAssociatedWith": {"@type": "prov:SoftwareAgent", "prov:label": f"Refinery, {', '.join(writers)}"},
+    }

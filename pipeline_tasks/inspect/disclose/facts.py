@@ -1,0 +1,239 @@
+"""Collects what a disclosure tells of a version: its sources, amounts, stages with their reasons, and takedowns."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipeline_tasks.inspect.disclose.about import About, Category
+from pipeline_tasks.inspect.disclose.counting import Amount, Counts, Domains, Period, counted_documents
+from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
+from pipeline_tasks.inspect.disclose.page import Answer, Evidence
+from pipeline_tasks.manifest import Manifest, total
+from pipeline_tasks.publish.statements.statement import Stated, stated_versions
+from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
+from pipeline_tasks.publish.takedowns import current_rows
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE, LAND, PACKED, STAGES, TAKEDOWN, stage_card
+from pipeline_tasks.run.idle_parts import idle_parts
+from pipeline_tasks.sealed import path_of
+from pipeline_tasks.store.erasures import LOG as ERASURES
+from pipeline_tasks.store.erasures import erased_by_path
+from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.shard_rows import layers_of
+
+
+@dataclass(frozen=True, slots=True)
+class StageTotal:
+    """What a stage did in all of the versions: rows, the rejected ones by reason, and what it had nothing for (`idle`).
+
+    `evidence` are the ids of its manifests.
+    """
+
+    stage: str
+    title: str
+    rows_in: int
+    rows: int
+    rejected: Mapping[str, int]
+    quarantined: int
+    idle: tuple[str, ...]
+    manifests: tuple[Manifest, ...]
+    evidence: tuple[str, ...]
+
+
+SHOWN = 100
+"""Domains that a page lists; the file beside it has all that the template asks for."""
+
+
+class DomainList(NamedTuple):
+    """The domains with most bytes of some snapshots."""
+
+    snapshots: tuple[str, ...]
+    found: Domains
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is told of a version.
+
+    `stated` is the version with its manifests, and behind it those of the snapshots that a training dataset was built
+    from. `documents` are the ids of the manifests that the documents were counted in. `taken_down` are what is taken
+    down now, by kind; `erased` the rows of the delivered files that were erased since.
+    """
+
+    root: str
+    about: About
+    evidence: Evidence
+    stated: tuple[Stated, ...]
+    counts: Counts
+    total: Amount
+    uses: Amount
+    periods: tuple[Period, ...]
+    documents: tuple[str, ...]
+    origins: tuple[SourceOrigin, ...]
+    domains: Mapping[Category, DomainList]
+    stages: tuple[StageTotal, ...]
+    entry: str
+    taken_down: Mapping[str, int]
+    takedowns: int
+    takedown_log: tuple[str, ...]
+    erased: int
+    erasure_log: tuple[str, ...]
+
+    @property
+    def version(self) -> Version:
+        """The version that is told of."""
+        return self.stated[0].version
+
+    @property
+    def is_dataset(self) -> bool:
+        """Whether it is a training dataset."""
+        return COMPOSE in self.version.manifests
+
+    @property
+    def snapshots(self) -> tuple[Stated, ...]:
+        """The snapshots that it is of, or was built from."""
+        return self.stated[1:] if self.is_dataset else self.stated
+
+    @property
+    def name(self) -> str:
+        """The version in words."""
+        kind = "training dataset" if self.is_dataset else f"snapshot {self.version.snapshot} of recipe"
+        return f"{kind} {self.version.recipe}, version {self.version.number}"
+
+    @property
+    def sized(self) -> tuple[str, ...]:
+        """The ids of what its sizes were computed from: the entry of the log, and the manifests of the documents."""
+        return (self.entry, *self.documents)
+
+    def stage(self, name: str) -> StageTotal | None:
+        """Return what a stage did, None if the recipe has no such stage."""
+        return next((total for total in self.stages if total.stage == name), None)
+
+    def figure(self, value: int, unit: str = "", *evidence: str) -> Answer:
+        """Return a number that follows from the documents, or from other evidence."""
+        return Answer(value, unit, evidence=evidence or self.documents)
+
+
+@contextmanager
+def collected(root: str, version: Version, about: About) -> Iterator[Facts]:
+    """Collect the facts of a version; the counts can be asked until the context ends.
+
+    ContractError where the root does not have a manifest, a shard or an entry of a log as it was committed.
+    """
+    evidence = Evidence()
+    stated = stated_versions(root, version)
+    snapshots = stated[1:] if COMPOSE in version.manifests else stated
+    entry = _cite_entry(root, dataset_log(version.recipe), version.number, evidence, "the version in its log")
+    documents = [document_manifest(root, stated[0])]
+    origins = tuple(origin_of(each, about) for each in snapshots)
+    with counted_documents(root, documents) as counts:
+        yield Facts(
+            root=root,
+            about=about,
+            evidence=evidence,
+            stated=tuple(stated),
+            counts=counts,
+            total=counts.total(),
+            uses=counts.uses(),
+            periods=tuple(counts.periods()),
+            documents=tuple(_cite(stated[0], manifest.stage, evidence) for manifest in documents),
+            origins=origins,
+            domains=dict(_domain_lists(counts, origins, small=about.small_enterprise)),
+            stages=tuple(_stage_totals(stated, evidence)),
+            entry=entry,
+            taken_down=_taken_down(root),
+            takedowns=len(read_chain(root, TAKEDOWNS)),
+            takedown_log=_cite_head(root, TAKEDOWNS, evidence, "the log of takedowns"),
+            erased=_erased_rows(root, documents),
+            erasure_log=_cite_head(root, ERASURES, evidence, "the log of erasures"),
+        )
+
+
+def _domain_lists(
+    counts: Counts, origins: Sequence[SourceOrigin], *, small: bool
+) -> Iterator[tuple[Category, DomainList]]:
+    """Yield each list of sources that has documents with addresses, with the domains that have most bytes in it."""
+    for category in dict.fromkeys(origin.category for origin in origins):
+        snapshots = tuple(origin.version.snapshot for origin in origins if origin.category == category)
+        found = counts.domains(snapshots, SHOWN, small=small)
+        if found.total:
+            yield category, DomainList(snapshots, found)
+
+
+def document_manifest(root: str, stated: Stated) -> Manifest:
+    """Return the manifest of the documents of a version: of the last stage that refined it, or of a build's shuffle."""
+    if COMPOSE not in stated.manifests:
+        return read_manifest(root, stated.version.refined)
+    return stated.manifests.get(TAKEDOWN, stated.manifests[PACKED[0]])
+
+
+def cite_stage(facts: Facts, stated: Stated, stage: str) -> str:
+    """Return the id of the manifest of a stage of a version."""
+    return _cite(stated, stage, facts.evidence)
+
+
+def _cite(stated: Stated, stage: str, evidence: Evidence) -> str:
+    version = stated.version
+    what = f"manifest of {stage}, {version.recipe} {version.snapshot}"
+    return evidence.cite(path_of(version.manifests[stage]), stated.digests[stage], what)
+
+
+def _cite_entry(root: str, log: Log, number: int, evidence: Evidence, what: str) -> str:
+    entry = read_chain(root, log)[number - 1]
+    return evidence.cite(log.entry_path(number), entry.digest, what)
+
+
+def _cite_head(root: str, log: Log, evidence: Evidence, what: str) -> tuple[str, ...]:
+    """Return the id of the last entry of a log, which names all before it; none of an empty log."""
+    return tuple(
+        evidence.cite(log.entry_path(last.number), last.digest, f"{what}, last entry")
+        for last in read_chain(root, log)[-1:]
+    )
+
+
+def _stage_totals(stated: Sequence[Stated], evidence: Evidence) -> Iterator[StageTotal]:
+    """Yield each stage that documents went through, in order, added up over the versions that have it."""
+    found: dict[str, list[tuple[Stated, Manifest]]] = {}
+    for each in (*stated[1:], stated[0]):
+        for stage, manifest in each.manifests.items():
+            if stage not in (LAND, COMPOSE):
+                found.setdefault(stage, []).append((each, manifest))
+    for stage in sorted(found, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name)):
+        parts = found[stage]
+        manifests = tuple(manifest for _, manifest in parts)
+        yield StageTotal(
+            stage=stage,
+            title=stage_card(stage).title if stage in STAGES else "",
+            rows_in=sum(manifest.rows_in for manifest in manifests),
+            rows=sum(manifest.rows for manifest in manifests),
+            rejected=most_first(manifest.rejected for manifest in manifests),
+            quarantined=sum(sum(manifest.quarantined.values()) for manifest in manifests),
+            idle=tuple(dict.fromkeys(str(part) for manifest in manifests for part in idle_parts(manifest))),
+            manifests=manifests,
+            evidence=tuple(_cite(each, stage, evidence) for each, _ in parts),
+        )
+
+
+def most_first(tallies: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of tallies, the largest numbers first."""
+    return dict(sorted(total(tallies).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _taken_down(root: str) -> dict[str, int]:
+    kinds = [str(row["kind"]) for row in current_rows(root)]
+    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+
+
+def _erased_rows(root: str, documents: Iterable[Manifest]) -> int:
+    """Return the rows of documents' shards, and of those below them, that were erased since: each counted once."""
+    gone = erased_by_path(root)
+    if not gone:
+        return 0
+    most = 0
+    for manifest in documents:
+        for shard in manifest.shards:
+            rows = [gone[part.path].rows for part in layers_of(root, shard) if part.path in gone]
+            most += max(rows, default=0)
+    return most

@@ -1,0 +1,183 @@
+"""Describes a version in SPDX 3.0.1: a package of the Dataset profile, its files, and what it descends from.
+
+Where the provider names a model, it is a package of the AI profile that was trained on the dataset. Where there is
+nothing to say, the field is absent, and a licence is NOASSERTION: the format has a word for it.
+https://spdx.github.io/spdx-spec/v3.0.1/
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline_tasks.inspect.disclose.croissant import identifier, source_identifier
+from pipeline_tasks.inspect.disclose.facts import Facts
+from pipeline_tasks.inspect.disclose.origins import SourceOrigin
+from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.publish.statements.statement import delivered
+from pipeline_tasks.recipe import LAND
+
+CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
+
+NOT_ASSERTED = "https://spdx.org/rdf/3.0.1/terms/ExpandedLicensing/NoAssertion"
+
+UNTIMED = "1970-01-01T00:00:00Z"
+"""The time of an entry that an earlier release wrote without one."""
+
+CREATION = "_:creation"
+
+Element = dict[str, Any]
+
+
+def spdx(facts: Facts) -> dict[str, Any]:
+    """Return the description of a version as JSON-LD."""
+    return {"@context": CONTEXT, "@graph": list(_graph(facts))}
+
+
+def _graph(facts: Facts) -> Iterator[Element]:
+    base, dataset = identifier(facts), f"{identifier(facts)}#dataset"
+    at = created(facts)
+    agent = f"{base}#provider" if facts.about.provider else f"{base}#refinery"
+    tool = {"type": "SoftwareAgent", "spdxId": f"{base}#refinery", "creationInfo": CREATION, "name": "Refinery"}
+    yield {"type": "CreationInfo", "@id": CREATION, "specVersion": "3.0.1", "created": at, "createdBy": [agent]}
+    yield tool
+    if facts.about.provider:
+        yield {"type": "Organization", "spdxId": agent, "creationInfo": CREATION, "name": facts.about.provider}
+    files = [_file(base, file) for file in delivered(facts.root, facts.stated[0])]
+    sources = [_source(base, facts, origin) for origin in facts.origins]
+    model = [_model(base, facts, agent, at)] if facts.about.model else []
+    package = _dataset(dataset, facts, agent, at)
+    yield package
+    yield from (*files, *sources, *model)
+    relations = [
+        _relation(base, "contains", dataset, [file["spdxId"] for file in files]),
+        _relation(base, "descendantOf", dataset, [source["spdxId"] for source in sources]),
+        _licence(base, facts, dataset),
+    ]
+    if model:
+        relations.append(_relation(base, "trainedOn", model[0]["spdxId"], [dataset]))
+    relations = [each for each in relations if each["to"]]
+    licence = _licence_expression(base, facts)
+    yield from (*relations, *licence)
+    everything = [tool, package, *files, *sources, *model, *relations, *licence]
+    yield {
+        "type": "SpdxDocument",
+        "spdxId": f"{base}#document",
+        "creationInfo": CREATION,
+        "name": facts.name,
+        "profileConformance": ["core", "software", "dataset", *(["ai"] if model else []), "simpleLicensing"],
+        "rootElement": [model[0]["spdxId"] if model else dataset],
+        "element": [each["spdxId"] for each in everything],
+    }
+
+
+def created(facts: Facts) -> str:
+    """Return when a version was published, to the second."""
+    at = facts.version.at
+    return f"{at[:19]}Z" if at else UNTIMED
+
+
+def _dataset(name: str, facts: Facts, agent: str, at: str) -> Element:
+    about, scrub = facts.about, facts.stage("scrub_pii")
+    lost = {stage.stage: sum(stage.rejected.values()) for stage in facts.stages if stage.rejected}
+    noise = [f"{stage}: {rows:,} rows rejected" for stage, rows in lost.items()]
+    collected = "; ".join(origin.line for origin in facts.origins)
+    anonymized = [f"scrub_pii, action {manifest.params.get('action')}" for manifest in scrub.manifests] if scrub else []
+    size = facts.version.tokens if facts.is_dataset else facts.total.documents
+    return {
+        "type": "dataset_DatasetPackage",
+        "spdxId": name,
+        "creationInfo": CREATION,
+        "name": about.title or facts.version.recipe,
+        "description": about.description or facts.name,
+        "software_packageVersion": str(facts.version.number),
+        "software_primaryPurpose": "data",
+        "builtTime": at,
+        "releaseTime": at,
+        "originatedBy": [agent],
+        **({"software_downloadLocation": about.url} if about.url.startswith(("http://", "https://")) else {}),
+        "dataset_datasetType": ["text"],
+        "dataset_datasetSize": size,
+        "dataset_dataCollectionProcess": collected,
+        "dataset_dataPreprocessing": [f"{stage.stage}: {stage.title or 'see its params'}" for stage in facts.stages],
+        **({"dataset_datasetNoise": "; ".join(noise)} if noise else {}),
+        **({"dataset_anonymizationMethodUsed": list(dict.fromkeys(anonymized))} if anonymized else {}),
+    }
+
+
+def _file(base: str, file: PublishedFile) -> Element:
+    return {
+        "type": "software_File",
+        "spdxId": f"{base}#file-{file.digest}-{file.path.replace('/', '-')}",
+        "creationInfo": CREATION,
+        "name": file.path,
+        "software_primaryPurpose": "data",
+        "verifiedUsing": [_hash(file.digest)],
+    }
+
+
+def _hash(digest: str) -> Element:
+    return {"type": "Hash", "algorithm": "sha256", "hashValue": digest}
+
+
+def _source(base: str, facts: Facts, origin: SourceOrigin) -> Element:
+    """Return a snapshot as a dataset of its own: where it is described, and the manifest of what landed."""
+    version = origin.version
+    [stated] = [each for each in facts.snapshots if each.version == version]
+    address = source_identifier(origin)
+    return {
+        "type": "dataset_DatasetPackage",
+        "spdxId": f"{base}#source-{version.recipe}-{version.number}",
+        "creationInfo": CREATION,
+        "name": f"{origin.name}, snapshot {version.snapshot}",
+        "software_primaryPurpose": "data",
+        "dataset_datasetType": ["text"],
+        "dataset_datasetSize": origin.files,
+        "description": f"{origin.files:,} landed files of {origin.bytes:,} bytes",
+        **({"software_downloadLocation": address} if address.startswith("http") else {}),
+        **({"verifiedUsing": [_hash(stated.digests[LAND])]} if LAND in stated.digests else {}),
+    }
+
+
+def _model(base: str, facts: Facts, agent: str, at: str) -> Element:
+    about = facts.about
+    return {
+        "type": "ai_AIPackage",
+        "spdxId": f"{base}#model",
+        "creationInfo": CREATION,
+        "name": about.model,
+        "software_packageVersion": about.model_version or NOT_GIVEN,
+        "software_primaryPurpose": "model",
+        "suppliedBy": agent,
+        "releaseTime": at,
+    }
+
+
+NOT_GIVEN = "not given"
+
+
+def _relation(base: str, kind: str, start: str, to: list[str]) -> Element:
+    return {
+        "type": "Relationship",
+        "spdxId": f"{base}#{kind}",
+        "creationInfo": CREATION,
+        "from": start,
+        "to": to,
+        "relationshipType": kind,
+    }
+
+
+def _licence(base: str, facts: Facts, dataset: str) -> Element:
+    to = f"{base}#licence" if facts.about.licence else NOT_ASSERTED
+    return _relation(base, "hasDeclaredLicense", dataset, [to])
+
+
+def _licence_expression(base: str, facts: Facts) -> list[Element]:
+    if not facts.about.licence:
+        return []
+    return [
+        {
+            "type": "simplelicensing_LicenseExpression",
+            "spdxId": f"{base}#licence",
+            "creationInfo": CREATION,
+            "simplelicensing_licenseExpression": facts.about.licence,
+        }
+    ]
