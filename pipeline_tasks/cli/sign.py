@@ -93,16 +93,25 @@ def _write(out: Path, body: bytes) -> None:
 
 
 def _lines(signed: Signed, facts: dict[str, Any]) -> Iterator[str]:
-    overrides = [each["annotations"] for each in signed.byproducts if each["annotations"].get("override")]
     landed = sum(each["name"].startswith(LANDING) for each in signed.dependencies)
     others = len(signed.dependencies) - landed
     yield f"signed     {signed.title}, snapshot {signed.snapshot}, by key {facts['key']}"
     yield f"           {counted(len(signed.subjects), 'file')} that it delivers, each of which was read"
     yield f"           {counted(landed, 'landed file')}, and {others:,} manifests, models and lists"
-    for each in overrides:
-        yield f"           gate {each['gate']} was overridden: {each['override']}"
+    for reason, gates in sorted(_overrides(signed).items()):
+        yield f"           let pass by a person, because {reason!r}: {', '.join(gates)}"
     for name, digest in facts["heads"].items():
         yield f"head       {name}: {digest}"
     yield (
         f"{facts['statement']}: keep it where no writer of the root can write; `refinery verify --signature` checks it"
     )
+
+
+def _overrides(signed: Signed) -> dict[str, list[str]]:
+    """Return the gates that refused what was published, each once, by the reason for which a person let it pass."""
+    gates: dict[str, list[str]] = {}
+    for each in signed.byproducts:
+        said = each["annotations"]
+        if said.get("override") and said["gate"] not in gates.setdefault(said["override"], []):
+            gates[said["override"]].append(said["gate"])
+    return gates

@@ -146,7 +146,7 @@ def summarize(root: str, manifests: Mapping[str, str], verdicts: Mapping[str, st
         if stage in manifests
     ]
     whole = judged.get(PUBLISH)
-    return Summary(tuple(stages), whole.outcome if whole else "", _override(whole))
+    return Summary(tuple(stages), whole.outcome if whole else "", override_of(whole))
 
 
 def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:
@@ -165,11 +165,11 @@ def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:
         tokens=manifest.tokens,
         means={name: mean for name in sorted(kept) if (mean := mean_of(kept[name])) is not None},
         outcome=verdict.outcome if verdict else "",
-        override=_override(verdict),
+        override=override_of(verdict),
     )
 
 
-def _override(verdict: Verdict | None) -> str:
+def override_of(verdict: Verdict | None) -> str:
     """Return why a person let data pass that the gate refuses; "" if the gate does not refuse it."""
     refused = verdict and any(failure.severity == "critical" for failure in verdict.failures)
     return verdict.override if verdict and refused else ""

@@ -1,6 +1,7 @@
 """A version is signed, and its statement finds what the root alone does not show: a log that was written anew."""
 
 import base64
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SignatureRefused
+from pipeline_tasks.gate.verdicts import judge, verdict_reference
 from pipeline_tasks.inspect.verify.statements import check_statement
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish import version_log
@@ -28,6 +30,7 @@ from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.statements.envelope import open_envelope, pae, sign
 from pipeline_tasks.publish.statements.keys import KEY_VARIABLE, PASSWORD_VARIABLE, private_key, public_key
 from pipeline_tasks.publish.statements.statement import Signed, read_statement, statement_of
+from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store.log_chain import append, dataset_log, read_chain
 from tests import small_build
 from tests.small_root import DAYS, RECIPE, SmallRoot, refine
@@ -206,9 +209,36 @@ def test_a_snapshots_statement_names_what_is_read_and_what_it_was_made_from(smal
     assert any(each["name"].endswith(".parquet") for each in said.subjects)
     made_from = {each["name"]: each for each in said.dependencies}
     assert {f"landing:{DAYS[1]}/a.jsonl", f"landing:{DAYS[1]}/b.jsonl", f"recipe/{RECIPE}"} <= made_from.keys()
-    overrides = {each["annotations"].get("override") for each in said.byproducts if "gate" in each["annotations"]}
-    assert "a test" in overrides
+    assert {each["annotations"]["gate"] for each in said.byproducts if "gate" in each["annotations"]} == {
+        gate for gate, referred in version.verdicts.items() if referred
+    }
     assert small.root not in json.dumps(statement), "where a root is, is nobody else's business"
+
+
+def let_pass(root: str, why: str) -> Version:
+    """Publish a snapshot again with a gate that refused it and was overridden."""
+    version = version_log.current(root, RECIPE, DAYS[1])
+    bounds = {"retention": {"critical": {"max_value": 0.01}}}
+    verdict = judge(root, version.manifests["extract"], bounds=bounds, override=why)
+    fields = {each.name: getattr(version, each.name) for each in dataclasses.fields(version)}
+    verdicts = {**version.verdicts, "extract": verdict_reference(verdict)}
+    return version_log.append(root, {**fields, "verdicts": verdicts})
+
+
+def test_what_a_person_let_pass_is_signed_with_the_reason(
+    small: SmallRoot, keys: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = let_pass(small.root, "the pages are right")
+    said = read_statement(statement_of(small.root, version), "it")
+    reasons = {
+        each["annotations"]["gate"]: each["annotations"]["override"]
+        for each in said.byproducts
+        if "override" in each["annotations"]
+    }
+    assert reasons == {"extract": "the pages are right"}
+    statement = signed(small.root, keys)
+    assert "the pages are right" in capsys.readouterr().out
+    assert problems(small.root, statement, keys) == []
 
 
 def test_every_file_that_a_snapshot_reads_is_a_subject(small: SmallRoot, keys: tuple[Path, Path]) -> None:

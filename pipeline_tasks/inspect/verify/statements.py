@@ -147,7 +147,7 @@ def _check_materials(root: str, signed: Signed, version: Version, findings: Find
         stated = stated_versions(root, version)
         known = {canonical(each) for each in (*dependencies(stated), *verdicts(root, stated))}
         for each in (*signed.dependencies, *signed.byproducts):
-            findings.count("what it was made from")
+            findings.count("materials")
             if "log" not in each["annotations"] and canonical(each) not in known:
                 problem = f"{each['name']} is not what the manifests and verdicts of {signed.title} say"
                 findings.add(Problem(where, problem, f"SHA-256 {each['digest']['sha256']}", "", HEAL))

@@ -16,6 +16,7 @@ from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.origin import DIGEST, read_origin, source_versions
 from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.publish.summary import override_of
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.sealed import canonical, path_of, sha256, split_reference
@@ -211,8 +212,8 @@ def _verdicts(root: str, stated: Iterable[Stated]) -> Iterator[Resource]:
                 path, digest = split_reference(referred)
                 verdict = read_verdict(root, referred)
                 said = {"gate": gate, "outcome": verdict.outcome}
-                override = {"override": verdict.override} if verdict.override else {}
-                yield _resource(path, digest, {**said, **override})
+                override = override_of(verdict)
+                yield _resource(path, digest, {**said, **({"override": override} if override else {})})
 
 
 def _writers(stated: Iterable[Stated]) -> str:
