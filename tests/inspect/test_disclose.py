@@ -187,6 +187,13 @@ def test_the_same_version_gives_the_same_bytes(built: SmallRoot, tmp_path: Path)
     }
 
 
+def test_a_version_that_does_not_count_any_more_says_so(built: SmallRoot, tmp_path: Path) -> None:
+    retracted = next(each for each in version_log.versions(built.root, RECIPE) if each.snapshot == DAYS[2])
+    assert any("retracted" in line for line in told(built.root, retracted, tmp_path / "a")["lead"])
+    current = version_log.current(built.root, RECIPE)
+    assert not any("retracted" in line for line in told(built.root, current, tmp_path / "b")["lead"])
+
+
 def test_ids_of_evidence_are_short_runs() -> None:
     assert cited(("E3", "E1", "E4", "E5", "E9")) == "[E1, E3-E5, E9]"
     assert cited(()) == ""
@@ -355,7 +362,7 @@ def test_a_recipe_that_reads_no_signal_says_so(built: SmallRoot, tmp_path: Path)
     signals = answer(page, "rights", "Signals")
     assert "no stage of the recipe reads robots.txt" in signals["value"]
     assert signals["evidence"]
-    assert answer(page, "rights", "Takedowns")["value"] == "none: the log of takedowns is empty"
+    assert answer(page, "rights", "Takedowns")["value"] == "nothing was taken down: the log of takedowns is empty"
     assert "no stage looks for personal data" in answer(page, "processing", "Personal data")["value"]
 
 

@@ -374,14 +374,26 @@ def test_statement_and_key_go_together(given: list[str], small: SmallRoot) -> No
     assert main(["verify", small.root, *given, "a-file"]) == RecipeError.exit_code
 
 
+STATED = "application/vnd.in-toto+json"
+
+
+def _with_entry(statement: dict[str, Any], annotations: dict[str, Any]) -> dict[str, Any]:
+    """A statement that names an entry of a log by something else than its number."""
+    changed: dict[str, Any] = json.loads(json.dumps(statement))
+    changed["predicate"]["runDetails"]["byproducts"][-1]["annotations"] = annotations
+    return changed
+
+
 def test_what_is_signed_and_no_statement_of_a_version_is_refused(small: SmallRoot, keys: tuple[Path, Path]) -> None:
     key, file = private_key(str(keys[0])), keys[0].with_name("it.json")
     whole = statement_of(small.root, version_log.current(small.root, RECIPE))
     others = [
-        (b"{}", "application/vnd.in-toto+json", ContractError),
-        (json.dumps({**whole, "predicateType": "x"}).encode(), "application/vnd.in-toto+json", ContractError),
-        (json.dumps({**whole, "subject": [{"name": "x"}]}).encode(), "application/vnd.in-toto+json", ContractError),
-        (b"no JSON", "application/vnd.in-toto+json", ContractError),
+        (b"{}", STATED, ContractError),
+        (json.dumps({**whole, "predicateType": "x"}).encode(), STATED, ContractError),
+        (json.dumps({**whole, "subject": [{"name": "x"}]}).encode(), STATED, ContractError),
+        (json.dumps({**whole, "subject": [{**whole["subject"][0], "annotations": 5}]}).encode(), STATED, ContractError),
+        (json.dumps(_with_entry(whole, {"log": "datasets/small"})).encode(), STATED, ContractError),
+        (b"no JSON", STATED, ContractError),
         (json.dumps(whole).encode(), "text/plain", SignatureRefused),
     ]
     for body, kind, error in others:

@@ -7,7 +7,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from pipeline_tasks.cli.main import main
+from pipeline_tasks.inspect.disclose.about import About
+from pipeline_tasks.inspect.disclose.facts import collected
+from pipeline_tasks.inspect.disclose.summary import summary
 from pipeline_tasks.inspect.verify.statements import Checked, check_statement, statement_conclusion
+from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.statements.keys import public_key
 from pipeline_tasks.store.erasures import erased_by_path
 from tests import erased_root
@@ -60,6 +64,16 @@ def test_a_statement_says_what_was_taken_down_and_erased_since(made: ErasedRoot,
     assert "erased since" in statement_conclusion(first)
     assert not any("by an erasure since" in note for note in second.findings.notes)
     assert "erased since" not in statement_conclusion(second)
+
+
+def test_a_disclosure_says_how_many_rows_were_erased(made: ErasedRoot) -> None:
+    assert main(["takedown", made.root, "--url", address(0, 5), "--reason", "a letter"]) == 0
+    assert main(["erase", made.root, "--by", "a test"]) == 0
+    for version in (version_log.versions(made.root, RECIPE)[0], version_log.versions(made.root, DATASET)[0]):
+        with collected(made.root, version, About()) as facts:
+            assert facts.erased == 1
+            assert facts.takedowns == 1
+            assert any("1 row of these documents" in line for line in summary(facts).lead)
 
 
 def test_what_came_in_the_place_of_an_erased_file_is_compared_too(made: ErasedRoot, key: Path) -> None:

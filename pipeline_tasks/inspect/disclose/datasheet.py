@@ -4,6 +4,7 @@ A provider answers others in its file, under the key of the question. What nobod
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal
@@ -105,7 +106,9 @@ def datasheet(facts: Facts) -> Page:
 def _told(facts: Facts) -> dict[str, Answer]:
     """Return the answers that the root gives, by the key of the question."""
     about, version = facts.about, facts.version
-    rights, personal = rights_answers(facts), personal_data_answers(facts)
+    taken = rights_answers(facts)["Takedowns on request"]
+    personal = personal_data_answers(facts)["Personal data"]
+    rejecting = [stage for stage in facts.stages if stage.rejected]
     first = min((period.first for period in facts.periods if period.first), default="")
     last = max((period.last for period in facts.periods), default="")
     landed = [origin.line for origin in facts.origins]
@@ -117,7 +120,7 @@ def _told(facts: Facts) -> dict[str, Answer]:
         "instances": Answer(_instances(facts), evidence=facts.documents),
         "count": Answer(_count(facts), evidence=facts.sized),
         "sample": Answer(
-            f"a selection: {counted(len(facts.stages), 'stage')} rejected what their reasons name (below)",
+            f"a selection: {counted(len(rejecting), 'stage')} rejected rows, by reasons that the summary has",
             evidence=facts.sized,
         ),
         "labels": Answer("no", evidence=facts.documents),
@@ -129,10 +132,10 @@ def _told(facts: Facts) -> dict[str, Answer]:
         "relationships": Answer("the snapshot, file and record that each document came from", evidence=facts.documents),
         "errors": Answer(_redundancies(facts), evidence=facts.sized),
         "self_contained": Answer("it has the texts or tokens themselves", evidence=facts.documents),
-        "identifiable": personal["Personal data"],
+        "identifiable": replace(personal, value=f"it is not excluded; {personal.value}"),
         "acquired": Answer("; ".join(landed), evidence=(facts.entry,)) if landed else MISSING,
         "timeframe": Answer(f"{first} to {last}", evidence=facts.documents) if first else MISSING,
-        "revoke": rights["Takedowns on request"],
+        "revoke": replace(taken, value=f"what is asked for is taken down, and erased, by logs; {taken.value}"),
         "preprocessing": Answer("yes, by the stages below, in their order", evidence=facts.sized),
         "raw": Answer("landed files stay where they landed, outside of the root; manifests name them by SHA-256"),
         "software": Answer(f"Refinery; shards were written by {writers}", evidence=facts.sized),

@@ -9,6 +9,7 @@ from pipeline_tasks.inspect.disclose.about import About, Category
 from pipeline_tasks.inspect.disclose.counting import Amount, Counts, Domains, Period, counted_documents
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
 from pipeline_tasks.inspect.disclose.page import Answer, Evidence
+from pipeline_tasks.inspect.versions import PUBLISHED, list_versions
 from pipeline_tasks.manifest import Manifest, total
 from pipeline_tasks.publish.statements.statement import Stated, stated_versions
 from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
@@ -60,6 +61,7 @@ class Facts:
     `stated` is the version with its manifests, and behind it those of the snapshots that a training dataset was built
     from. `documents` are the ids of the manifests that the documents were counted in. `taken_down` are what is taken
     down now, by kind; `erased` the rows of the delivered files that were erased since.
+    `state` says why the version does not count any more, "" for one that does.
     """
 
     root: str
@@ -80,6 +82,7 @@ class Facts:
     takedown_log: tuple[str, ...]
     erased: int
     erasure_log: tuple[str, ...]
+    state: str
 
     @property
     def version(self) -> Version:
@@ -148,6 +151,7 @@ def collected(root: str, version: Version, about: About) -> Iterator[Facts]:
             takedown_log=_cite_head(root, TAKEDOWNS, evidence, "the log of takedowns"),
             erased=_erased_rows(root, documents),
             erasure_log=_cite_head(root, ERASURES, evidence, "the log of erasures"),
+            state=_state(root, version),
         )
 
 
@@ -219,6 +223,12 @@ def _stage_totals(stated: Sequence[Stated], evidence: Evidence) -> Iterator[Stag
 def most_first(tallies: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Return the sum of tallies, the largest numbers first."""
     return dict(sorted(total(tallies).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _state(root: str, version: Version) -> str:
+    """Return why a version does not count any more, "" for one that does."""
+    [line] = [each for each in list_versions(root, version.recipe) if each.number == version.number]
+    return "" if line.state == PUBLISHED else f"{line.state} ({line.note})"
 
 
 def _taken_down(root: str) -> dict[str, int]:

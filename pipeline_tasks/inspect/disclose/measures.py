@@ -53,7 +53,7 @@ def _every_stage(facts: Facts) -> tuple[str, ...]:
 
 def _takedowns(facts: Facts) -> Answer:
     if not facts.takedowns:
-        return Answer("none: the log of takedowns is empty")
+        return Answer("nothing was taken down: the log of takedowns is empty")
     kinds = ", ".join(f"{counted(count, kind)}" for kind, count in facts.taken_down.items()) or "nothing any more"
     return Answer(
         f"{counted(facts.takedowns, 'entry', 'entries')} of the log of takedowns; taken down now: {kinds}",
@@ -170,7 +170,7 @@ def personal_data_answers(facts: Facts) -> dict[str, Answer]:
         ),
         "Erasures on request": Answer(facts.erased, "rows of this version", evidence=facts.erasure_log)
         if facts.erasure_log
-        else Answer("none: the log of erasures is empty"),
+        else Answer("nothing was erased: the log of erasures is empty"),
     }
 
 
@@ -208,7 +208,7 @@ def stages_table(facts: Facts) -> Table:
     rows = tuple(
         (
             stage.stage,
-            stage.title or "-",
+            f"{stage.title[:1].upper()}{stage.title[1:]}" or "-",
             stage.rows_in,
             stage.rows,
             sum(stage.rejected.values()),

@@ -1,7 +1,7 @@
 """Describes a version in SPDX 3.0.1: a package of the Dataset profile, its files, and what it descends from.
 
 Where the provider names a model, it is a package of the AI profile that was trained on the dataset. Where there is
-nothing to say, the field is absent, and a licence is NOASSERTION: the format has a word for it.
+nothing to say, the field is absent, and a licence is NOASSERTION: the format has a word for it. Sizes are in bytes.
 https://spdx.github.io/spdx-spec/v3.0.1/
 """
 
@@ -43,7 +43,7 @@ def _graph(facts: Facts) -> Iterator[Element]:
         yield {"type": "Organization", "spdxId": agent, "creationInfo": CREATION, "name": facts.about.provider}
     files = [_file(base, file) for file in delivered(facts.root, facts.stated[0])]
     sources = [_source(base, facts, origin) for origin in facts.origins]
-    model = [_model(base, facts, agent, at)] if facts.about.model else []
+    model = [_model(base, facts, agent)] if facts.about.model else []
     package = _dataset(dataset, facts, agent, at)
     yield package
     yield from (*files, *sources, *model)
@@ -81,7 +81,7 @@ def _dataset(name: str, facts: Facts, agent: str, at: str) -> Element:
     noise = [f"{stage}: {rows:,} rows rejected" for stage, rows in lost.items()]
     collected = "; ".join(origin.line for origin in facts.origins)
     anonymized = [f"scrub_pii, action {manifest.params.get('action')}" for manifest in scrub.manifests] if scrub else []
-    size = facts.version.tokens if facts.is_dataset else facts.total.documents
+    size = sum(file.bytes for file in delivered(facts.root, facts.stated[0]))
     return {
         "type": "dataset_DatasetPackage",
         "spdxId": name,
@@ -130,28 +130,28 @@ def _source(base: str, facts: Facts, origin: SourceOrigin) -> Element:
         "name": f"{origin.name}, snapshot {version.snapshot}",
         "software_primaryPurpose": "data",
         "dataset_datasetType": ["text"],
-        "dataset_datasetSize": origin.files,
+        "dataset_datasetSize": origin.bytes,
         "description": f"{origin.files:,} landed files of {origin.bytes:,} bytes",
         **({"software_downloadLocation": address} if address.startswith("http") else {}),
         **({"verifiedUsing": [_hash(stated.digests[LAND])]} if LAND in stated.digests else {}),
     }
 
 
-def _model(base: str, facts: Facts, agent: str, at: str) -> Element:
+def _model(base: str, facts: Facts, agent: str) -> Element:
     about = facts.about
     return {
         "type": "ai_AIPackage",
         "spdxId": f"{base}#model",
         "creationInfo": CREATION,
         "name": about.model,
-        "software_packageVersion": about.model_version or NOT_GIVEN,
+        "software_packageVersion": about.model_version or UNSAID,
         "software_primaryPurpose": "model",
-        "suppliedBy": agent,
-        "releaseTime": at,
+        **({"suppliedBy": agent} if about.provider else {}),
     }
 
 
-NOT_GIVEN = "not given"
+UNSAID = "NOASSERTION"
+"""The version of a model where the provider gives none."""
 
 
 def _relation(base: str, kind: str, start: str, to: list[str]) -> Element:

@@ -74,6 +74,8 @@ def _lead(facts: Facts) -> Iterator[str]:
             "as often as it is used. Figures of stages are of the snapshots that it was built from as a whole: not "
             "each document that a stage kept is in the dataset."
         )
+    if facts.state:
+        yield f"This version does not count any more: it is {facts.state}."
     if facts.erased:
         yield (
             f"{counted(facts.erased, 'row')} of these documents were erased since, by the log of erasures; the figures "

@@ -277,5 +277,8 @@ def read_statement(statement: object, where: str) -> Signed:
 
 
 def _read(raw: Mapping[str, Any]) -> Resource:
-    """Return a resource that has a name and a SHA-256; ValueError, TypeError or KeyError for any other."""
-    return {"annotations": {}, **raw, "name": str(raw["name"]), "digest": {"sha256": str(raw["digest"]["sha256"])}}
+    """Return a resource that has a name, a SHA-256 and what is read of it; ValueError, TypeError or KeyError if not."""
+    name, digest, said = str(raw["name"]), str(raw["digest"]["sha256"]), dict(raw.get("annotations") or {})
+    whole = ("number",) if "log" in said else ("bytes",) if name.startswith(LANDING) else ()
+    numbers = {key: int(said[key]) for key in (*whole, *({"bytes", "start"} & said.keys()))}
+    return _resource(name, digest, {**said, **numbers})
