@@ -32,6 +32,7 @@ from pipeline_tasks.publish.statements.keys import KEY_VARIABLE, PASSWORD_VARIAB
 from pipeline_tasks.publish.statements.statement import Signed, read_statement, statement_of
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store.log_chain import append, dataset_log, read_chain
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import small_build
 from tests.small_root import DAYS, RECIPE, SmallRoot, refine
 
@@ -241,7 +242,19 @@ def test_what_a_person_let_pass_is_signed_with_the_reason(
     assert problems(small.root, statement, keys) == []
 
 
-def test_every_file_that_a_snapshot_reads_is_a_subject(small: SmallRoot, keys: tuple[Path, Path]) -> None:
+def test_the_subjects_alone_are_enough_to_read_every_document(small: SmallRoot, tmp_path: Path) -> None:
+    version = version_log.current(small.root, RECIPE, DAYS[0])
+    shards = read_manifest(small.root, version.refined).shards
+    assert any(shard.below for shard in shards), "the documents are layers"
+    for subject in _said(small.root, DAYS[0]).subjects:
+        copy = tmp_path / "copy" / subject["name"]
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(small.root, subject["name"]), copy)
+    read = [batch.to_pylist() for batch in read_shards(str(tmp_path / "copy"), shards)]
+    assert read == [batch.to_pylist() for batch in read_shards(small.root, shards)]
+
+
+def test_a_change_of_any_subject_is_found(small: SmallRoot, keys: tuple[Path, Path]) -> None:
     statement = signed(small.root, keys, "--version", DAYS[0])
     assert problems(small.root, statement, keys) == []
     for subject in _said(small.root, DAYS[0]).subjects:
