@@ -31,6 +31,7 @@ from pipeline_tasks.publish.statements.envelope import open_envelope, pae, sign
 from pipeline_tasks.publish.statements.keys import KEY_VARIABLE, PASSWORD_VARIABLE, private_key, public_key
 from pipeline_tasks.publish.statements.statement import Signed, read_statement, statement_of
 from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import append, dataset_log, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import small_build
@@ -413,3 +414,19 @@ def test_what_is_signed_and_no_statement_of_a_version_is_refused(small: SmallRoo
         file.write_bytes(sign(body, kind, key))
         with pytest.raises(error, match=r"it\.json"):
             check_statement(small.root, str(file), public_key(str(keys[1])), full=False)
+
+
+@pytest.mark.slow
+def test_a_version_on_s3_is_signed_and_disclosed(
+    small_root: SmallRoot, s3_root: str, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    refine(replace(small_root, root=s3_root), DAYS[0])
+    statement = signed(s3_root, keys)
+    assert problems(s3_root, statement, keys) == []
+    assert main(["disclose", s3_root, "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "summary.md").exists()
+    subject = _said(s3_root, DAYS[0]).subjects[0]
+    store = storage.connect(s3_root)
+    store.delete(subject["name"])
+    [problem] = problems(s3_root, statement, keys, full=False)
+    assert subject["name"] in problem
