@@ -265,4 +265,4 @@ def statement_conclusion(checked: Checked) -> str:
     erased_since = findings.checked["erased files"] or any("by an erasure since" in note for note in findings.notes)
     but = ", but for what was erased since" if erased_since else ""
     whole = "every byte" if checked.mode == "full" else "every size and small object"
-    return f"{signed.title} is what was signed, and its log has grown and was not rewritten: {whole} was compared{but}"
+    return f"{signed.title} is what was signed, and no log that it names was rewritten since: {whole} was compared{but}"
