@@ -229,10 +229,14 @@ def reasons_table(facts: Facts) -> Table:
 
 def gates_table(facts: Facts) -> Table:
     """Return every gate that judged the data, its outcome, and why a person let pass what it refuses."""
-    judged = [(each, each["annotations"]) for each in verdicts(facts.root, facts.stated)]
-    rows = tuple((str(said["gate"]), str(said["outcome"]), str(said.get("override", "-"))) for _, said in judged)
-    cited = (
-        facts.evidence.cite(each["name"], each["digest"]["sha256"], f"verdict of gate {said['gate']}")
-        for each, said in judged
-    )
-    return Table("gates", "Gates", ("gate", "outcome", "let pass by a person, because"), rows, tuple(cited))
+    rows: list[tuple[Cell, ...]] = []
+    cited: list[str] = []
+    for stated in facts.stated:
+        of = f"{stated.version.recipe} {stated.version.snapshot}"
+        for each in verdicts(facts.root, [stated]):
+            said = each["annotations"]
+            rows.append((of, str(said["gate"]), str(said["outcome"]), str(said.get("override", "-"))))
+            what = f"verdict of gate {said['gate']}, {of}"
+            cited.append(facts.evidence.cite(each["name"], each["digest"]["sha256"], what))
+    head = ("of", "gate", "outcome", "let pass by a person, because")
+    return Table("gates", "Gates", head, tuple(rows), tuple(cited))

@@ -77,7 +77,7 @@ def check_signed(root: str, signed: Signed, key: str, *, full: bool) -> Checked:
     """Compare a root with a statement; what differs is a problem, and what was erased since is a note.
 
     With `full` every byte that the version delivers is read, else sizes and small objects. Nothing outside the root is
-    asked, but landed files where they still are.
+    asked, but landed files of a snapshot where they still are.
     """
     storage.require_root(root)
     checked = Checked(signed, key, "full" if full else "fast")
