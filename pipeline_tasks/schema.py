@@ -80,10 +80,11 @@ EDIT_SPAN = pa.struct(
 
 REDACTION = pa.struct(
     [
-        pa.field("kind", pa.string()),  # `email`, `phone` or `ip`
+        pa.field("kind", pa.string()),  # `email`, `card` or another of `text.pii.kinds`
         pa.field("start", pa.int64()),  # first code point that was replaced, of the text that `scrub_pii` got
         pa.field("end", pa.int64()),  # past the last one
         pa.field("at", pa.int64()),  # first code point of what replaced it, of the text that `scrub_pii` wrote
+        pa.field("action", pa.string()),  # `redact`, `pseudonymize` or `drop`
     ]
 )
 """A stretch of a text that was personal data; never the value."""

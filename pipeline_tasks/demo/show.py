@@ -18,6 +18,7 @@ from pipeline_tasks.publish.published_shards import Spot, open_build
 from pipeline_tasks.recipe import ENGINES, RECIPES
 from pipeline_tasks.shipped import is_checkout
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
+from pipeline_tasks.text.pii.kinds import COUNTS
 
 RECIPE, BUILD = "demo", "demo_corpus"
 FOLDER = ".refinery/demo"
@@ -121,7 +122,7 @@ def _kept_rows(root: str, version: version_log.Version) -> Iterator[Mapping[str,
     near = read_manifest(root, version.manifests["dedup_minhash"])
     lost = [row for batch in read_history(root, near, "superseded") for row in batch.to_pylist()]
     better = {id_ for row in lost for id_ in (row["winner"]["id"], row["near"])}
-    for batch in read_shards(root, manifest.shards, ["id", *LOCATOR, "pii_email", "pii_phone", "pii_ip"]):
+    for batch in read_shards(root, manifest.shards, ["id", *LOCATOR, *COUNTS]):
         yield from ({**row, "supersedes": row["id"] in better} for row in batch.to_pylist())
 
 

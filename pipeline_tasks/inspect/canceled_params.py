@@ -9,7 +9,7 @@ from pipeline_tasks.filters import packs
 from pipeline_tasks.gate.suites import LIMITS, SEVERITIES
 from pipeline_tasks.recipe import Recipe, stage_card
 from pipeline_tasks.run.recipe_faults import Finding
-from pipeline_tasks.stages import filter_quality, score_quality
+from pipeline_tasks.stages import filter_quality, score_quality, scrub_pii
 from pipeline_tasks.text.words.language_codes import parse_language
 
 
@@ -129,8 +129,13 @@ def _filter_toxicity(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
 
 
 def _scrub_pii(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
-    if params.action == "drop":
-        yield Canceled("max_spans", "`action: drop` rejects a document for one finding", "write another `action`")
+    actions = set(scrub_pii.actions_of(params).values())
+    if actions == {"drop"}:
+        yield Canceled("max_spans", "`drop` rejects a document for one finding", "give a kind another action")
+    if "pseudonymize" not in actions:
+        yield Canceled(
+            "key_name", "no kind is pseudonymized", "write `action: pseudonymize`, or name a kind in `kinds`"
+        )
 
 
 def _decontaminate(params: Any) -> Iterator[Canceled]:  # noqa: ANN401

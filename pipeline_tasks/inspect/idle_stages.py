@@ -15,7 +15,7 @@ from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.scorers.model_card import languages_of
 from pipeline_tasks.stage import Idle
 from pipeline_tasks.stages import dedup_semantic, embed, filter_language, filter_toxicity, score_quality
-from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
+from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE, is_keyed
 from pipeline_tasks.store.files import localize
 
 
@@ -108,7 +108,7 @@ def _score_quality(params: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def _scrub_pii(params: Any) -> Iterator[str]:  # noqa: ANN401
-    if params.action == "pseudonymize" and not os.environ.get(KEY_VARIABLE):
+    if is_keyed(params) and not os.environ.get(KEY_VARIABLE):
         yield (
             f"`pseudonymize` needs a secret, and {KEY_VARIABLE} is not set here; set it, or the password of the "
             "Airflow connection refinery_pii, where the recipe runs"

@@ -3,16 +3,16 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.rejects import stage_manifest
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages import filter_toxicity
+from pipeline_tasks.stages import filter_toxicity, scrub_pii
 from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.text.pii.candidates import KINDS
+from pipeline_tasks.text.pii.kinds import COUNTS, KINDS
 
 STAGE = "scrub_pii"
 COLUMNS = ("id", "url", "redactions")
@@ -24,6 +24,9 @@ SPANS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """By stage the column that has the places, and the kinds that it has."""
 
+
+OLD = frozenset(COUNTS[3:])
+"""Columns of which manifests have none that are older than the kinds they count."""
 
 EVERY = tuple(kind for _, kinds in SPANS.values() for kind in kinds)
 
@@ -50,11 +53,15 @@ class Redacted:
 
 @dataclass(frozen=True, slots=True)
 class Redactions:
-    """Redactions of each kind and the documents that have any, of all chosen ones; and the first of these documents."""
+    """Redactions of each kind and the documents that have any, of all chosen ones; and the first of these documents.
+
+    `actions` says what is done about each kind of personal data that is looked for; any other has no count.
+    """
 
     counts: Mapping[str, int]
     documents: int
     listed: tuple[Redacted, ...]
+    actions: Mapping[str, str] = field(default_factory=dict)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +102,20 @@ def redactions(root: str, manifest: Manifest, choice: Choice) -> Redactions:
         documents += 1
         if len(listed) < choice.limit:
             listed.append(document)
-    return Redactions({kind: counts[kind] for kind in choice.kinds}, documents, tuple(listed))
+    actions = actions_of(manifest)
+    kinds = [kind for kind in choice.kinds if kind in actions or manifest.stage != STAGE]
+    return Redactions({kind: counts[kind] for kind in kinds}, documents, tuple(listed), actions)
+
+
+def actions_of(manifest: Manifest) -> dict[str, str]:
+    """Return what `scrub_pii` did about each kind that it looked for; of another stage nothing."""
+    if manifest.stage != STAGE:
+        return {}
+    params = manifest.params
+    if OLD.isdisjoint(dict(manifest.schema)):  # from before there were more kinds
+        return dict.fromkeys(("email", "phone", "ip"), str(params["action"]))
+    looked_for = scrub_pii.Params(action=params["action"], kinds=params.get("kinds", {}))
+    return {str(kind): action for kind, action in scrub_pii.actions_of(looked_for).items()}
 
 
 def _chosen(root: str, manifest: Manifest, choice: Choice) -> Iterator[Redacted]:
@@ -114,14 +134,16 @@ def _of_kinds(redactions: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> 
 def lines_of(listing: Redactions) -> Iterator[str]:
     """Yield the counts, then each document with the places in its text before and after, as lines for a person."""
     for kind, count in listing.counts.items():
-        yield f"{kind:<10}{count:>12,}"
-    yield f"{'documents':<10}{listing.documents:>12,}"
+        yield f"{kind:<14}{count:>12,}  {listing.actions.get(kind, '')}".rstrip()
+    yield f"{'documents':<14}{listing.documents:>12,}"
+    if kept := [kind for kind in KINDS if listing.actions and kind not in listing.actions]:
+        yield f"not looked for: {', '.join(kept)} (`kinds` of {STAGE} gives them an action)"
     for document in listing.listed:
         yield ""
         yield f"{document.id}  {document.outcome}  {document.url}"
         for redaction in document.redactions:
             places = f"{redaction['start']:>9,} to {redaction['end']:,}{_fate(redaction)}"
-            yield f"    {redaction['kind']:<13}{places}"
+            yield f"    {redaction['kind']:<13}{redaction.get('action') or '':<13}{places}"
 
 
 def _fate(redaction: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from pipeline_tasks.inspect.redactions import STAGE
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.stages import scrub_pii
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.text.pii.kinds import Action
 
 LARGE = 2000
 """Lines, or words of a block of changed lines, above which a block is one change: comparing takes quadratic time."""
@@ -194,7 +195,10 @@ def scrubbed(root: str, version: Version, texts: Sequence[str], language: str, u
         return [*texts]
     params = read_manifest(root, version.manifests[STAGE]).params
     named = {name: params[name] for name in ("document_regions", "public_ips") if name in params}
-    looked_for = scrub_pii.Params(regions=tuple(params["regions"]), **named)
+    kinds: dict[str, Action] = {
+        kind: "keep" if action == "keep" else "redact" for kind, action in params.get("kinds", {}).items()
+    }
+    looked_for = scrub_pii.Params(regions=tuple(params["regions"]), kinds=kinds, **named)
     columns = {
         "text": pa.array(texts, pa.large_string()),
         "chars": pa.array([len(text) for text in texts], pa.int64()),

@@ -14,6 +14,7 @@ from pipeline_tasks.profiles.columns import merge, quantile
 from pipeline_tasks.profiles.signals import ALL, quantiles_of, share_above
 from pipeline_tasks.stage import Idle
 from pipeline_tasks.stages import filter_quality, filter_toxicity, score_quality, scrub_pii
+from pipeline_tasks.text.pii.kinds import COUNTS
 
 Unit = Literal["share", "value"]
 
@@ -129,7 +130,7 @@ def _has_no_list(signal: str, params: Mapping[str, Any]) -> bool:
 
 def _personal_data(manifest: Manifest | None) -> Iterator[Measure]:
     """Yield the shares of documents with findings: every action takes out, or rejects, all that it finds."""
-    for column in scrub_pii.COUNTS if manifest else ():
+    for column in COUNTS if manifest else ():
         profile = _read(manifest, column)
         if profile["count"]:
             yield Measure(column.removeprefix("pii_"), _share_above(profile), 0.0)

@@ -1,8 +1,9 @@
-"""Redact, pseudonymize or drop e-mail addresses, phone numbers and IP addresses."""
+"""Redact, pseudonymize or drop personal data: addresses, numbers of persons, accounts and cards, keys."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,11 +11,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.constraints import Count
+from pipeline_tasks.constraints import OMITTED, Count
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import DOCUMENT, REDACTION
-from pipeline_tasks.stage import VARIABLE, Batches, Engine, Layer, Secret, Shards, Stage, reject, replace_column
-from pipeline_tasks.text.pii.candidates import KINDS, PLACEHOLDERS, Limits, Span
+from pipeline_tasks.stage import (
+    VARIABLE,
+    Batches,
+    Engine,
+    Idle,
+    Layer,
+    Secret,
+    Shards,
+    Stage,
+    reject,
+    replace_column,
+)
+from pipeline_tasks.text.pii.candidates import Limits, Span
+from pipeline_tasks.text.pii.kinds import COUNTS, KINDS, PLACEHOLDERS, TABLE, Action, Kind
 
 if TYPE_CHECKING:  # it loads numba
     from pipeline_tasks.text.pii.scrubbing import Scrubbed
@@ -22,9 +35,12 @@ if TYPE_CHECKING:  # it loads numba
 pc: Any = pyarrow.compute
 
 PII = "scrub_pii:pii"
-COUNTS = tuple(f"pii_{kind}" for kind in KINDS)
 REDACTIONS = pa.field("redactions", pa.list_(REDACTION))
+MISSED = pa.field("missed_canaries", pa.string())
+"""Kinds of which the task that wrote a row missed a canary, with commas between; null where it missed none."""
+
 KEY_VARIABLE = "REFINERY_PII_KEY"
+_KEY_NAME = re.compile(r"[a-z0-9]{0,16}")
 _SPANS_SHOWN = 50
 _HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#:]*)"
 
@@ -33,32 +49,57 @@ _HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#:]*)"
 class Params:
     """What to look for and what to do about it.
 
-    `redact` writes `<EMAIL>`, `<PHONE>`, `<IP>`. `pseudonymize` writes the same token for the same value
+    `redact` writes `<EMAIL>`, `<PHONE>`, `<CARD>` and so on. `pseudonymize` writes the same token for the same value
     wherever it occurs, from a keyed BLAKE2 and never from a counter, so partitions agree. `drop` rejects
-    documents. A document with more than `max_spans` findings is rejected under any action
-    (Dolma: more than five); 0 means never. `regions` are the countries whose national phone formats
-    count in every document; with `document_regions` those of its language and of its host's domain do, too.
+    documents. `action` is that of every kind that is looked for without a word: `email`, `phone`, `ip`, `card`, `iban`,
+    `national_id` and `credential`. `kinds` gives kinds an action of their own, such as `{mac: redact, card: drop}`, and
+    `keep` looks for none: `crypto`, `mac`, `gps` and `birth_date` are kept unless they are named.
+    A document with more than `max_spans` findings is rejected under any action
+    (Dolma: more than five); 0 means never. `regions` are the countries whose national formats of phones and persons'
+    numbers count in every document; with `document_regions` those of its language and of its host's domain do, too.
     Numbers with `+` count everywhere. `public_ips` leaves private addresses alone (as datatrove).
-    `key` is a secret that only the environment gives: `REFINERY_PII_KEY`.
+    `key` is a secret that only the environment gives: `REFINERY_PII_KEY`. `key_name`, such as `2026`, stands in the
+    manifest and in pseudonyms that have room for it, so that those of two keys are told apart.
     """
 
     action: Literal["redact", "pseudonymize", "drop"] = "redact"
+    kinds: Mapping[str, Action] = field(default_factory=dict, metadata={OMITTED: {}})
     key: Secret = field(default=Secret(), metadata={VARIABLE: KEY_VARIABLE})
+    key_name: str = field(default="", metadata={OMITTED: ""})
     regions: tuple[str, ...] = ("US",)
     document_regions: bool = True
     public_ips: bool = True
     max_spans: Count = 0
 
+    def __post_init__(self) -> None:
+        """Refuse kinds that are not in the table, and names of keys that pseudonyms cannot have."""
+        if unknown := sorted(set(self.kinds) - set(KINDS)):
+            message = f"kinds has {', '.join(unknown)}; use {', '.join(KINDS)}"
+            raise RecipeError(message)
+        if not _KEY_NAME.fullmatch(self.key_name):
+            message = f"key_name is {self.key_name!r}; use up to 16 of a-z and 0-9, such as 2026"
+            raise RecipeError(message)
+
+
+def actions_of(params: Params) -> dict[Kind, Action]:
+    """Return what is done about each kind that is looked for."""
+    chosen = {kind: params.kinds.get(kind, params.action if TABLE[kind].by_default else "keep") for kind in KINDS}
+    return {kind: action for kind, action in chosen.items() if action != "keep"}
+
 
 def scrub(documents: Batches, *, params: Params) -> Batches:
     """Replace findings in `text`, `title` and `url`, append counts and redactions; reject what may not pass."""
+    from pipeline_tasks.text.pii.canaries import missed_canaries
     from pipeline_tasks.text.pii.suspects import suspects
 
+    actions = actions_of(params)
+    missed = ",".join(missed_canaries(frozenset(actions)))
     for batch in documents:
-        suspect = suspects(batch.column("text"))
+        suspect = suspects(batch.column("text"), frozenset(actions))
         rows = _scrub_rows(batch, "text", suspect, params)
-        written = _write(_scrub_names(batch, params), suspect, rows)
-        yield _reject(written, suspect, [row.spans for row in rows], params)
+        written = _write(_scrub_names(batch, params), suspect, rows, actions)
+        flag = pa.repeat(pa.scalar(missed or None, MISSED.type), batch.num_rows)
+        yield _reject(replace_column(written, MISSED.name, flag), suspect, [row.spans for row in rows], params)
 
 
 def _scrub_rows(batch: pa.RecordBatch, column: str, suspect: pa.Array, params: Params) -> "list[Scrubbed]":
@@ -67,7 +108,7 @@ def _scrub_rows(batch: pa.RecordBatch, column: str, suspect: pa.Array, params: P
 
     texts = batch.column(column).filter(suspect).cast(pa.large_binary())
     limits = _limits_of(batch.filter(suspect), params)
-    token = partial(_token, params=params)
+    token = partial(_token, actions=actions_of(params), params=params)
     return [scrub_text(text.as_py(), limit, token) for text, limit in zip(texts, limits, strict=True)]
 
 
@@ -75,70 +116,91 @@ def _limits_of(batch: pa.RecordBatch, params: Params) -> Iterator[Limits]:
     """Yield the limits of each document: the regions are those of its language and host."""
     from pipeline_tasks.text.pii.regions import regions_of
 
-    keeps = params.action == "pseudonymize"
+    actions = actions_of(params)
+    keeps = "pseudonymize" in actions.values()
     nulls = pa.nulls(batch.num_rows, pa.string())
     known = params.document_regions
     languages = batch.column("language") if known and "language" in batch.schema.names else nulls
     urls = batch.column("url") if known and "url" in batch.schema.names else nulls
     hosts = pc.struct_field(pc.extract_regex(urls, _HOST), "host")
     for language, host in zip(languages.to_pylist(), hosts.to_pylist(), strict=True):
-        yield Limits(regions_of(language or "", host or "", params.regions), params.public_ips, keeps)
+        regions = regions_of(language or "", host or "", params.regions)
+        yield Limits(regions, params.public_ips, keeps, frozenset(actions))
 
 
 def _scrub_names(batch: pa.RecordBatch, params: Params) -> pa.RecordBatch:
-    """Scrub what is published beside the text: the title, and the e-mail addresses in the URL."""
+    """Scrub what is published beside the text: the title, and the e-mail addresses in the URL unless they are kept."""
     from pipeline_tasks.text.pii.suspects import suspects
     from pipeline_tasks.text.pii.web_addresses import scrub_urls
 
     if "title" in batch.schema.names:
         titles = batch.column("title")
-        suspect = suspects(titles)
+        suspect = suspects(titles, frozenset(actions_of(params)))
         scrubbed = pa.array([row.text for row in _scrub_rows(batch, "title", suspect, params)], pa.binary())
         batch = replace_column(batch, "title", pc.replace_with_mask(titles, suspect, scrubbed.cast(titles.type)))
-    if "url" in batch.schema.names:
+    if "url" in batch.schema.names and "email" in actions_of(params):
         batch = replace_column(batch, "url", scrub_urls(batch.column("url")))
     return batch
 
 
-def _token(span: Span, params: Params) -> bytes:
-    """Return the token that replaces a finding: a placeholder, or a pseudonym in a range that nobody owns.
+def _token(span: Span, *, actions: Mapping[Kind, Action], params: Params) -> bytes:
+    """Return the token that replaces a finding: a placeholder, or a pseudonym that is nobody's.
 
     Mail goes to example.com (RFC 2606), phones to 555-01xx (reserved for fiction), IPv4 to 198.18.0.0/15
-    (RFC 2544, never routed, larger than the documentation ranges), IPv6 to 2001:db8::/32 (RFC 3849).
+    (RFC 2544, never routed, larger than the documentation ranges), IPv6 to 2001:db8::/32 (RFC 3849). Any other kind
+    becomes its name and letters: digits might be found as a value again.
     """
-    if params.action != "pseudonymize":
+    if actions[span.kind] != "pseudonymize":
         return PLACEHOLDERS[span.kind]
     key = hashlib.blake2b(params.key.value.encode()).digest()
     digest = hashlib.blake2b(span.value.encode(), digest_size=12, key=key, person=span.kind.encode())
     number = int.from_bytes(digest.digest(), "big")
+    named = f"{params.key_name}." if params.key_name else ""
     if span.kind == "email":
-        return f"user_{digest.hexdigest()[:12]}@example.com".encode()
+        return f"user_{digest.hexdigest()[:12]}@{named}example.com".encode()
     if span.kind == "phone":
         return f"+1-{200 + number % 800}-555-01{number // 800 % 100:02d}".encode()
+    if span.kind != "ip":
+        return "_".join(filter(None, (span.kind, params.key_name, _letters(number)))).encode()
     if ":" in span.value:
         hexes = digest.hexdigest()
         return ("2001:db8:" + ":".join(hexes[at : at + 4] for at in range(0, 24, 4))).encode()
     return f"198.{18 + number % 2}.{number // 2 % 256}.{number // 512 % 256}".encode()
 
 
-def _write(batch: pa.RecordBatch, suspect: pa.Array, rows: "Sequence[Scrubbed]") -> pa.RecordBatch:
-    """Write scrubbed texts, their lengths, the counts and the redactions to the rows that are suspect."""
+def _letters(number: int) -> str:
+    """Return twelve letters from a to p for the last 48 bits of a number."""
+    return "".join(chr(ord("a") + (number >> 4 * at & 15)) for at in range(12))
+
+
+def _write(
+    batch: pa.RecordBatch, suspect: pa.Array, rows: "Sequence[Scrubbed]", actions: Mapping[Kind, Action]
+) -> pa.RecordBatch:
+    """Write scrubbed texts, their lengths, the counts and the redactions to the rows that are suspect.
+
+    The count of a kind that is not looked for is null.
+    """
     texts: Any = pa.array([row.text for row in rows], pa.large_binary()).cast(pa.large_string())
     batch = replace_column(batch, "text", pc.replace_with_mask(batch.column("text"), suspect, texts))
     lengths = pc.cast(pc.utf8_length(texts), pa.int64())
     batch = replace_column(batch, "chars", pc.replace_with_mask(batch.column("chars"), suspect, lengths))
     zeros = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
     for kind, name in zip(KINDS, COUNTS, strict=True):
+        if kind not in actions:
+            batch = replace_column(batch, name, pa.nulls(batch.num_rows, pa.int32()))
+            continue
         counts = pa.array([sum(span.kind == kind for span in row.spans) for row in rows], pa.int32())
         batch = replace_column(batch, name, pc.replace_with_mask(zeros, suspect, counts))
-    return replace_column(batch, REDACTIONS.name, _redactions(suspect, rows))
+    return replace_column(batch, REDACTIONS.name, _redactions(suspect, rows, actions))
 
 
-def _redactions(suspect: pa.Array, rows: "Sequence[Scrubbed]") -> pa.Array:
+def _redactions(suspect: pa.Array, rows: "Sequence[Scrubbed]", actions: Mapping[Kind, Action]) -> pa.Array:
     """Return the redactions of every row as `REDACTIONS`: none of those that are not suspect."""
     of_suspects = iter(rows)
     lists = [
-        [redaction._asdict() for redaction in next(of_suspects).redactions] if is_suspect else []
+        [{**found._asdict(), "action": actions[found.kind]} for found in next(of_suspects).redactions]
+        if is_suspect
+        else []
         for is_suspect in suspect.to_pylist()
     ]
     return pa.array(lists, REDACTIONS.type)
@@ -147,16 +209,17 @@ def _redactions(suspect: pa.Array, rows: "Sequence[Scrubbed]") -> pa.Array:
 def _reject(
     batch: pa.RecordBatch, suspect: pa.Array, spans: Sequence[Sequence[Span]], params: Params
 ) -> pa.RecordBatch:
-    """Reject documents with findings (`drop`) or with too many of them (`max_spans`)."""
-    limit = 0 if params.action == "drop" else params.max_spans or None
+    """Reject documents with findings of a kind that is dropped, or with too many of all kinds (`max_spans`)."""
+    actions = actions_of(params)
     reasons: list[str | None] = []
     evidence: list[str | None] = []
     spans_of_suspects = iter(spans)
     for is_suspect in suspect.to_pylist():
         row = next(spans_of_suspects) if is_suspect else []
-        is_rejected = limit is not None and len(row) > limit
+        is_dropped = any(actions[span.kind] == "drop" for span in row)
+        is_rejected = is_dropped or 0 < params.max_spans < len(row)
         reasons.append(PII if is_rejected else None)
-        evidence.append(_evidence(row, limit or 0) if is_rejected else None)
+        evidence.append(_evidence(row, 0 if is_dropped else params.max_spans) if is_rejected else None)
     return reject(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
 
 
@@ -177,15 +240,26 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     if params.action not in ("redact", "pseudonymize", "drop"):
         message = f"scrub_pii.action is {params.action!r}; use redact, pseudonymize or drop"
         raise RecipeError(message)
-    if params.action == "pseudonymize" and not params.key.value:
+    if is_keyed(params) and not params.key.value:
         message = f"scrub_pii.action is pseudonymize, which needs a secret key; set {KEY_VARIABLE}"
         raise RecipeError(message)
     unknown = sorted(set(params.regions) - phonenumbers.SUPPORTED_REGIONS)
     if unknown:
         message = f"scrub_pii.regions has {', '.join(unknown)}; use two-letter countries of ISO 3166, such as US"
         raise RecipeError(message)
-    layer = Layer(stores=(*COUNTS, REDACTIONS.name), changes=("url", "text", "title", "chars"))
+    layer = Layer(stores=(*COUNTS, REDACTIONS.name, MISSED.name), changes=("url", "text", "title", "chars"))
     return on.map(partial(scrub, params=params), shards, layer=layer)
+
+
+def is_keyed(params: Params) -> bool:
+    """Return whether any kind is pseudonymized, which needs a key."""
+    return "pseudonymize" in actions_of(params).values()
+
+
+def _idle(params: Params, _: Mapping[str, Any]) -> tuple[Idle, ...]:
+    if actions_of(params):
+        return ()
+    return (Idle("every kind of personal data is kept", "give one another action in `kinds` of `scrub_pii`"),)
 
 
 STAGE = Stage(
@@ -193,11 +267,12 @@ STAGE = Stage(
     run=run,
     params=Params,
     reads=DOCUMENT,
-    writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS), REDACTIONS]),
-    version=3,
+    writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS), REDACTIONS, MISSED]),
+    version=4,
     splits=True,
-    secret=lambda params: "key" if params.action == "pseudonymize" else "",
-    profiled=(*COUNTS, "language"),
+    secret=lambda params: "key" if is_keyed(params) else "",
+    idle=_idle,
+    profiled=(*COUNTS, MISSED.name, "language"),
     reasons=(PII,),
     title="Remove personal data",
 )

@@ -39,13 +39,17 @@ def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_counts_and_places(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(answered(capsys, str(root), "--json"))
-    assert (facts["counts"], facts["documents"]) == ({"email": 4, "phone": 1, "ip": 1}, 3)
+    assert ({kind: count for kind, count in facts["counts"].items() if count}, facts["documents"]) == (
+        {"email": 4, "phone": 1, "ip": 1},
+        3,
+    )
+    assert facts["actions"] == dict.fromkeys(facts["counts"], "redact")
     assert [(row["id"], row["outcome"], len(row["redactions"])) for row in facts["listed"]] == [
         ("aa", "kept", 2), ("ba", "kept", 1), ("bb", "rejected", 3),
     ]  # fmt: skip
     assert facts["listed"][0]["redactions"] == [
-        {"kind": "email", "start": 0, "end": 16, "at": 0},
-        {"kind": "ip", "start": 21, "end": 32, "at": 12},
+        {"kind": "email", "start": 0, "end": 16, "at": 0, "action": "redact"},
+        {"kind": "ip", "start": 21, "end": 32, "at": 12, "action": "redact"},
     ]
     assert facts["listed"][0]["url"] == "https://example.org/<EMAIL>"
 
@@ -70,13 +74,15 @@ def test_words_that_offend_are_listed_with_what_became_of_them(
 
 def test_documents_and_kinds_are_chosen(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(answered(capsys, str(root), "--json", "--document", "b", "--kind", "email", "--limit", "0"))
-    assert facts == {"counts": {"email": 3}, "documents": 1, "listed": []}
+    assert facts | {"actions": {}} == {"counts": {"email": 3}, "documents": 1, "listed": [], "actions": {}}
 
 
 def test_lines_show_places_and_no_values(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = answered(capsys, str(root), "--document", "aa")
     assert "email" in shown
     assert "0 to 16, now at 0" in shown
+    assert "email        redact" in shown
+    assert "not looked for: crypto, mac, gps, birth_date" in shown
     assert "jane" not in shown
     assert "69.196" not in shown
 

@@ -18,13 +18,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.stage import Secret, replace_column
 from pipeline_tasks.stages.scrub_pii import COUNTS, KEY_VARIABLE, PII, STAGE, Params, scrub
-from pipeline_tasks.text.pii import candidates, emails, ip_addresses, phone_shapes, phones
+from pipeline_tasks.text.pii import (
+    candidates,
+    cards,
+    credentials,
+    digits,
+    emails,
+    ip_addresses,
+    phone_shapes,
+    phones,
+)
 from pipeline_tasks.text.pii.candidates import Limits
 from pipeline_tasks.text.pii.findings import find_pii
+from pipeline_tasks.text.pii.kinds import DEFAULT_KINDS, KINDS
 from pipeline_tasks.text.pii.regions import regions_of
+from tests.documents import documents
 from tests.examples import few_examples
+from tests.refining import commit_parent, refined
 
 # Ratchets: these floors only go up.
 RECALL = {"email": 27 / 28, "ip": 92 / 93, "phone": 130 / 135}
@@ -34,8 +47,8 @@ PRECISION = 1.0
 KEYED = Params(action="pseudonymize", key=Secret.of("rotate me, rotate me"))
 PIECES = [
     "a@b.com", "john.d@x.co.uk", "212-555-2368", "(212) 555-2368", "+44 20 7123 4567", "call 2125552368", "69.196.0.85",
-    "2400:c401::5054:ff:fe1b:b031", "v", "version ", "@", ".", "-", "/", "+", " ", "1", "x", "é", "电", "<EMAIL>",
-    "<PHONE>", "<IP>", "\n", ":", "tel ", "'", "ext. 5", "user_123456789abc@example.com",
+    "2400:c401::5054:ff:fe1b:b031", "v", "version ", "@", ".", "-", "/", "+", " ", "1", "x", "é", "电", "<EMAIL>", "<CARD>", "4111 1111 1111 1111",
+    "GB29 NWBK 6016 1331 9268 19", "536-22-1234", "AKIAQYLPMN5HHHFPZAM2", "529.982.247-25", "<PHONE>", "<IP>", "\n", ":", "tel ", "'", "ext. 5", "user_123456789abc@example.com",
 ]  # fmt: skip
 TANGLES = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=12).map("".join)
 
@@ -50,6 +63,11 @@ def docs(*texts: str | None) -> pa.RecordBatch:
 def scrubbed(params: Params, *texts: str | None) -> list[dict[str, object]]:
     (out,) = scrub(iter([docs(*texts)]), params=params)
     return out.to_pylist()
+
+
+def counts(row: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts above 0, by kind."""
+    return {kind: row[f"pii_{kind}"] for kind in KINDS if row[f"pii_{kind}"]}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +104,7 @@ def test_replaces_what_identifies(text: str, expected: str) -> None:
 def test_leaves_lookalikes_alone(text: str) -> None:
     (row,) = scrubbed(Params(), text)
     assert row["text"] == text
-    assert [row[name] for name in COUNTS] == [0, 0, 0]
+    assert counts(row) == {}
 
 
 def test_one_number_is_counted_once() -> None:
@@ -96,7 +114,8 @@ def test_one_number_is_counted_once() -> None:
 
 def test_counts_kinds_and_keeps_clean_rows() -> None:
     first, empty, missing, last = scrubbed(Params(), "a@b.com c@d.org 69.196.0.85", "", None, "clean")
-    assert [first[name] for name in COUNTS] == [2, 0, 1]
+    assert counts(first) == {"email": 2, "ip": 1}
+    assert {kind for kind in KINDS if first[f"pii_{kind}"] is None} == set(KINDS) - DEFAULT_KINDS
     assert (empty["text"], missing["text"], last["text"]) == ("", None, "clean")
 
 
@@ -143,14 +162,13 @@ def test_batch_size_and_slicing_change_nothing(texts: list[str | None]) -> None:
 
 @given(TANGLES, st.sampled_from([("US",), ("DE", "US")]))
 def test_prefilter_misses_nothing(text: str, regions: tuple[str, ...]) -> None:
-    counts = Counter(f"pii_{span.kind}" for span in find_pii(text.encode(), Limits(regions)))
     (row,) = scrubbed(Params(regions=regions), text)
-    assert [row[name] for name in COUNTS] == [counts[name] for name in COUNTS]
+    assert counts(row) == Counter(span.kind for span in find_pii(text.encode(), Limits(regions)))
 
 
 def test_empty_batch_keeps_the_schema() -> None:
     (out,) = scrub(iter([docs().slice(0, 0)]), params=Params())
-    assert out.schema.names == ["text", "chars", *COUNTS, "redactions", "reason", "evidence"]
+    assert out.schema.names == ["text", "chars", *COUNTS, "redactions", "missed_canaries", "reason", "evidence"]
     assert out.schema.field("text").type == pa.large_string()
     assert {field.name for field in STAGE.writes} >= set(COUNTS)
 
@@ -171,6 +189,61 @@ def test_kernel_travels() -> None:
 def test_senseless_requests_are_refused(params: Params, named: str) -> None:
     with pytest.raises(RecipeError, match=rf"scrub_pii\.{named}"):
         STAGE.run((), params, None)  # type: ignore[arg-type]
+
+
+def test_each_kind_has_its_action() -> None:
+    kinds = {"email": "pseudonymize", "card": "drop", "mac": "redact", "ip": "keep"}
+    params = Params(kinds=kinds, key=Secret.of("rotate me, rotate me"), key_name="2026")  # type: ignore[arg-type]
+    text = "jane@firm.org 69.196.0.85 00:1b:63:84:45:e6 IBAN DE89 3704 0044 0532 0130 00"
+    kept, dropped = scrubbed(params, text, "Card 4111 1111 1111 1111")
+    assert re.fullmatch(r"user_[0-9a-f]{12}@2026\.example\.com 69\.196\.0\.85 <MAC> IBAN <IBAN>", str(kept["text"]))
+    assert (kept["reason"], dropped["reason"]) == (None, PII)
+    assert [found["action"] for found in kept["redactions"]] == ["pseudonymize", "redact", "redact"]  # type: ignore[attr-defined]
+    assert (kept["pii_ip"], kept["pii_card"], kept["pii_mac"], kept["pii_gps"]) == (None, 0, 1, None)
+    assert [found["action"] for found in dropped["redactions"]] == ["drop"]  # type: ignore[attr-defined]
+
+
+def test_pseudonyms_of_a_kind_are_words_that_name_it_and_the_key() -> None:
+    def card(name: str, key: str, text: str) -> str:
+        params = Params(action="pseudonymize", key=Secret.of(key), key_name=name)
+        return str(scrubbed(params, text)[0]["text"])
+
+    first = card("", "rotate me, rotate me", "4111 1111 1111 1111")
+    assert re.fullmatch("card_[a-p]{12}", first)
+    assert card("", "rotate me, rotate me", "Visa 4111-1111-1111-1111!") == f"Visa {first}!"
+    assert card("2026", "rotate me, rotate me", "4111 1111 1111 1111") == first.replace("_", "_2026_")
+    assert card("", "another key, another", "4111 1111 1111 1111") != first
+
+
+@pytest.mark.parametrize("fields", [{"kinds": {"name": "redact"}}, {"key_name": "No. 5"}])
+def test_kinds_and_names_of_keys_that_do_not_exist_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(RecipeError, match=next(iter(fields))):
+        Params(**fields)
+
+
+def test_kinds_that_are_all_kept_are_idle() -> None:
+    assert STAGE.idle is not None
+    assert STAGE.idle(Params(), {}) == ()
+    assert len(STAGE.idle(Params(kinds=dict.fromkeys(KINDS, "keep")), {})) == 1
+
+
+def test_a_missed_canary_is_written_to_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [row["missed_canaries"] for row in scrubbed(Params(), "a", "b")] == [None, None]
+    monkeypatch.setattr(cards, "luhn", lambda _: False)
+    assert [row["missed_canaries"] for row in scrubbed(Params(), "a", "b")] == ["card", "card"]
+    assert scrubbed(Params(kinds={"card": "keep"}), "a")[0]["missed_canaries"] is None
+
+
+def test_the_gate_refuses_what_a_broken_finder_scrubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = commit_parent(tmp_path, [documents(["Card 4111 1111 1111 1111", "clean"])])
+    path, _ = refined(tmp_path, "scrub_pii", given)
+    assert "canary_recall" not in {failure.column for failure in judge(str(tmp_path), path).failures}
+    monkeypatch.setattr(cards, "luhn", lambda _: False)
+    path, _ = refined(tmp_path, "scrub_pii", given, {"max_spans": 9})
+    verdict = judge(str(tmp_path), path)
+    assert verdict.outcome == "refuse"
+    failed = next(failure for failure in verdict.failures if failure.column == "canary_recall")
+    assert (failed.severity, failed.observed) == ("critical", round(6 / 7, 6))
 
 
 LABELS = {"EMAIL": "email", "EMAIL_ADDRESS": "email", "IP_ADDRESS": "ip"}
@@ -255,8 +328,8 @@ def test_redactions_say_where_and_never_what() -> None:
     text = "é jane@example.org, 69.196.0.85; Zoë"
     row, clean = scrubbed(Params(), text, "clean")
     assert row["redactions"] == [
-        {"kind": "email", "start": 2, "end": 18, "at": 2},
-        {"kind": "ip", "start": 20, "end": 31, "at": 11},
+        {"kind": "email", "start": 2, "end": 18, "at": 2, "action": "redact"},
+        {"kind": "ip", "start": 20, "end": 31, "at": 11, "action": "redact"},
     ]
     assert clean["redactions"] == []
     kept = scrubbed(KEYED, text)[0]
@@ -276,14 +349,13 @@ def test_redactions_undo_the_scrubbing(text: str, params: Params) -> None:
         assert clean[at : redaction["at"]] == text[place : redaction["start"]]
         assert redaction["start"] < redaction["end"] <= len(text)
         token = re.match(
-            r"<EMAIL>|<PHONE>|<IP>|user_[0-9a-f]{12}@example\.com|\+1-\d{3}-555-01\d\d|[0-9a-f:.]+",
+            r"<[A-Z_]+>|[a-z]+(?:_[a-z]+)*_[a-p]{12}|user_[0-9a-f]{12}@example\.com|\+1-\d{3}-555-01\d\d|[0-9a-f:.]+",
             clean[redaction["at"] :],
         )
         assert token
         place, at = redaction["end"], redaction["at"] + token.end()
     assert clean[at:] == text[place:] or params is KEYED
-    counts = Counter(f"pii_{redaction['kind']}" for redaction in redactions)
-    assert [row[name] for name in COUNTS] == [counts[name] for name in COUNTS]
+    assert counts(row) == Counter(redaction["kind"] for redaction in redactions)
 
 
 VALUES = {
@@ -307,7 +379,7 @@ def test_planted_values_are_found_and_gone(ahead: str, planted: tuple[str, str],
 @given(st.text(max_size=200))
 def test_any_text_is_scrubbed_and_grows_little(text: str) -> None:
     (row,) = scrubbed(Params(), text)
-    assert len(str(row["text"])) <= len(text) + len("<EMAIL>") * len(row["redactions"])  # type: ignore[arg-type]
+    assert len(str(row["text"])) <= len(text) + len("<NATIONAL_ID>") * len(row["redactions"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -338,6 +410,13 @@ def test_any_text_is_scrubbed_and_grows_little(text: str) -> None:
         ".",
         '"@a',
         "+39 0474 492 390F ",
+        "4111 1111 1111 1111 ",
+        "4111 ",
+        "DE89",
+        "-----BEGIN PRIVATE KEY-----",
+        "ghp_1234567890abcdefghijklmnopqrstuvwxyzAB ",
+        "eyJabcdefghijk.",
+        "SSN 536-22-1234 ",
     ],
 )
 def test_work_grows_with_the_text(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +424,7 @@ def test_work_grows_with_the_text(piece: str, monkeypatch: pytest.MonkeyPatch) -
     bytes_searched = []
     for times in (500, 2000):
         count = CountedPatterns()
-        for module in (candidates, emails, ip_addresses, phones, phone_shapes):
+        for module in (candidates, emails, ip_addresses, phones, phone_shapes, digits, credentials):
             monkeypatch.setattr(module, "pattern", count.pattern)
         find_pii((piece * times).encode(), Limits(("US", "DE")))
         bytes_searched.append(count.work)
@@ -370,6 +449,11 @@ class CountedPattern:
         stop = len(text) if stop is None else stop
         match = self.compiled.search(text, at, stop)
         self.count.work += (match.end() if match else stop) - at
+        return match
+
+    def match(self, text: bytes, at: int = 0, stop: int | None = None) -> Any:
+        match = self.compiled.match(text, at, len(text) if stop is None else stop)
+        self.count.work += (match.end() if match else at + 1) - at
         return match
 
     def finditer(self, text: bytes) -> Any:

@@ -6,11 +6,9 @@ engine takes 21 s on 80 kB of `a`. A pattern only proposes a candidate; a valida
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-Kind = Literal["email", "phone", "ip"]
-KINDS: tuple[Kind, ...] = ("email", "phone", "ip")
-PLACEHOLDERS: dict[Kind, bytes] = {"email": b"<EMAIL>", "phone": b"<PHONE>", "ip": b"<IP>"}
+from pipeline_tasks.text.pii.kinds import DEFAULT_KINDS, PLACEHOLDERS, TABLE, Kind
 
 LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 DIGITS = frozenset(b"0123456789")
@@ -19,6 +17,9 @@ LONGEST_PLACEHOLDER = max(map(len, PLACEHOLDERS.values()))
 
 NAME_MASK, NUMBER_MASK = 0x01, 0x02
 """Control bytes that stand for a finding while the kinds that come after it are looked for."""
+
+READS_AS = {PLACEHOLDERS[kind]: b"00" if TABLE[kind].is_number else b"xx" for kind in PLACEHOLDERS}
+"""What the neighbors of a placeholder take it for: digits or letters, as the value had there."""
 
 
 class Span(NamedTuple):
@@ -32,11 +33,12 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What counts: phone regions, whether private addresses do, whether our own pseudonyms are skipped."""
+    """What counts: phone regions, whether private addresses do, whether our own pseudonyms are skipped; which kinds."""
 
     regions: tuple[str, ...] = ("US",)
     public_ips: bool = True
     keep_pseudonyms: bool = False
+    kinds: frozenset[Kind] = DEFAULT_KINDS
 
 
 @cache
@@ -52,12 +54,17 @@ def context(text: bytes, start: int) -> bytes:
     return text[max(0, start - CONTEXT) : start].decode(errors="ignore").encode()
 
 
+def is_announced(text: bytes, start: int, cue: str) -> bool:
+    """Return whether a pattern matches the bytes before `start`."""
+    return bool(pattern(cue).search(context(text, start)))
+
+
 def masked(text: bytes, spans: list[Span]) -> bytes:
     """Return `text` with every byte of every span as a mask: as long, and nothing is found there."""
     pieces: list[bytes] = []
     at = 0
     for span in spans:
-        mask = NAME_MASK if span.kind == "email" else NUMBER_MASK
+        mask = NUMBER_MASK if TABLE[span.kind].is_number else NAME_MASK
         pieces += [text[at : span.start], bytes([mask]) * (span.end - span.start)]
         at = span.end
     return b"".join([*pieces, text[at:]])
@@ -69,25 +76,21 @@ def masked(text: bytes, spans: list[Span]) -> bytes:
 
 
 def before(text: bytes, start: int) -> bytes:
-    """Return the two bytes before `start`, placeholders and masks read as `00` (number) or `xx` (mail)."""
+    """Return the two bytes before `start`, placeholders and masks read as `00` (number) or `xx` (others)."""
     head = text[max(0, start - LONGEST_PLACEHOLDER - 1) : start]
     for back in (0, 1):
         body, rest = head[: len(head) - back], head[len(head) - back :]
-        if body.endswith((PLACEHOLDERS["phone"], PLACEHOLDERS["ip"])):
-            return (b"00" + rest)[-2:]
-        if body.endswith(PLACEHOLDERS["email"]):
-            return (b"xx" + rest)[-2:]
+        if body.endswith(b">") and (read := READS_AS.get(body[max(body.rfind(b"<"), 0) :])):
+            return (read + rest)[-2:]
     return _unmasked((b"  " + head)[-2:])
 
 
 def after(text: bytes, end: int) -> bytes:
-    """Return the two bytes after `end`, placeholders and masks read as `00` (number) or `xx` (mail)."""
+    """Return the two bytes after `end`, placeholders and masks read as `00` (number) or `xx` (others)."""
     tail = text[end : end + LONGEST_PLACEHOLDER + 1]
     for skip in (0, 1):
-        if tail[skip:].startswith((PLACEHOLDERS["phone"], PLACEHOLDERS["ip"])):
-            return (tail[:skip] + b"00")[:2]
-        if tail[skip:].startswith(PLACEHOLDERS["email"]):
-            return (tail[:skip] + b"xx")[:2]
+        if tail[skip:].startswith(b"<") and (read := READS_AS.get(tail[skip : tail.find(b">") + 1])):
+            return (tail[:skip] + read)[:2]
     return _unmasked((tail + b"  ")[:2])
 
 

@@ -3,7 +3,7 @@
 Beyond the plain form these are found: addresses under a public suffix (`x@nic.in`, `x@iki.fi`), letters beyond ASCII
 (RFC 6531), a quoted local part, an address as a domain (`x@[192.0.2.1]`), `%40` (also encoded twice) and the
 full-width sign for `@`, and
-the written-out forms that leave no doubt: `x [at] y.org`, `x at y dot org`.
+the written-out forms that leave no doubt: `x [at] y.org`, `x at y dot org`, `x.z AT y.org`.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline_tasks.text.pii import mail_signs
-from pipeline_tasks.text.pii.candidates import Limits, Span, pattern
+from pipeline_tasks.text.pii.candidates import Limits, Span, is_announced, pattern
 from pipeline_tasks.text.pii.mail_signs import mail_stretches, written_forms
 
 AT = r"(?:@|%(?:25)*40|\x{ff20})"
@@ -25,14 +25,25 @@ _WRITTEN_DOT = rf"{_OPEN}(?i:dot|punkt|\.){_CLOSE}"
 _PLAIN_LABEL = r"[A-Za-z0-9\-]+"
 IN_BRACKETS = (
     rf"([A-Za-z0-9._%+\-]+){_OPEN}(?i:at|@|\x{{e4}}t|arroba){_CLOSE}"
-    rf"({_PLAIN_LABEL}(?:(?:{_WRITTEN_DOT}|\.){_PLAIN_LABEL})+)"
+    rf"({_PLAIN_LABEL}(?:(?:{_WRITTEN_DOT}|\.| (?i:dot) ){_PLAIN_LABEL})+)"
 )
-"""`jane [at] example [dot] org`, `jane(at)example.org`."""
+"""`jane [at] example [dot] org`, `jane(at)example.org`, `jane (at) example dot org`."""
 
 IN_WORDS = rf"([A-Za-z0-9._%+\-]+) (?i:at) ({_PLAIN_LABEL}(?:(?: (?i:dot) |\.){_PLAIN_LABEL})* (?i:dot) [A-Za-z]+)"
 """`jane at example dot org`; `jane at example.org` is left, as it is as often a place."""
 
-_WRITTEN_OUT = {mail_signs.IN_BRACKETS: IN_BRACKETS, mail_signs.IN_WORDS: IN_WORDS}
+IN_CAPITALS = rf"([A-Za-z0-9._%+\-]+) AT ({_PLAIN_LABEL}(?:(?: DOT |\.){_PLAIN_LABEL})+)"
+"""`jane.doe AT example.org`: a name that no word of a sentence is, or one that is announced (`ANNOUNCED`)."""
+
+ANNOUNCED = r"(?i)(?:\be-?mail|\bmail|contact|\bwrite to|\breach|adres)[^@\n]{0,30}$"
+_NO_WORD = r"^[A-Za-z0-9]+[._\-+][A-Za-z0-9]|[A-Za-z]\d|\d[A-Za-z]"
+_PAGES = (b"www.", b"http")
+
+_WRITTEN_OUT = {
+    mail_signs.IN_BRACKETS: IN_BRACKETS,
+    mail_signs.IN_WORDS: IN_WORDS,
+    mail_signs.IN_CAPITALS: IN_CAPITALS,
+}
 
 PSEUDONYM = r"^user_[0-9a-f]{12}@example\.com$"
 
@@ -76,9 +87,18 @@ def _written_out(text: bytes, expression: str) -> Iterator[Span]:
     for match in pattern(expression).finditer(text):
         skipped = _local_start(match.group(1))
         domain = _dotted(match.group(2))
+        if expression == IN_CAPITALS and not _is_meant(text, match.start(), match.group(1), domain):
+            continue
         if skipped is not None and _is_mail_domain(domain):
             start, end = match.start() + skipped, match.end()
             yield Span(start, end, "email", f"{match.group(1)[skipped:].decode()}@{domain.decode()}".lower())
+
+
+def _is_meant(text: bytes, start: int, local: bytes, domain: bytes) -> bool:
+    """Return whether a capital AT is a sign, and not a word of a headline: `READ MORE AT example.org`."""
+    if domain.startswith(_PAGES) or local.isupper():
+        return False
+    return bool(pattern(_NO_WORD).search(local)) or is_announced(text, start, ANNOUNCED)
 
 
 def _dotted(domain: bytes) -> bytes:

@@ -1,22 +1,35 @@
-"""Finds and replaces personal data in UTF-8 text: e-mail addresses, phone numbers and IP addresses, in linear time."""
+"""Finds and replaces personal data in UTF-8 text, in linear time."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib import import_module
 
-from pipeline_tasks.text.pii import emails, ip_addresses, phones
 from pipeline_tasks.text.pii.candidates import Limits, Span, masked
+from pipeline_tasks.text.pii.forms import find_forms
 from pipeline_tasks.text.pii.invisible import visible
+from pipeline_tasks.text.pii.kinds import FOUND_IN_ORDER, TABLE, Kind
 
-_FINDERS = (
-    (emails.find_emails,),
-    (ip_addresses.find_ipv4s, ip_addresses.find_ipv6s),
-    (phones.find_phones,),
-)
-"""In the order in which they win: what one kind has found is masked for the kinds after it."""
+Finder = Callable[[bytes, Limits], Iterator[Span]]
+
+
+@cache
+def finders_of(kinds: frozenset[Kind]) -> tuple[tuple[Finder, ...], ...]:
+    """Return the finders of some kinds, in the order in which they win: what one group finds is masked for the next."""
+    groups = ([kind for kind in group if kind in kinds] for group in FOUND_IN_ORDER)
+    return tuple(tuple(_finders(group)) for group in groups if group)
+
+
+def _finders(group: Sequence[Kind]) -> Iterator[Finder]:
+    for name in (name for kind in group for name in TABLE[kind].finders):
+        module, _, function = name.partition(".")
+        yield getattr(import_module(f"{__package__}.{module}"), function)
+    if any(TABLE[kind].forms for kind in group):
+        yield find_forms
 
 
 def find_pii(text: bytes, limits: Limits) -> list[Span]:
-    """Return the findings of `text` (UTF-8), ordered and disjoint; mail wins over IP wins over phone.
+    """Return the findings of `text` (UTF-8), ordered and disjoint; mail wins over IP over what has a form over phone.
 
     Invisible characters (soft hyphens, zero-width spaces) hide none: browsers show it whole.
     """
@@ -28,7 +41,7 @@ def find_pii(text: bytes, limits: Limits) -> list[Span]:
 
 def _find(text: bytes, limits: Limits) -> list[Span]:
     spans: list[Span] = []
-    for finders in _FINDERS:
+    for finders in finders_of(limits.kinds):
         view = masked(text, spans) if spans else text
         for finder in finders:
             for span in finder(view, limits):

@@ -3,13 +3,38 @@
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+import numpy as np
+
+from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.pii.candidates import Span, pattern
+from pipeline_tasks.text.pii.scanning import next_lead
 
 INVISIBLE = r"[\x{ad}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2060}-\x{2064}\x{2066}-\x{2069}\x{feff}]+"
 """Soft hyphens, zero-width characters, marks of direction and byte order marks."""
 
-_SIGNS = (b"\xc2\xad", b"\xe2\x80", b"\xe2\x81", b"\xef\xbb\xbf")
-"""How their UTF-8 begins: a text without any has none of them."""
+
+@inlined
+def _is_invisible(data, at):
+    """Return whether an invisible character begins at `at`, of which the first byte is 0xC2, 0xE2 or 0xEF."""
+    first, second, third = data[at], data[at + 1], data[at + 2] if at + 2 < len(data) else 0
+    if first == 0xC2:
+        return second == 0xAD
+    if first == 0xEF:
+        return second == 0xBB and third == 0xBF
+    if second == 0x80:
+        return 0x8B <= third <= 0x8F or 0xAA <= third <= 0xAE
+    return second == 0x81 and (0xA0 <= third <= 0xA4 or 0xA6 <= third <= 0xA9)
+
+
+@compiled
+def has_invisible(data):
+    """Return whether a text has any of these characters."""
+    at = next_lead(data, 0)
+    while at + 1 < len(data):
+        if _is_invisible(data, at):
+            return True
+        at = next_lead(data, at + 1)
+    return False
 
 
 class Visible(NamedTuple):
@@ -31,7 +56,7 @@ class Visible(NamedTuple):
 
 def visible(text: bytes) -> Visible | None:
     """Return a text without its invisible characters, None if it has none."""
-    if not any(sign in text for sign in _SIGNS):
+    if not has_invisible(np.frombuffer(text, np.uint8)):
         return None
     pieces: list[bytes] = []
     places: list[int] = []

@@ -32,12 +32,12 @@ from pipeline_tasks.text.base.ascii import (
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import load_eight
-from pipeline_tasks.text.pii.scanning import has_bracket_or_d, has_sign
+from pipeline_tasks.text.pii.scanning import has_bracket_or_word, has_sign
 
-IN_BRACKETS, IN_WORDS = 1, 2
-"""How addresses may be written out in a text: `jane [at] example.org`, `jane at example dot org`."""
+IN_BRACKETS, IN_WORDS, IN_CAPITALS = 1, 2, 4
+"""How addresses may be written out: `jane [at] example.org`, `jane at example dot org`, `jane AT example.org`."""
 
-_AMPERSAND, _LETTER_D = ord("&"), ord("d")
+_AMPERSAND, _LETTER_D, _CAPITAL_A, _CAPITAL_T = (ord(sign) for sign in "&dAT")
 _FULL_WIDTH_AT = (0xEF, 0xBC, 0xA0)
 _LONGEST_QUOTED = 2 + 4 * 62
 """Bytes of a quoted local part, at most."""
@@ -172,13 +172,16 @@ def written_forms_of(data):
     """Return the forms (bits) that addresses in a text may have."""
     forms, at = 0, 0
     while at < len(data):
-        if at + 8 <= len(data) and not has_bracket_or_d(load_eight(data, at)):
+        if at + 8 <= len(data) and not has_bracket_or_word(load_eight(data, at)):
             at += 8
             continue
         byte = data[at]
         if byte | CASE_BIT == _LETTER_D:
             if at > 0 and data[at - 1] == SPACE and _is_dot(data, at):
                 forms |= IN_WORDS
+        elif byte == _CAPITAL_A:
+            if 0 < at < len(data) - 3 and data[at + 1] == _CAPITAL_T and data[at - 1] == data[at + 2] == SPACE:
+                forms |= IN_CAPITALS
         elif byte in (OPENING_BRACKET, OPENING_PARENTHESIS, OPENING_BRACE) and _is_in_brackets(data, at):
             forms |= IN_BRACKETS
         at += 1

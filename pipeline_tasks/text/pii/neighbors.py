@@ -1,5 +1,7 @@
 """Tests inside compiled loops what is next to a candidate: `candidates.is_separate` in machine code."""
 
+import numpy as np
+
 from pipeline_tasks.text.base.ascii import (
     COLON,
     DOT,
@@ -15,12 +17,17 @@ from pipeline_tasks.text.base.ascii import (
     is_digit,
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.pii.candidates import NAME_MASK, NUMBER_MASK
+from pipeline_tasks.text.pii.candidates import LONGEST_PLACEHOLDER, NAME_MASK, NUMBER_MASK, READS_AS
 
 AFTER_DOT, AFTER_HYPHEN, AFTER_PLUS, AFTER_COLON, AFTER_SLASH = (1 << bit for bit in range(5))
 """Which bytes join digits to a longer number."""
 
 LETTER_X = ord("x")
+
+_SIZES = np.array([len(name) for name in READS_AS])
+_NAMES = np.array([list(name.ljust(LONGEST_PLACEHOLDER)) for name in READS_AS], np.uint8)
+_READS = np.array([ZERO if read == b"00" else LETTER_X for read in READS_AS.values()])
+"""Of each placeholder its length, its bytes, and what it reads as."""
 
 
 @inlined
@@ -39,27 +46,35 @@ def glue_of(byte):
 
 @inlined
 def _replaced(data, at, end):
-    """Return how the placeholder data[at:end] reads: `0` for a number, `x` for mail, 0 if it is no placeholder."""
-    if at < 0 or end > len(data) or data[at] != LESS or data[end - 1] != GREATER:
-        return 0
-    if end - at == 4:
-        return ZERO if data[at + 1] == 73 and data[at + 2] == 80 else 0  # IP
-    middle = data[at + 3]
-    if data[at + 1] == 80 and data[at + 2] == 72 and middle == 79 and data[at + 4] == 78 and data[at + 5] == 69:
-        return ZERO  # PHONE
-    if data[at + 1] == 69 and data[at + 2] == 77 and middle == 65 and data[at + 4] == 73 and data[at + 5] == 76:
-        return LETTER_X  # EMAIL
+    """Return how the placeholder data[at:end] reads: `0` for a number, `x` for others, 0 if it is no placeholder."""
+    for kind in range(len(_READS)):
+        if end - at == _SIZES[kind]:
+            same = True
+            for place in range(end - at):
+                same = same and data[at + place] == _NAMES[kind, place]
+            if same:
+                return _READS[kind]
     return 0
 
 
 @inlined
 def _placeholder_before(data, end):
-    return _replaced(data, end - 4, end) or _replaced(data, end - 7, end) if end > 0 else 0
+    if end <= 0 or data[end - 1] != GREATER:
+        return 0
+    for at in range(end - 2, max(end - LONGEST_PLACEHOLDER, 0) - 1, -1):
+        if data[at] == LESS:
+            return _replaced(data, at, end)
+    return 0
 
 
 @inlined
 def _placeholder_after(data, start):
-    return _replaced(data, start, start + 4) or _replaced(data, start, start + 7) if start < len(data) else 0
+    if start >= len(data) or data[start] != LESS:
+        return 0
+    for at in range(start + 1, min(start + LONGEST_PLACEHOLDER, len(data))):
+        if data[at] == GREATER:
+            return _replaced(data, start, at + 1)
+    return 0
 
 
 @inlined

@@ -4,8 +4,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from pipeline_tasks.text.pii.candidates import Kind, Limits, Span
+from pipeline_tasks.text.pii.candidates import Limits, Span
 from pipeline_tasks.text.pii.findings import find_pii, replace_spans
+from pipeline_tasks.text.pii.kinds import Kind
 
 PASSES = 8
 """Passes over a text at most: a replacement rarely uncovers a finding, and never a chain of them."""

@@ -6,16 +6,22 @@ import pyarrow as pa
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.pii.address_runs import FEWEST_COLONS, IPV4_PARTS, dotted_end, groups_end
+from pipeline_tasks.text.pii.form_runs import form_places, next_frame, next_long_word
+from pipeline_tasks.text.pii.forms import forms_of
+from pipeline_tasks.text.pii.kinds import DEFAULT_KINDS, Kind
 from pipeline_tasks.text.pii.mail_signs import next_sign, written_forms_of
 from pipeline_tasks.text.pii.phone_runs import FEWEST_DIGITS, run_from
-from pipeline_tasks.text.pii.scanning import next_colon, next_digit
+from pipeline_tasks.text.pii.scanning import next_colon, next_digit, next_lead
 
 
-def suspects(texts: pa.Array) -> pa.Array:
-    """Return for each text whether it may have an e-mail address, a phone number or an IP address; a null has none."""
+def suspects(texts: pa.Array, kinds: frozenset[Kind] = DEFAULT_KINDS) -> pa.Array:
+    """Return for each text whether it may have personal data of some kinds; a null has none.
+
+    What e-mail addresses, phone numbers and IP addresses look like makes a text suspect whatever the kinds are.
+    """
     offsets, data = views(texts)
     marks = np.zeros(len(texts), np.bool_)
-    _mark(offsets, data, marks)
+    _mark(offsets, data, marks, *forms_of(kinds))
     return pa.array(marks)
 
 
@@ -51,21 +57,21 @@ def _has_hyphens(text):
 
     They may split a finding into parts that are too short to be suspect.
     """
-    for at in range(len(text) - 1):
+    at = next_lead(text, 0)
+    while at + 1 < len(text):
         first, second, third = text[at], text[at + 1], text[at + 2] if at + 2 < len(text) else 0
-        if first < 0xC2:
-            continue
         if (
             (first == 0xC2 and second == 0xAD)
             or (first == 0xE2 and ((second == 0x80 and third == 0x8B) or (second == 0x81 and third == 0xA0)))
             or (first == 0xEF and second == 0xBB and third == 0xBF)
         ):
             return True
+        at = next_lead(text, at + 1)
     return False
 
 
 @compiled
-def _mark(offsets, data, marks):
+def _mark(offsets, data, marks, forms, words):
     """Fill marks[row]; each text is read by itself, and to its first sign of a finding."""
     for row in range(len(marks)):
         text = data[offsets[row] : offsets[row + 1]]
@@ -75,4 +81,6 @@ def _mark(offsets, data, marks):
             or _has_colons(text)
             or written_forms_of(text) > 0
             or _has_hyphens(text)
+            or (words and min(next_long_word(text, 0)[0], next_frame(text, 0)) < len(text))
+            or len(form_places(text, forms)) > 0
         )

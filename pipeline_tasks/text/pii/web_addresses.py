@@ -5,7 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.text.pii.candidates import PLACEHOLDERS, Limits, pattern
+from pipeline_tasks.text.pii.candidates import Limits, pattern
+from pipeline_tasks.text.pii.kinds import PLACEHOLDERS
 
 pc: Any = pyarrow.compute
 

@@ -4,12 +4,13 @@ The rules are those of `pipeline_tasks.text.pii`; the patterns and validators th
 """
 
 import ipaddress
+import re
 from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline_tasks.text.pii import emails, ip_addresses, phones
+from pipeline_tasks.text.pii import emails, forms, ip_addresses, phones
 from pipeline_tasks.text.pii.candidates import (
     CONTEXT,
     Limits,
@@ -79,9 +80,9 @@ def find_pii(text: bytes, limits: Limits) -> list[Span]:
 
 
 def _find_pii(text: bytes, limits: Limits) -> list[Span]:
-    """Return the findings of `text`: mail wins over IP wins over phone."""
+    """Return the findings of `text`: mail wins over IP over what has a form over phone."""
     spans: list[Span] = []
-    for finders in ((find_emails,), (find_ipv4s, find_ipv6s), (find_phones,)):
+    for finders in ((find_emails,), (find_ipv4s, find_ipv6s), (find_forms,), (find_phones,)):
         view = masked(text, spans) if spans else text
         for finder in finders:
             for span in finder(view, limits):
@@ -92,8 +93,53 @@ def _find_pii(text: bytes, limits: Limits) -> list[Span]:
 
 def find_emails(text: bytes, limits: Limits) -> Iterator[Span]:
     yield from emails._with_sign(text, 0, len(text), limits)
-    for expression in (emails.IN_BRACKETS, emails.IN_WORDS):
+    for expression in (emails.IN_BRACKETS, emails.IN_WORDS, emails.IN_CAPITALS):
         yield from emails._written_out(text, expression)
+
+
+_CLASSES = {
+    "9": rb"[0-9]", "A": rb"[A-Z]", "a": rb"[A-Za-z]", "#": rb"[0-9xX]", "H": rb"[0-9A-Fa-f]",
+    " ": rb"(?: |\xc2\xa0|\xe2\x80[\x87\x89\xaf])", "-": rb"(?:-|\xe2\x80[\x90-\x93])",
+}  # fmt: skip
+_WORD = re.compile(rb"[A-Za-z0-9]+")
+_LONG = re.compile(rb"[A-Za-z0-9_-]{20,}|-----(?=B)")
+
+
+def form_starts(text: bytes) -> set[int]:
+    """Return where a value may begin: with a word that has a digit, or with one or two letters right before it."""
+    starts = set()
+    for word in _WORD.finditer(text):
+        first = re.search(rb"[0-9]", word.group())
+        if first and first.start() <= 18:
+            starts.add(word.start())
+            prefix = re.search(rb"(?<![A-Za-z0-9])[A-Za-z]{1,2}[ -]$", text[max(0, word.start() - 4) : word.start()])
+            starts |= {word.start() - len(prefix.group())} if prefix else set()
+    return starts
+
+
+def find_forms(text: bytes, limits: Limits) -> Iterator[Span]:
+    table, found = forms._table(limits.kinds), []
+    for form, (kind, check) in enumerate(table.owners):
+        signs, places, *_ = table.forms
+        written_as = signs[places[form] : places[form + 1]].tobytes().decode("latin-1")
+        body = written_as.removesuffix("*")
+        written = re.compile(b"".join(_CLASSES.get(sign, re.escape(sign.encode("latin-1"))) for sign in body))
+        for start in form_starts(text):
+            match = written.match(text, start)
+            if match:
+                ahead = is_separate(text[:start] + b" ", start, start, b".-+")
+                behind = body != written_as or is_separate(b" " + text[match.end() :], 1, 1, b".-+")
+                if ahead and behind and (accepted := check(forms.Place(text, start, match.end(), limits))):
+                    found.append(Span(accepted.start, accepted.end, kind, accepted.value))
+    for word in _LONG.finditer(text):
+        for kind, check in table.words:
+            if accepted := check(forms.Place(text, word.start(), word.end(), limits)):
+                found.append(Span(accepted.start, accepted.end, kind, accepted.value))
+    last = 0
+    for span in sorted(found, key=lambda span: (span.start, -span.end)):
+        if span.start >= last:
+            last = span.end
+            yield span
 
 
 def find_ipv4s(text: bytes, limits: Limits) -> Iterator[Span]:

@@ -30,6 +30,8 @@ NUMBERS = [
 ]  # fmt: skip
 WORDS = [
     "tel ", "call ", "phone: ", "fax ", "order ", " office", " x12", " ext. 5", " \u0434\u043e\u0431. 7", "x", "F", "\u7535\u8bdd", "v", "IP ",
+    "4111 1111 1111 1111", "5555555555554444", "DE89 3704 0044 0532 0130 00", "536-22-1234", "AZ 12 34 56 A", "SSN ", "X1234567L",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "RSSMRA85T10A562S", "529.982.247-25", "<CARD>", "<NATIONAL_ID>", " AT ", "mail",
     "<PHONE>", "<IP>", "<EMAIL>", "jane", "example.org", "a@b.com", "@", "%40", "%2540", '"jane doe"@', "@[192.0.2.1]", " [at] ", " (AT)", " dot ",
     " at ", "\u00e4t", "{\u00c4t}", "[arroba]", "m\u00fcller@", "\u90ae\u7bb1", "-", "com", "b.com@c.org",
 ]  # fmt: skip

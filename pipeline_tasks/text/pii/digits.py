@@ -1,0 +1,75 @@
+"""Check digits of numbers, and what announces a number as another one than a person's."""
+
+from collections.abc import Sequence
+
+from pipeline_tasks.text.pii.candidates import pattern
+
+ADDRESS_START = r"(?:://|www\.|\b(?:href|src)=|[?&/][\w.%+\-]+[=/])[^\s\"'<>]*$"
+"""Where the word before a number is a web address or a path, whose numbers name pages."""
+
+MONEY_AHEAD = r"[$\x{20ac}\x{a3}\x{a5}#] ?$"
+
+OTHER_THING = (
+    r"(?i)(?:\bisbn|\bissn|\bean|\bupc|\bgtin|\bsku|\basin|\bdoi|\bpmid|\borcid|\bimei|\bimsi|\biccid|serial|order|invoice|ticket|track"
+    r"|\bitem|product|model|part|version|build|commit|patent|catalog|article|\bart\.|barcode|\bid\b|\buuid|\bguid|timestamp|epoch"
+    r"|bestell|rechnung|artikel|commande|factura|pedido|ordine|\x{437}\x{430}\x{43a}\x{430}\x{437})[^0-9\n]{0,12}$"
+)
+"""What announces the number of a thing."""
+
+_LONGEST_ADDRESS = 200
+
+
+def digits_of(value: bytes) -> str:
+    """Return the ASCII digits of `value`."""
+    return "".join(chr(byte) for byte in value if 0x30 <= byte <= 0x39)
+
+
+def is_in_address(text: bytes, start: int) -> bool:
+    """Return whether what begins at `start` is within a web address or a path."""
+    return bool(pattern(ADDRESS_START).search(text[max(0, start - _LONGEST_ADDRESS) : start]))
+
+
+def is_thing(text: bytes, start: int) -> bool:
+    """Return whether what begins at `start` is announced as the number of a thing, or is an amount of money."""
+    ahead = text[max(0, start - 32) : start].decode(errors="ignore").encode()
+    return bool(pattern(OTHER_THING).search(ahead) or pattern(MONEY_AHEAD).search(ahead))
+
+
+def luhn(digits: str) -> bool:
+    """Return whether the last digit is the check digit of ISO/IEC 7812-1, annex B."""
+    total = 0
+    for at, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + at % 2)
+        total += value - 9 * (value > 9)
+    return total % 10 == 0
+
+
+def weighted(digits: Sequence[int], weights: Sequence[int]) -> int:
+    """Return the sum of digits times weights."""
+    return sum(digit * weight for digit, weight in zip(digits, weights, strict=True))
+
+
+_PRODUCTS = (
+    "0123456789", "1234067895", "2340178956", "3401289567", "4012395678",
+    "5987604321", "6598710432", "7659821043", "8765932104", "9876543210",
+)  # fmt: skip
+_MOVES = (
+    "0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415", "7046913258",
+)  # fmt: skip
+"""The group of ten symmetries, and the permutation of each place, of J. Verhoeff (1969)."""
+
+
+def verhoeff(digits: str) -> bool:
+    """Return whether the last digit is Verhoeff's check digit."""
+    check = 0
+    for at, digit in enumerate(reversed(digits)):
+        check = int(_PRODUCTS[check][int(_MOVES[at % 8][int(digit)])])
+    return check == 0
+
+
+def mod_11_10(digits: str) -> bool:
+    """Return whether the last digit is the check digit of ISO/IEC 7064, MOD 11,10."""
+    product = 10
+    for digit in digits[:-1]:
+        product = 2 * ((int(digit) + product) % 10 or 10) % 11
+    return (11 - product) % 10 == int(digits[-1])
