@@ -6,6 +6,7 @@ from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, NAMES, SCORES, TRUNC
 from pipeline_tasks.gate.comparison import PARENT, PREVIOUS
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
+from pipeline_tasks.gate.personal import PERSONAL
 from pipeline_tasks.gate.removals import CLUSTERS, LOSSES, SIMILARITY, UNSIGNED
 from pipeline_tasks.gate.rows import REASONS, ROWS, SCHEMA
 from pipeline_tasks.gate.scorers import SCORERS
@@ -27,6 +28,7 @@ FAMILIES: tuple[Family, ...] = (
     SCORES,
     SIGNALS,
     SCORERS,
+    PERSONAL,
     LOSSES,
     CLUSTERS,
     SIMILARITY,

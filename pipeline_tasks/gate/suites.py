@@ -27,6 +27,7 @@ OPEN = (
     "score_mean.",
     "signal_p50.*",
     "language_signal_p50.",
+    "canary_recall.",
 )
 """Facts whose names depend on the damage, languages, types, topics and signals of a snapshot.
 
@@ -34,7 +35,7 @@ A bound on an absent one is skipped.
 """
 
 SPANS = (
-    (re.compile(r"(.+_)?(share|retention|loss|fill|similarity)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),
+    (re.compile(r"(.+_)?(share|retention|loss|fill|similarity|recall)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),
     (re.compile(r".+_(shard|position)_(gap|drift)|.+_ks|site_rise_max"), (0.0, 1.0)),
     (re.compile(r".+_change"), (-1.0, inf)),
     (re.compile(r".+_psi|rows.*|records|new_pages|documents|bytes.*|rejected|quarantined"), (0.0, inf)),

@@ -84,7 +84,8 @@ GOOD: dict[str, dict[str, Any]] = {
         toxicity_adult=[0.0, 0.0, 0.0, 1.2] * 30,
         language=["en", "de"] * 500,
     ),
-    "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500),
+    "scrub_pii": numbers(pii_email=[0, 1], pii_phone=[0, 1], pii_ip=[0, 0], language=["en", "de"] * 500)
+    | {"missed_canaries": {"kind": "name", "count": 0, "bins": {}}},
     "decontaminate": numbers(chars=[1000] * 120),
     "enrich": numbers(
         chars=[1000] * 120,
@@ -327,6 +328,7 @@ def bad_toxicity(good: Manifest) -> Bad:
 def bad_pii(good: Manifest) -> Bad:
     yield profiled(kept(good, 0.5), pii_email=[50] * 9, pii_phone=[50] * 9, pii_ip=[50] * 9), None
     yield profiled(good, language=["fr"] * 1000), good
+    yield profiled(good, missed_canaries=["card,iban"] * 4), None
 
 
 def bad_benchmarks(good: Manifest) -> Bad:
