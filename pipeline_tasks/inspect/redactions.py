@@ -113,8 +113,8 @@ def actions_of(manifest: Manifest) -> dict[str, str]:
         return {}
     params = manifest.params
     if OLD.isdisjoint(dict(manifest.schema)):  # from before there were more kinds
-        return dict.fromkeys(("email", "phone", "ip"), str(params["action"]))
-    looked_for = scrub_pii.Params(action=params["action"], kinds=params.get("kinds", {}))
+        return dict.fromkeys(("email", "phone", "ip"), str(params.get("action", "redact")))
+    looked_for = scrub_pii.Params(action=params.get("action", "redact"), kinds=params.get("kinds", {}))
     return {str(kind): action for kind, action in scrub_pii.actions_of(looked_for).items()}
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal, most_first
 from pipeline_tasks.inspect.disclose.page import Answer, Cell, Rows, Table
+from pipeline_tasks.inspect.redactions import actions_of
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import bins_of
 from pipeline_tasks.publish.statements.statement import models_of, verdicts
 
@@ -160,7 +162,7 @@ def personal_data_answers(facts: Facts) -> dict[str, Answer]:
     stage = facts.stage(SCRUB_PII)
     if stage is None:
         return {"Personal data": Answer("no stage looks for personal data", evidence=_every_stage(facts))}
-    actions = dict.fromkeys(_actions(manifest.params) for manifest in stage.manifests)
+    actions = dict.fromkeys(map(actions_line, stage.manifests))
     return {
         "Personal data": Answer(
             f"the stage {SCRUB_PII} looked for the kinds below in {counted(stage.rows_in, 'document')} "
@@ -174,12 +176,11 @@ def personal_data_answers(facts: Facts) -> dict[str, Answer]:
     }
 
 
-def _actions(params: Mapping[str, object]) -> str:
-    """Return the action of each kind, or of all, as params have it."""
-    action = params.get("action")
-    if isinstance(action, Mapping):
-        return ", ".join(f"{kind}: {each}" for kind, each in sorted(action.items()))
-    return f"action: {action}" if action else "action as its params say"
+def actions_line(manifest: Manifest) -> str:
+    """Return what was done about each kind that a run of the stage looked for, kinds with one action together."""
+    actions = actions_of(manifest)
+    groups = {each: [kind for kind, action in actions.items() if action == each] for each in actions.values()}
+    return ", ".join(f"{action}: {', '.join(kinds)}" for action, kinds in groups.items()) or "every kind was kept"
 
 
 def personal_data_table(facts: Facts) -> Iterator[Table]:
@@ -190,7 +191,7 @@ def personal_data_table(facts: Facts) -> Iterator[Table]:
     found: dict[str, list[int]] = {}
     for manifest in stage.manifests:
         for name, profile in manifest.metrics.get("kept", {}).items():
-            if name.startswith(PII) and "sum" in profile:
+            if name.startswith(PII) and profile["count"]:  # null where the kind was kept
                 total = found.setdefault(name.removeprefix(PII), [0, 0])
                 total[0] += int(profile["sum"])
                 total[1] += int(profile["count"]) - int(profile["bins"].get("0", 0))

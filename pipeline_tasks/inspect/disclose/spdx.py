@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline_tasks.inspect.disclose.croissant import identifier, source_identifier
 from pipeline_tasks.inspect.disclose.facts import Facts
+from pipeline_tasks.inspect.disclose.measures import actions_line
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.statements.statement import delivered
@@ -80,7 +81,7 @@ def _dataset(name: str, facts: Facts, agent: str, at: str) -> Element:
     lost = {stage.stage: sum(stage.rejected.values()) for stage in facts.stages if stage.rejected}
     noise = [f"{stage}: {rows:,} rows rejected" for stage, rows in lost.items()]
     collected = "; ".join(origin.line for origin in facts.origins)
-    anonymized = [f"scrub_pii, action {manifest.params.get('action')}" for manifest in scrub.manifests] if scrub else []
+    anonymized = [f"scrub_pii, {actions_line(manifest)}" for manifest in scrub.manifests] if scrub else []
     size = sum(file.bytes for file in delivered(facts.root, facts.stated[0]))
     return {
         "type": "dataset_DatasetPackage",
