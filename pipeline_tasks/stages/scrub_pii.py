@@ -42,7 +42,6 @@ MISSED = pa.field("missed_canaries", pa.string())
 KEY_VARIABLE = "REFINERY_PII_KEY"
 _KEY_NAME = re.compile(r"[a-z0-9]{0,16}")
 _SPANS_SHOWN = 50
-_HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#:]*)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +114,7 @@ def _scrub_rows(batch: pa.RecordBatch, column: str, suspect: pa.Array, params: P
 def _limits_of(batch: pa.RecordBatch, params: Params) -> Iterator[Limits]:
     """Yield the limits of each document: the regions are those of its language and host."""
     from pipeline_tasks.text.pii.regions import regions_of
+    from pipeline_tasks.text.urls.keys import hosts
 
     actions = actions_of(params)
     keeps = "pseudonymize" in actions.values()
@@ -122,8 +122,7 @@ def _limits_of(batch: pa.RecordBatch, params: Params) -> Iterator[Limits]:
     known = params.document_regions
     languages = batch.column("language") if known and "language" in batch.schema.names else nulls
     urls = batch.column("url") if known and "url" in batch.schema.names else nulls
-    hosts = pc.struct_field(pc.extract_regex(urls, _HOST), "host")
-    for language, host in zip(languages.to_pylist(), hosts.to_pylist(), strict=True):
+    for language, host in zip(languages.to_pylist(), hosts(urls).to_pylist(), strict=True):
         regions = regions_of(language or "", host or "", params.regions)
         yield Limits(regions, params.public_ips, keeps, frozenset(actions))
 
