@@ -36,6 +36,7 @@ TRIAL = ".trial"
 
 STAGES = (
     "ingest",
+    "check_rights",
     "extract",
     "filter_url",
     "filter_language",
@@ -85,6 +86,8 @@ DEFAULT_BUILD = "corpus"
 """The recipe that builds from versions of the default recipe, `web`."""
 
 TOKENIZE, SELECT, MIX = "tokenize", "select", "mix"
+
+INGEST, CHECK_RIGHTS = "ingest", "check_rights"
 
 FIRST = (TOKENIZE, SELECT)
 """The first stages of a recipe that builds. Tokens come first: every build finds those that an earlier one made."""
@@ -350,6 +353,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
     _require_rollout(written.rollout, where)
+    steps = _with_rights(steps, where)
     stages = tuple(steps)
     if written.versions is not None:
         steps = {name: params for step, params in steps.items() for name, params in _with_takedown(step, params)}
@@ -390,6 +394,19 @@ def _require_rollout(rollout: Sequence[float], where: str) -> None:
     if rollout and (list(rollout) != sorted(set(rollout)) or rollout[-1] != 1):
         message = f"{where}: rollout has to be shares that grow and end with 1, as [0.01, 0.1, 1]"
         raise RecipeError(message)
+
+
+def _with_rights(steps: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Return steps whose `ingest` lets through what `check_rights` reads; RecipeError if it is to do so for nothing."""
+    ingest = steps.get(INGEST) or {}
+    if CHECK_RIGHTS in steps:
+        return (
+            {**steps, INGEST: {"rights": True, **ingest}} if isinstance(ingest, Mapping) and INGEST in steps else steps
+        )
+    if isinstance(ingest, Mapping) and ingest.get("rights"):
+        message = f"{where}: ingest: rights lets robots.txt files through for {CHECK_RIGHTS}; add that stage behind it"
+        raise RecipeError(message)
+    return steps
 
 
 def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> None:

@@ -69,6 +69,33 @@ DOCUMENT = pa.schema(
 )
 """A document: identity, text, origin. Later stages append columns and never reorder these."""
 
+HTTP_RIGHTS = "http-rights"
+"""Key of a record's `metadata`: its header fields that say how it may be used, by name (`header_fields.RIGHTS`)."""
+
+ROBOTS = "robots"
+"""The `kind` of the record of a robots.txt: it is no page, and says what its host allows."""
+
+RIGHT = pa.struct(
+    [
+        pa.field("signal", pa.string()),  # what is said: `robots_txt`, `noai`, ... (`text.rights.signals.SIGNALS`)
+        pa.field("value", pa.string()),  # how it was said: the line, word or address; at most 200 characters
+        pa.field("source", pa.string()),  # where: `robots.txt`, `http x-robots-tag`, `html meta`, ...
+        pa.field("agent", pa.string()),  # whom it is said to; `*` for everybody
+        pa.field("at", pa.string()),  # when a robots.txt was crawled; null where the record itself says it
+    ]
+)
+"""A signal that whoever publishes a page gives about its use."""
+
+RIGHTS = pa.schema(
+    [
+        pa.field("rights", pa.list_(RIGHT)),  # all signals in force at the crawl; empty if there are none
+        pa.field("license", pa.string()),  # SPDX id of the license that the page links to; null if none, or several
+        pa.field("robots_txt", pa.string()),  # `allowed`, `disallowed`, `unreachable`; null: no robots.txt landed
+        pa.field("opt_out", pa.string()),  # the first signal of `SIGNALS` that the policy tags; null if there is none
+    ]
+)
+"""What `check_rights` says of a page; its documents carry it."""
+
 EDIT_SPAN = pa.struct(
     [
         pa.field("rule", pa.string()),  # `<filter>:<why>`

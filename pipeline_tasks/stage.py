@@ -268,11 +268,12 @@ class Engine(Protocol):
         `by` and `order` together must order the rows totally: engines differ in ties.
         """
 
-    def save_history(self, section: str, *inputs: Shards, kernel: Kernel | None = None) -> None:
-        """Commit shards with the manifest as this snapshot's entry of a history section.
+    def save_history(self, section: str, *inputs: Shards, kernel: Kernel | None = None) -> Shards:
+        """Commit shards with the manifest as this snapshot's entry of a history section, and return them as saved.
 
         Saved is the one input or, with `kernel` (for a section with a key), what the kernel yields for the inputs,
-        as in `map` but stored once.
+        as in `map` but stored once. A kernel that gets saved shards of a section with a key as `broadcast` looks rows
+        up in them by key.
         """
 
 

@@ -62,7 +62,7 @@ class LocalEngine:
         """Return what earlier snapshots saved in a section; see `stage.Engine`."""
         return self._history.entries.get(section, ())
 
-    def save_history(self, section: str, *inputs: Shards, kernel: Kernel | None = None) -> None:
+    def save_history(self, section: str, *inputs: Shards, kernel: Kernel | None = None) -> Shards:
         """Commit shards as this snapshot's entry of a section; see `stage.Engine`."""
         sorted_by = self._history.sections[section]
         shards = inputs[0]
@@ -71,6 +71,7 @@ class LocalEngine:
             tasks = self.tracker.map_tasks(kernel or unchanged, inputs, (), MapOptions(sorted_by=keys))
             shards = self._mapped(tasks, inputs)
         self.saved = {**self.saved, section: (*self.saved.get(section, ()), *shards)}
+        return shards
 
     def map(
         self,

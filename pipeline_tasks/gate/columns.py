@@ -16,6 +16,7 @@ from pipeline_tasks.gate.estimates import (
     share,
     smallest,
 )
+from pipeline_tasks.gate.rows import ROBOTS_RECORD
 from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge
@@ -172,5 +173,33 @@ LANGUAGES = Family(
             "share of the language's documents that were kept, also of a language that is gone"
         ),
         "language_retention_min": "the smallest of the languages with 100 documents; if none has, of the largest one",
+    },
+)
+
+
+def count_rights(subject: Subject) -> Facts:
+    """Return what publishers said of the pages of `check_rights`; none of other stages."""
+    if "opt_out" not in subject.card.profiled:
+        return {}
+    manifest = subject.manifest
+    rejected = {reason: rows for reason, rows in manifest.rejected.items() if reason != ROBOTS_RECORD}
+    pages = manifest.rows + sum(rejected.values())
+    states = merge(manifest.metrics.get(part, {}) for part in ("kept", "rejects")).get("robots_txt", EMPTY)["bins"]
+    tags = sum(profiles_of(manifest).get("opt_out", EMPTY)["bins"].values())
+    return {
+        "opted_out_share": share(sum(rejected.values()), pages),
+        "tagged_share": share(tags, manifest.rows),
+        "robots_known_share": share(sum(states.values()), pages),
+        "robots_unreachable_share": share(states.get("unreachable", 0), pages),
+    }
+
+
+RIGHTS = Family(
+    count_rights,
+    {
+        "opted_out_share": "share of the pages that were rejected because of what their publishers say of their use",
+        "tagged_share": "share of the kept pages that have such a signal, and are tagged with it",
+        "robots_known_share": "share of the pages of whose host a robots.txt landed",
+        "robots_unreachable_share": "share of the pages of whose host the robots.txt could not be had (status 5xx)",
     },
 )

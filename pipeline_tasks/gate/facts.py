@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, NAMES, SCORES, TRUNCATED
+from pipeline_tasks.gate.columns import COLUMNS, LANGUAGES, NAMES, RIGHTS, SCORES, TRUNCATED
 from pipeline_tasks.gate.comparison import PARENT, PREVIOUS
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.identity import IDENTITY
@@ -25,6 +25,7 @@ FAMILIES: tuple[Family, ...] = (
     LANGUAGES,
     NAMES,
     TRUNCATED,
+    RIGHTS,
     SCORES,
     SIGNALS,
     SCORERS,

@@ -7,7 +7,10 @@ from pipeline_tasks.gate.subject import Family, Subject, profiles_of
 from pipeline_tasks.manifest import PARTITION, Manifest, Tally
 from pipeline_tasks.stage import Shard
 
-NOT_PAGES = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
+ROBOTS_RECORD = "check_rights:robots_record"
+"""The reason of a robots.txt, which `check_rights` has read."""
+
+NOT_PAGES = ("ingest:not_page", "ingest:revisit", "ingest:unchanged", ROBOTS_RECORD)
 """Reasons of records that were never pages to refine; they are left out of `page_retention`."""
 
 

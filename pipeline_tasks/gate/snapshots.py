@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.estimates import Facts, exact, share
+from pipeline_tasks.gate.rows import ROBOTS_RECORD
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES
 
-NOT_NEW = ("ingest:not_page", "ingest:revisit", "ingest:unchanged")
+NOT_NEW = ("ingest:not_page", "ingest:revisit", "ingest:unchanged", ROBOTS_RECORD)
 """Reasons of records that bring no new page: they are not counted as lost."""
 
 COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "dedup_semantic", "mix")

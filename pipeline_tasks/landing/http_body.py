@@ -1,12 +1,14 @@
 """An HTTP message as archives store it: status, type, and the body after transfer and content decoding, bounded."""
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from zlib_ng import zlib_ng
 
 from pipeline_tasks.landing.decompression import DEFLATE_ERROR, GZIP_WINDOW
-from pipeline_tasks.landing.header_fields import header_fields
+from pipeline_tasks.landing.header_fields import header_fields, rights_fields
 from pipeline_tasks.text.page.media_types import BINARY, WIDE_MARKS
 
 CAP = 32 << 20  # bytes of one record, compressed or not
@@ -43,6 +45,7 @@ class Message(NamedTuple):
     body: bytes
     error: str | None = None
     detail: str | None = None
+    rights: Mapping[str, str] = MappingProxyType({})
 
 
 def read_message(block: bytes, *, is_cut: bool = False) -> Message:
@@ -65,7 +68,7 @@ def read_message(block: bytes, *, is_cut: bool = False) -> Message:
     if status is None:
         return Message(None, headers, raw, b"", "http_header", "status is not three digits")
     body, error, detail = _decode(raw, headers, is_cut=is_cut)
-    return Message(status, headers, raw, body, error, detail)
+    return Message(status, headers, raw, body, error, detail, rights_fields(lines[1:], headers))
 
 
 def starts_message(block: bytes) -> bool:

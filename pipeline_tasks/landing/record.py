@@ -3,13 +3,14 @@
 import base64
 import hashlib
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from pipeline_tasks.landing.dates import iso_date
 from pipeline_tasks.landing.http_body import Message, read_message, starts_message
 from pipeline_tasks.landing.record_header import Head
+from pipeline_tasks.schema import HTTP_RIGHTS
 
 _SHA1 = re.compile(r"(?i)sha-?1:(?:([A-Z2-7]{32})|([0-9a-f]{40}))\Z")
 _IN_COLUMNS = frozenset(
@@ -71,7 +72,7 @@ def record_row(head: Head, block: bytes, offset: int, length: int, file: str, *,
     """
     fields = head.fields
     kind = fields.get("warc-type", "").lower() or "unknown"
-    extra = {name: value for name, value in fields.items() if name not in _IN_COLUMNS}
+    extra: dict[str, Any] = {name: value for name, value in fields.items() if name not in _IN_COLUMNS}
     date = fields.get("warc-date")
     crawled_at = iso_date(date) if date else None
     if date and not crawled_at:  # it stays to be read by people
@@ -102,7 +103,7 @@ def _url(fields: dict[str, str]) -> str | None:
     return url.strip("<>") if url else None  # wget 1.14 puts brackets around it
 
 
-def _read_content(head: Head, block: bytes, kind: str, extra: dict[str, str], *, is_checked: bool) -> _Block:
+def _read_content(head: Head, block: bytes, kind: str, extra: dict[str, Any], *, is_checked: bool) -> _Block:
     """Read a block by its kind of record; fields without a column go to `extra`."""
     fields = head.fields
     if kind in {"response", "revisit"} and _is_http(head, block):
@@ -121,12 +122,14 @@ def _is_http(head: Head, block: bytes) -> bool:
     return web and not head.arc and (declared.startswith("application/http") or not declared)
 
 
-def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str], *, is_checked: bool) -> _Block:
+def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, Any], *, is_checked: bool) -> _Block:
     message = read_message(block, is_cut="warc-truncated" in head.fields)
     content_type = message.headers.get("content-type") or (head.fields.get("content-type") if head.arc else None)
     for name in _KEPT_HTTP:
         if name in message.headers:
             extra["http-" + name] = message.headers[name]
+    if message.rights:
+        extra[HTTP_RIGHTS] = dict(message.rights)
     if kind == "revisit":  # headers only, whatever they say about a body
         digest = normal_digest(head.fields.get("warc-payload-digest", ""))
         return _Block(digest, message.status, content_type)
@@ -139,7 +142,7 @@ def _read_http(head: Head, block: bytes, kind: str, extra: dict[str, str], *, is
     return _Block(digest, message.status, content_type, payload=message.body)
 
 
-def _mismatch(actual: str, declared: str, wrong: str, extra: dict[str, str]) -> _Block:
+def _mismatch(actual: str, declared: str, wrong: str, extra: dict[str, Any]) -> _Block:
     """Return the block of a record that is not what its digest says, by its actual digest; `extra` tells the rest.
 
     Its content goes on with it, so that `ingest` may keep it.
@@ -149,7 +152,7 @@ def _mismatch(actual: str, declared: str, wrong: str, extra: dict[str, str]) -> 
     return _Block(actual, error="digest", detail=wrong)
 
 
-def _read_block(fields: dict[str, str], block: bytes, kind: str, extra: dict[str, str], *, is_checked: bool) -> _Block:
+def _read_block(fields: dict[str, str], block: bytes, kind: str, extra: dict[str, Any], *, is_checked: bool) -> _Block:
     content_type = fields.get("content-type")
     digest, wrong = check_digest(fields, block, None) if is_checked else (None, None)
     content = _mismatch(sha1(block), digest, wrong, extra) if digest and wrong is not None else _Block(digest)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.origin import DIGEST
-from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, PACKED, SELECT, STAGES, TAKEDOWN
+from pipeline_tasks.recipe import BUILDING, CHECK_RIGHTS, COMPOSE, INGEST, LAND, PACKED, SELECT, STAGES, TAKEDOWN
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
@@ -41,7 +41,7 @@ PINNED = "taken_down"
 MATCHING = "2"
 """How rows are compared with a list, stored in it: another way may take down others, and is another list."""
 
-INGEST, EXTRACT = "ingest", "extract"
+EXTRACT = "extract"
 SHUFFLE = PACKED[0]
 
 Entry = tuple[str, str]
@@ -321,7 +321,8 @@ def with_taken_down(request: RefineRequest) -> RefineRequest:
 
 
 def beginning(root: str, parent: Manifest) -> Manifest:
-    """Return the landing or composition that begins the run of a first or second stage, which has this parent."""
+    """Return the landing or composition that begins the run of a stage up to `extract`, which has this parent."""
     if parent.stage in (LAND, COMPOSE) or not parent.parents:
         return parent
-    return read_manifest(root, manifest_path(COMPOSE if parent.stage in BUILDING else LAND, parent.parents[0]))
+    before = INGEST if parent.stage == CHECK_RIGHTS else COMPOSE if parent.stage in BUILDING else LAND
+    return beginning(root, read_manifest(root, manifest_path(before, parent.parents[0])))

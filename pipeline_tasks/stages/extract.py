@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
+from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RIGHTS
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, reject, replace_column
 
 TAKEN_DOWN = "extract:taken_down"
@@ -154,6 +154,9 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
     }
     located = [batch.column(name) for name in LOCATOR.names]
     documents = pa.record_batch([*located, *columns.values()], schema=EXTRACTED)
+    for name in RIGHTS.names:
+        if name in batch.schema.names:
+            documents = replace_column(documents, name, batch[name])
     outcomes = zip(best.results, best.chars.tolist(), best.replaced.tolist(), _garbled(best), strict=True)
     verdicts = [_verdict(*outcome, params=params) for outcome in outcomes]
     reasons, evidence = ([verdict[side] for verdict in verdicts] for side in (0, 1))

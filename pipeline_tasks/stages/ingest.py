@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Range
-from pipeline_tasks.schema import PAGE, RECORD
+from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RECORD, ROBOTS
 from pipeline_tasks.stage import (
     NO_FILE,
     Batches,
@@ -82,6 +83,8 @@ _DOCUMENT = (
     rf"<(?:!doctype\s+html|html|head|body)\b[^>]*>.*<(?:/[a-z]|{_BLOCK}\b)"
 )
 _PIECE = rf"(?is)\A[\s\x{{feff}}]*<{_BLOCK}\b[^<>]*>.*>\s*\z"
+_ROBOTS_URL = r"\A(?i:https?)://[^/?#]+/robots\.txt(?:#.*)?\z"
+
 PIECE_TAGS, PIECE_BYTES = 4, 1000
 """Tags of HTML that a piece of a document has at least, and bytes of it for which it has at least one tag."""
 
@@ -95,7 +98,9 @@ class Params:
     With `keep_digest_mismatch` a record whose length and structure are right is kept although its digest is not:
     `digest_mismatch` and `digest_declared` in its `metadata` mark it. With `extract_html` a text that is an HTML
     document goes through extraction, as a payload of type `text/html`; without it such a text stays as it is.
-    The landing fills in `taken_down`: a list of URLs and sites that were taken down before it.
+    With `rights`, which a recipe with `check_rights` sets, what answers to `/robots.txt` goes on whatever its status,
+    as records of the kind `robots`, with the column `status`, and `metadata` has the header fields that say how a page
+    may be used. The landing fills in `taken_down`: a list of URLs and sites that were taken down before it.
     """
 
     source: str = "crawl"
@@ -104,6 +109,7 @@ class Params:
     max_bytes: Bytes = 10 << 20
     keep_digest_mismatch: bool = False
     extract_html: bool = True
+    rights: bool = field(default=False, metadata={OMITTED: False})
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
 
@@ -135,10 +141,31 @@ def select_pages(records: Batches, *, params: Params, revisits: bool = False) ->
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
     taken = read_list(params.taken_down)
-    for batch in records:
+    for landed in records:
+        batch = _with_rights(landed) if params.rights else _without_rights(landed)
         entries = evidence(taken, batch["url"])
         reasons = pc.if_else(pc.is_valid(entries), TAKEN_DOWN, _reasons(batch, params, revisits=revisits))
         yield _pages(batch, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
+
+
+def _with_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records with those of a robots.txt named as such."""
+    is_robots = pc.and_(pc.equal(batch["kind"], "response"), pc.match_substring_regex(batch["url"], _ROBOTS_URL))
+    return replace_column(batch, "kind", pc.if_else(pc.fill_null(is_robots, fill_value=False), ROBOTS, batch["kind"]))
+
+
+def _without_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records without the header fields that only `check_rights` reads."""
+    has_rights = pc.fill_null(pc.match_substring(batch["metadata"], f'"{HTTP_RIGHTS}":'), fill_value=False)
+    if not pc.any(has_rights).as_py():
+        return batch
+    metadata = batch["metadata"].to_pylist()
+    for at in np.flatnonzero(np.asarray(has_rights)).tolist():
+        if batch["kind"][at].as_py() in ("response", "revisit"):  # the fields of lines and tables are their own
+            facts = orjson.loads(metadata[at])
+            facts.pop(HTTP_RIGHTS)
+            metadata[at] = orjson.dumps(facts).decode() if facts else None
+    return replace_column(batch, "metadata", pa.array(metadata, pa.string()))
 
 
 def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
@@ -150,6 +177,7 @@ def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
         is_revisit, is_seen = pc.equal(batch["kind"], "revisit"), pc.is_valid(known.places(_keys(batch)))
         if pc.any(is_revisit).as_py():
             is_seen = pc.or_(is_seen, pc.is_valid(known.places(_original_keys(batch))))
+        is_seen = pc.and_(is_seen, pc.not_equal(batch["kind"], ROBOTS))  # one that did not change is in force as well
         revisit = pc.if_else(is_revisit, pa.scalar("ingest:revisit"), pa.scalar(None, pa.string()))
         reasons = pc.if_else(is_seen, pa.scalar("ingest:unchanged"), revisit)
         yield reject(batch, reasons, _proofs(reasons, batch.select(("kind", "payload_digest")), lambda _, row: row))
@@ -183,6 +211,7 @@ def _reasons(batch: pa.RecordBatch, params: Params, *, revisits: bool) -> pa.Arr
     is_revisit = pc.equal(batch["kind"], "revisit")
     length = pc.max_element_wise(_lengths(payload), _lengths(text))
     reasons = (
+        (pc.equal(batch["kind"], ROBOTS), None),
         (is_revisit, None if revisits else "revisit"),
         (_is_no_page(batch), "not_page"),
         (_has_other_status(batch["status"], params), "status"),
@@ -237,7 +266,8 @@ def _lengths(values: pa.Array) -> pa.Array:
 def _pages(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array, params: Params) -> pa.RecordBatch:
     """Return the columns of a page, without payload and text in rows with a reason."""
     kept = pc.is_null(reasons)
-    pages = _named(batch.select(PAGE.names), params.source)
+    status = ("status",) if params.rights else ()
+    pages = _named(batch.select([*PAGE.names, *status]), params.source)
     for name in ("payload", "text"):
         column = pages.column(name)
         if pc.any(pc.and_not(pc.is_valid(column), kept)).as_py():  # else all of it would be copied for nothing
@@ -332,17 +362,23 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     Every file is read once. The keys of all files are looked up together: an earlier snapshot has a segment for each of
     its files, so one lookup for each file would ask for as many segments as the product of the two.
     """
+    layer = replace(LAYER, stores=(*LAYER.stores, "status")) if params.rights else LAYER
     earlier = sum(on.history("pages"), ())
     if earlier:
-        selected = on.map(partial(select_pages, params=params, revisits=True), shards, layer=LAYER)
+        selected = on.map(partial(select_pages, params=params, revisits=True), shards, layer=layer)
         keys = on.map(record_keys, selected, reads=KEYED)
         keys = on.group(distinct_keys, keys, by="key", buckets=buckets_for(keys))
         seen = on.map(seen_keys, keys, broadcast=earlier)
         pages = on.map(drop_unchanged, selected, broadcast=seen, layer=DROPPED)
     else:
-        pages = on.map(partial(select_pages, params=params), shards, layer=LAYER)
+        pages = on.map(partial(select_pages, params=params), shards, layer=layer)
     on.save_history("pages", on.map(page_keys, pages, reads=("url", "payload_digest")))
     return pages
+
+
+def writes_for(params: Params) -> pa.Schema:
+    """Return the status of what is no page, if such records go on."""
+    return pa.schema([RECORD.field("status")] if params.rights else [])
 
 
 STAGE = Stage(
@@ -354,6 +390,7 @@ STAGE = Stage(
     version=7,
     splits=True,
     history={"pages": Section(SEEN, key="key")},
+    writes_for=writes_for,
     resources=resources,
     engine="spark",
     profiled=("source", "content_type"),

@@ -69,6 +69,7 @@ def with_signals(manifest: Manifest, scale: float = 1.0) -> Manifest:
 GOOD: dict[str, dict[str, Any]] = {
     "ingest": {},
     "extract": numbers(chars=[800, 1200, 2400] * 40),
+    "check_rights": numbers(robots_txt=["allowed"] * 110 + ["disallowed"] * 10, opt_out=["robots_txt"] * 10),
     "filter_url": {},
     "filter_language": numbers(language=["en", "de"] * 60, language_score=[0.9, 0.95] * 60),
     "filter_quality": numbers(language=["en", "de"] * 60, chars=[800, 1200] * 60),
@@ -233,6 +234,13 @@ def bad_url(good: Manifest) -> Bad:
     yield kept(good, 0.4, "filter_url:bad_url"), None
 
 
+def bad_rights(good: Manifest) -> Bad:
+    yield kept(good, 0.4, "check_rights:robots_txt"), None
+    yield kept(good, 0.7, "check_rights:noai"), None
+    yield kept(good, 0.02, "check_rights:robots_record"), None
+    yield profiled(good, robots_txt=["unreachable"] * 8_000), None
+
+
 def bad_language(good: Manifest) -> Bad:
     yield kept(good, 0.0), None
     yield profiled(kept(good, 0.02), language_score=[0.4] * 100), None
@@ -391,6 +399,7 @@ PLANTED = {
     EVERY: bad_every,
     "ingest": bad_ingest,
     "extract": bad_extract,
+    "check_rights": bad_rights,
     "filter_url": bad_url,
     "filter_language": bad_language,
     "filter_quality": bad_quality,

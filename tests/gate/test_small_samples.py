@@ -35,6 +35,10 @@ def badly_served(good: Manifest) -> Manifest:
     return kept(good, 0.1, "ingest:status")
 
 
+def mostly_closed(good: Manifest) -> Manifest:
+    return kept(good, 0.1, "check_rights:robots_txt")
+
+
 def tenth_kept(good: Manifest) -> Manifest:
     return kept(good, 0.1)
 
@@ -56,6 +60,7 @@ BAD: dict[str, Callable[[Manifest], Manifest]] = {
     EVERY: cut_records,
     "ingest": badly_served,
     "extract": none_kept,
+    "check_rights": mostly_closed,
     "filter_url": tenth_kept,
     "filter_language": none_kept,
     "filter_quality": none_kept,

@@ -55,6 +55,12 @@ def hosts(urls: pa.Array) -> pa.Array:
     return pc.struct_field(parts, ["host"])
 
 
+def origins(urls: pa.Array) -> pa.Array:
+    """Return scheme, host and port of each URL of the web, without a default port; null where there is none."""
+    parts: Any = pc.extract_regex(canonical(urls), r"^(?P<origin>https?://[^/?]+)")
+    return pc.struct_field(parts, ["origin"])
+
+
 def sites(urls: pa.Array) -> pa.Array:
     """Return the registered domain of each URL (the host itself where it has none), null where there is no host."""
     codes: Any = pc.dictionary_encode(hosts(urls))

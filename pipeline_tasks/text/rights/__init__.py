@@ -1,0 +1,1 @@
+"""What publishers say of the use of a page: header fields, markup and robots.txt, as signals; imports `text.base`."""
