@@ -19,6 +19,7 @@ from pipeline_tasks.inspect.command import add_json, add_refining, add_root, ove
 from pipeline_tasks.inspect.find import add_documents, current_versions, find, named_entries
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.lost_log import require_takedowns
+from pipeline_tasks.publish.opted_out import OptedOut, opted_out, reason_of
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import (
     Entry,
@@ -37,7 +38,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.urls.takedown import TakenDown, evidence, keys_of, of_entries, of_rows
+from pipeline_tasks.text.urls.takedown import URL, TakenDown, evidence, keys_of, of_entries, of_rows
 from pipeline_tasks.upkeep.erasing.near import near, near_lines
 from pipeline_tasks.upkeep.index import follow
 
@@ -72,7 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--landing", default="", metavar="URI", help="a landed snapshot: what its source says it has deleted"
     )
-    parser.add_argument("--reason", default="", help="why; kept in the log (--landing: the snapshot)")
+    parser.add_argument("--rights", action="store_true", help="what is opted out by newer records and robots.txt files")
+    parser.add_argument(
+        "--robots", action="append", default=[], metavar="X", help="a folder or archive of robots.txt files (--rights)"
+    )
+    parser.add_argument("--recipe", default="", help="by whose policy (--rights; default: that of the newest version)")
+    parser.add_argument("--reason", default="", help="why; kept in the log (--landing, --rights: what was found)")
     parser.add_argument("--undo", action="store_true", help="allow again what was taken down")
     parser.add_argument("--dry-run", action="store_true", help="only show where it is used; record nothing")
     parser.add_argument("--near", action="store_true", help="list near duplicates of what is taken down now")
@@ -89,25 +95,36 @@ def answer(options: argparse.Namespace) -> int:
     """
     if options.list or options.near:
         return _list(options) if options.list else _near(options)
+    if (options.robots or options.recipe) and not options.rights:
+        message = "--robots and --recipe are of --rights; add it"
+        raise RecipeError(message)
+    if options.rights and options.undo:
+        message = "--rights finds what is opted out; name what is to be allowed again by --url or --file"
+        raise RecipeError(message)
     deletions = read_deletions(options.landing) if options.landing else None
-    reason = options.reason.strip() or (deletions.reason if deletions else "")
+    found = opted_out(absolute(options.root), options.recipe, options.robots) if options.rights else []
+    reason = options.reason.strip() or (deletions.reason if deletions else reason_of(found) if found else "")
+    if options.rights and not found:
+        print_result(options, {"opted_out": []}, ["no published document is opted out by what is known now"])
+        return 0
     if not options.dry_run and not reason:
         message = "say why with --reason; the log keeps it"
         raise RecipeError(message)
     root, overrides = absolute(options.root), overrides_of(options)
     check_overrides(overrides, (TAKEDOWN, PACK))
-    entries = entries_of(root, options, deletions)
+    entries = entries_of(root, options, deletions, tuple((URL, each.url) for each in found))
     if options.undo:
         require_ever(root, entries)
     recorded = None if options.dry_run else take_down(root, entries, reason, undo=options.undo)
     affected = list((_returning if options.undo else _leaving)(root, entries))
     if not options.json:
-        lines = [*affected_lines(affected, undo=options.undo), *empty_lines(root)]
+        lines = [*opted_out_lines(found), *affected_lines(affected, undo=options.undo), *empty_lines(root)]
         print_lines([_recorded_line(recorded, dry_run=options.dry_run), *lines])
     datasets = [part.version for part in affected if COMPOSE in part.version.manifests and not options.dry_run]
     republished = [*_republished(root, datasets, options.engine or LOCAL, overrides)]
     snapshots = [_snapshot(part.version) for part in affected if COMPOSE not in part.version.manifests]
     facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots}
+    facts |= {"opted_out": [*map(asdict, found)]} if options.rights else {}
     facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
     followed = [] if options.dry_run else list(follow(root))
     left = [] if options.dry_run or options.undo or not affected else [f"what was made before has it: {_erase(root)}"]
@@ -146,9 +163,11 @@ def log_line(takedown: Takedown) -> str:
     return f"{takedown.number:>4}  {takedown.at[:16].replace('T', ' ')}  {what}: {named}  ({takedown.reason})"
 
 
-def entries_of(root: str, options: argparse.Namespace, deletions: Deletions | None = None) -> tuple[Entry, ...]:
-    """Return what the options name, and what a landing says was deleted; RecipeError if that is nothing."""
-    entries = named_entries(options)
+def entries_of(
+    root: str, options: argparse.Namespace, deletions: Deletions | None = None, found: tuple[Entry, ...] = ()
+) -> tuple[Entry, ...]:
+    """Return what the options name, what a landing says was deleted, and what was found; RecipeError if it is none."""
+    entries = [*named_entries(options), *found]
     for file in options.file:
         entries += parse_lines(_lines(file), file)
     if deletions:
@@ -161,7 +180,7 @@ def entries_of(root: str, options: argparse.Namespace, deletions: Deletions | No
         message = (
             f"{options.landing} says of no published document that it was deleted; there is nothing to take down"
             if deletions
-            else "name what to take down with --url, --site, --doc, --text, --file or --landing"
+            else "name what to take down with --url, --site, --doc, --text, --file, --landing or --rights"
         )
         raise RecipeError(message)
     return valid_entries(entries)
@@ -308,6 +327,20 @@ def _recorded_line(recorded: Takedown | None, *, dry_run: bool) -> str:
     if dry_run:
         return "nothing is recorded: --dry-run"
     return f"takedown {recorded.number} is recorded" if recorded else "it was recorded before"
+
+
+SHOWN = 10
+"""Addresses that are shown of those that are opted out."""
+
+
+def opted_out_lines(found: Sequence[OptedOut]) -> Iterator[str]:
+    """Yield the signals that are against addresses, of the first of them."""
+    for each in found[:SHOWN]:
+        signal = each.signal
+        said = f"{signal.value} ({signal.source}{f' of {signal.at}' if signal.at else ''}, to {signal.agent})"
+        yield f"  {signal.signal:<16} {each.url}  {said}"
+    if len(found) > SHOWN:
+        yield f"  and {len(found) - SHOWN:,} more (--json lists all)"
 
 
 def affected_lines(affected: Sequence[Affected], *, undo: bool) -> Iterator[str]:
