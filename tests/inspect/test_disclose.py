@@ -371,15 +371,15 @@ def test_a_stage_of_rights_is_told_of_by_what_its_manifest_says(built: SmallRoot
     with facts_of(built.root, version) as facts:
         manifest = replace(
             facts.stages[0].manifests[0],
-            params={"robots_txt": "reject", "noai": "tag"},
+            params={"robots_txt": "reject", "noai": "tag", "agents": ["CCBot", "GPTBot"]},
             metrics={"kept": {"opt_out": {"kind": "name", "count": 3, "bins": {"noai": 3}}}},
         )
         stage = StageTotal(
             "check_rights",
             "",
-            20,
+            23,
             15,
-            {"check_rights:robots_txt": 5},
+            {"check_rights:robots_record": 3, "check_rights:robots_txt": 5},
             0,
             ("idle: no robots.txt",),
             (manifest,),
@@ -388,10 +388,10 @@ def test_a_stage_of_rights_is_told_of_by_what_its_manifest_says(built: SmallRoot
         with_rights = replace(facts, stages=(stage, *facts.stages))
         said = rights_answers(with_rights)["Signals of opt-out that were read"]
         tables = {table.name: table for table in rights_tables(with_rights)}
-    assert "read 20 records and rejected 5" in said.text
+    assert "read 20 pages and 3 robots.txt files, and rejected 5 pages" in said.text
     assert "no robots.txt" in said.text
     assert said.evidence == ("E9",)
-    assert tables["policy"].rows == (("noai", "tag"), ("robots_txt", "reject"))
+    assert tables["policy"].rows == (("agents", "CCBot, GPTBot"), ("noai", "tag"), ("robots_txt", "reject"))
     assert tables["opt_outs"].rows == (("check_rights:robots_txt", 5),)
     assert tables["kept_opt_out"].rows == (("noai", 3),)
 

@@ -7,6 +7,7 @@ as it is. What did not run is said, too: silence would be taken for a measure.
 from collections.abc import Iterator, Mapping
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.gate.rows import ROBOTS_RECORD
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal, most_first
 from pipeline_tasks.inspect.disclose.page import Answer, Cell, Rows, Table
 from pipeline_tasks.inspect.redactions import actions_of
@@ -42,11 +43,18 @@ def _signals(facts: Facts) -> Answer:
             evidence=_every_stage(facts),
         )
     idle = f" It was idle: {'; '.join(stage.idle)}." if stage.idle else ""
+    files = counted(stage.rejected.get(ROBOTS_RECORD, 0), "robots.txt file")
+    pages = stage.rows_in - stage.rejected.get(ROBOTS_RECORD, 0)
     return Answer(
-        f"the stage {CHECK_RIGHTS} read {stage.rows_in:,} records and rejected {sum(stage.rejected.values()):,}, by "
-        f"the params and reasons below.{idle}",
+        f"the stage {CHECK_RIGHTS} read {pages:,} pages and {files}, and rejected {sum(_opt_outs(stage).values()):,} "
+        f"pages, by the params and reasons below.{idle}",
         evidence=stage.evidence,
     )
+
+
+def _opt_outs(stage: StageTotal) -> dict[str, int]:
+    """Return the rejected pages by reason; a robots.txt that was read is no page."""
+    return {reason: count for reason, count in stage.rejected.items() if reason != ROBOTS_RECORD}
 
 
 def _every_stage(facts: Facts) -> tuple[str, ...]:
@@ -94,12 +102,16 @@ def rights_tables(facts: Facts) -> Iterator[Table]:
     stage = facts.stage(CHECK_RIGHTS)
     if stage is None:
         return
-    policy = {name: str(value) for manifest in stage.manifests for name, value in sorted(manifest.params.items())}
+    policy = {name: _in_words(value) for manifest in stage.manifests for name, value in sorted(manifest.params.items())}
     yield Table("policy", "Policy by signal", ("signal", "action"), tuple(policy.items()), stage.evidence)
-    yield Table("opt_outs", "Rejected by signal", ("reason", "rows"), tuple(stage.rejected.items()), stage.evidence)
+    yield Table("opt_outs", "Rejected by signal", ("reason", "rows"), tuple(_opt_outs(stage).items()), stage.evidence)
     for column in _named_columns(stage):
         rows = tuple(kept_by(stage, column).items())
         yield Table(f"kept_{column}", f"Kept documents by {column}", (column, "documents"), rows, stage.evidence)
+
+
+def _in_words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _named_columns(stage: StageTotal) -> list[str]:
