@@ -17,7 +17,7 @@ _UNPICTURED = (
     "figure:not(:has(img, picture, video, audio, svg, canvas, iframe, object, embed, noscript))"
 )
 _NOTES = f"aside{NOTE}"
-_OPENING = "[id='header']:has(h2[id] + div > p)"  # a manual's name and title, as asciidoc lays them out
+_OPENING = "[id='header']:has(h2[id] + div > p), .manpage > [id='header']"  # a manual's name and title, by asciidoc
 _LONE = ":is(h2, h3, h4) + div p:first-child:last-child:has(> a)"
 _NAMED = ":is(h2, h3, h4, h5, h6, dt, dd, li, a, span, code, pre, table, tr, td, th, p)[id]"
 _SECTION = "section[id], div.section[id]"

@@ -62,11 +62,15 @@ def test_what_links_elsewhere_is_left_out(html: str, head: str) -> None:
     assert "All Fares" not in text_of(html, head)
 
 
-def test_the_name_of_a_manual_stands_above_its_content() -> None:
+@pytest.mark.parametrize(("body", "heading"), [("body", "h2 id=_name"), ("body class=manpage", "h2")])
+def test_the_name_of_a_manual_stands_above_its_content(body: str, heading: str) -> None:
     """Asciidoc puts it into an element of the id `header`, where sites have their banner."""
-    name = '<h1>ferry(1)</h1><h2 id="_name">NAME</h2><div><p>ferry - cross the water</p></div>'
-    text = main_text(f"<body><div id=header>{name}</div><div id=content>{PROSE}</div></body>", "auto").text
+    name = f"<h1>ferry(1)</h1><{heading}>NAME</h2><div><p>ferry - cross the water</p></div>"
+    text = main_text(f"<{body}><div id=header>{name}</div><div id=content>{PROSE}</div></body>", "auto").text
     assert text.startswith("ferry(1)\n\nNAME\n\nferry - cross the water\n\nThe ferry leaves")
+
+
+def test_a_banner_is_left_out() -> None:
     banner = "<h1>The Ferry</h1><h2>Across since 1890</h2><p>Harbors and <a href=/>fares</a></p>"
     text = main_text(f"<body><div id=header>{banner}</div><div id=content>{PROSE}</div></body>", "auto").text
     assert "1890" not in text
