@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +30,23 @@ from pipeline_tasks.publish.takedowns import (
     takedowns,
     valid_entries,
 )
-from pipeline_tasks.publish.taking_down import Deletions, read_deletions, take_down
 from pipeline_tasks.publish.taking_down import entries_of as entries_of_deletions
+from pipeline_tasks.publish.taking_down import read_deletions, take_down
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.urls.takedown import URL, TakenDown, evidence, keys_of, of_entries, of_rows
-from pipeline_tasks.upkeep.erasing.near import near, near_lines
+from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, keys_of, of_entries, of_rows
+from pipeline_tasks.upkeep.erasing.near import found_lines, near, near_lines
 from pipeline_tasks.upkeep.index import follow
 
 pc: Any = pyarrow.compute
 
 SHUFFLE, PACK = PACKED
+
+NEAR_REASON = "near duplicates of what is taken down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--undo", action="store_true", help="allow again what was taken down")
     parser.add_argument("--dry-run", action="store_true", help="only show where it is used; record nothing")
     parser.add_argument("--near", action="store_true", help="list near duplicates of what is taken down now")
+    parser.add_argument("--also-near", action="store_true", help="take near duplicates of what is taken down down, too")
     parser.add_argument("--list", action="store_true", help="list what is recorded, and what is taken down now")
     add_refining(parser)
     add_json(parser)
@@ -95,36 +98,29 @@ def answer(options: argparse.Namespace) -> int:
     """
     if options.list or options.near:
         return _list(options) if options.list else _near(options)
-    if (options.robots or options.recipe) and not options.rights:
-        message = "--robots and --recipe are of --rights; add it"
-        raise RecipeError(message)
-    if options.rights and options.undo:
-        message = "--rights finds what is opted out; name what is to be allowed again by --url or --file"
-        raise RecipeError(message)
-    deletions = read_deletions(options.landing) if options.landing else None
-    found = opted_out(absolute(options.root), options.recipe, options.robots) if options.rights else []
-    reason = options.reason.strip() or (deletions.reason if deletions else reason_of(found) if found else "")
-    if options.rights and not found:
-        print_result(options, {"opted_out": []}, ["no published document is opted out by what is known now"])
+    _require_fitting(options)
+    root, overrides = absolute(options.root), overrides_of(options)
+    found = _found(root, options)
+    if found.is_sought and not found.entries:
+        print_result(options, found.facts, found.lines)
         return 0
+    reason = options.reason.strip() or found.reason
     if not options.dry_run and not reason:
         message = "say why with --reason; the log keeps it"
         raise RecipeError(message)
-    root, overrides = absolute(options.root), overrides_of(options)
     check_overrides(overrides, (TAKEDOWN, PACK))
-    entries = entries_of(root, options, deletions, tuple((URL, each.url) for each in found))
+    entries = entries_of(options, found)
     if options.undo:
         require_ever(root, entries)
     recorded = None if options.dry_run else take_down(root, entries, reason, undo=options.undo)
     affected = list((_returning if options.undo else _leaving)(root, entries))
     if not options.json:
-        lines = [*opted_out_lines(found), *affected_lines(affected, undo=options.undo), *empty_lines(root)]
+        lines = [*found.lines, *affected_lines(affected, undo=options.undo), *empty_lines(root)]
         print_lines([_recorded_line(recorded, dry_run=options.dry_run), *lines])
     datasets = [part.version for part in affected if COMPOSE in part.version.manifests and not options.dry_run]
     republished = [*_republished(root, datasets, options.engine or LOCAL, overrides)]
     snapshots = [_snapshot(part.version) for part in affected if COMPOSE not in part.version.manifests]
-    facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots}
-    facts |= {"opted_out": [*map(asdict, found)]} if options.rights else {}
+    facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots, **found.facts}
     facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
     followed = [] if options.dry_run else list(follow(root))
     left = [] if options.dry_run or options.undo or not affected else [f"what was made before has it: {_erase(root)}"]
@@ -163,27 +159,73 @@ def log_line(takedown: Takedown) -> str:
     return f"{takedown.number:>4}  {takedown.at[:16].replace('T', ' ')}  {what}: {named}  ({takedown.reason})"
 
 
-def entries_of(
-    root: str, options: argparse.Namespace, deletions: Deletions | None = None, found: tuple[Entry, ...] = ()
-) -> tuple[Entry, ...]:
-    """Return what the options name, what a landing says was deleted, and what was found; RecipeError if it is none."""
-    entries = [*named_entries(options), *found]
+def entries_of(options: argparse.Namespace, found: "_Found") -> tuple[Entry, ...]:
+    """Return what the options name and what was found for them; RecipeError if it is none."""
+    entries = [*named_entries(options), *found.entries]
     for file in options.file:
         entries += parse_lines(_lines(file), file)
-    if deletions:
-        deleted, unknown = entries_of_deletions(root, deletions)
-        entries += deleted
-        if unknown:
-            ids = counted(unknown, "deleted record")
-            sys.stderr.write(f"refinery: {ids} of {options.landing} are of no published document of its source\n")
     if not entries:
         message = (
             f"{options.landing} says of no published document that it was deleted; there is nothing to take down"
-            if deletions
-            else "name what to take down with --url, --site, --doc, --text, --file, --landing or --rights"
+            if options.landing
+            else "name what to take down with --url, --site, --doc, --text, --file, --landing, --rights or --also-near"
         )
         raise RecipeError(message)
     return valid_entries(entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is to be taken down by what a landing, publishers or deduplication say, the reason, and words for it.
+
+    `is_sought` if nothing may be found, and that is no fault.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    reason: str = ""
+    lines: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    is_sought: bool = False
+
+
+def _require_fitting(options: argparse.Namespace) -> None:
+    """Raise RecipeError for options of which one is of another."""
+    if (options.robots or options.recipe) and not options.rights:
+        message = "--robots and --recipe are of --rights; add it"
+        raise RecipeError(message)
+    if sum(map(bool, (options.landing, options.rights, options.also_near))) > 1:
+        message = "--landing, --rights and --also-near have a reason each; name one"
+        raise RecipeError(message)
+    if (options.rights or options.also_near) and options.undo:
+        message = "--rights and --also-near find what to take down; name what is allowed again, as by --url"
+        raise RecipeError(message)
+
+
+def _found(root: str, options: argparse.Namespace) -> _Found:
+    if options.landing:
+        return _deleted(root, options.landing)
+    if options.rights:
+        opted = opted_out(root, options.recipe, options.robots)
+        lines = [*opted_out_lines(opted)] if opted else ["no published document is opted out by what is known now"]
+        entries = tuple((URL, each.url) for each in opted)
+        facts = {"opted_out": [*map(asdict, opted)]}
+        return _Found(entries, reason_of(opted) if opted else "", tuple(lines), facts, is_sought=True)
+    if options.also_near:
+        require_takedowns(root)
+        alike = near(root)
+        entries = tuple((DOC, id_) for id_ in sorted({each.id for each in alike}))
+        facts = {"near": [*map(asdict, alike)]}
+        return _Found(entries, NEAR_REASON, tuple(found_lines(alike)), facts, is_sought=True)
+    return _Found()
+
+
+def _deleted(root: str, landing: str) -> _Found:
+    deletions = read_deletions(landing)
+    entries, unknown = entries_of_deletions(root, deletions)
+    if unknown:
+        ids = counted(unknown, "deleted record")
+        sys.stderr.write(f"refinery: {ids} of {landing} are of no published document of its source\n")
+    return _Found(tuple(entries), deletions.reason)
 
 
 def _lines(file: str) -> list[str]:

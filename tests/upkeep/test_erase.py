@@ -295,6 +295,12 @@ def test_near_duplicates_of_what_is_taken_down_are_offered(
         assert (found["id"], found["of"], found["url"]) == (known[one], known[other], one)
         assert found["similarity"] > 0.7, step
         assert erase(root) == 0
+    assert main(["takedown", root.root, "--also-near", "--rights"]) == 78
+    capsys.readouterr()
+    for entries in ([["doc", known[one]]], None):
+        assert main(["takedown", root.root, "--also-near", "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts.get("entries") == entries, "the second time nothing is left"
 
 
 def test_a_document_without_an_address_is_erased_by_its_text(root: ErasedRoot) -> None:

@@ -64,11 +64,16 @@ def _near(root: str, recipe: str, documents: Documents) -> Iterator[Near]:
 
 def near_lines(found: list[Near]) -> Iterator[str]:
     """Yield a line per near duplicate, and how to take them down."""
+    yield from found_lines(found)
+    if found:
+        named = " ".join(f"--doc {id_}" for id_ in sorted({each.id for each in found}))
+        yield f"take down those that are meant, too: refinery takedown {named} --reason ..., or all with --also-near"
+
+
+def found_lines(found: list[Near]) -> Iterator[str]:
+    """Yield a line per near duplicate."""
     for each in found:
         alike = f"{each.similarity:.2f} like what it was compared with, " if each.similarity is not None else ""
         yield f"{each.id}  {alike}{each.became}, snapshot {each.snapshot} of {each.recipe}, {each.url or 'no URL'}"
-    if found:
-        named = " ".join(f"--doc {id_}" for id_ in sorted({each.id for each in found}))
-        yield f"take down those that are meant, too: refinery takedown {named} --reason ..."
-    else:
+    if not found:
         yield "deduplication found no near duplicate of what is taken down"
