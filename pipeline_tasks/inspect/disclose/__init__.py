@@ -113,9 +113,7 @@ TOLD: Mapping[str, str] = {
 def _lines(out: Path, written: Mapping[str, Any]) -> Iterator[str]:
     for name in written["files"]:
         yield f"{out / name}{f'  {TOLD[name]}' if name in TOLD else ''}"
-    yield (
-        f"{counted(written['documents'], 'document')} with {written['bytes']:,} bytes of text, "
-        f"{counted(written['tokens'], 'token')} in training"
-    )
+    tokens = f", {counted(written['tokens'], 'token')} in training" if written["tokens"] else ""  # a snapshot has none
+    yield f"{counted(written['documents'], 'document')} with {written['bytes']:,} bytes of text{tokens}"
     for name, missing in written["not_given"].items():
         yield f"{name}: {counted(missing, 'question')} without an answer; --about FILE gives those of the provider"
