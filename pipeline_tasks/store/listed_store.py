@@ -146,6 +146,9 @@ class ListedStore:
     def delete_many(self, paths: Sequence[str]) -> None:
         self._folder.delete_many([f"{self._prefix}{path}" for path in paths])
 
+    def transition(self, path: str, storage_class: str) -> str:
+        return self._folder.transition(f"{self._prefix}{path}", storage_class)
+
 
 @lru_cache(maxsize=8)
 def _read(folder: LocalStore | S3Store, stamp: str) -> Mapping[str, Listed]:

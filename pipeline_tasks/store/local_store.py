@@ -116,6 +116,12 @@ class LocalStore:
             with os_errors(f"{self.root}/{path}"):
                 self._place(path).unlink(missing_ok=True)
 
+    def transition(self, path: str, storage_class: str) -> str:
+        del storage_class
+        if self.size(path) is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", f"{self.root}/{path}")
+        return ""
+
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         for file in sorted(files_below(self._place(prefix))):
             if file.name.startswith(UNFINISHED) and (status := _status(file)):

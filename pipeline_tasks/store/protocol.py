@@ -20,11 +20,15 @@ MERGE_GAP = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A stored object: its path relative to the root, its size, and its time of modification as the server has it."""
+    """A stored object: its path relative to the root, its size, and its time of modification as the server has it.
+
+    `storage_class` is what a bucket names it ("" where the store has none, or does not say).
+    """
 
     path: str
     bytes: int
     modified: float
+    storage_class: str = ""
 
 
 class Store(Protocol):
@@ -70,6 +74,12 @@ class Store(Protocol):
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Remove objects, in any order and several at once; nothing happens for one that is not there."""
+
+    def transition(self, path: str, storage_class: str) -> str:
+        """Bring an object into a storage class, with the same bytes at the same path; return the class that it has.
+
+        "" on a store without storage classes, where nothing happens. FileNotFoundError if there is no object.
+        """
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
         """Yield the files under `prefix` that killed writers left half-written. `list` never yields them."""

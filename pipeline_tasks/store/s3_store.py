@@ -43,6 +43,12 @@ BODY_TRIES = 8
 """How often an object is requested whose body breaks off, or arrives corrupted."""
 
 
+COPIED_AT_ONCE = 4 << 30
+"""Bytes of an object that one request copies; S3 takes up to 5 GB."""
+
+STANDARD = "STANDARD"
+"""The storage class of objects of which a bucket names none."""
+
 _CONDITIONAL: set[str] = set()
 """Buckets whose server has refused, in this process, to put an object that was there."""
 
@@ -203,7 +209,8 @@ class S3Store:
             for page in pages:
                 for item in page.get("Contents", ()):
                     path = item["Key"].removeprefix(f"{self._prefix}/" if self._prefix else "")
-                    yield Entry(path, int(item["Size"]), item["LastModified"].timestamp())
+                    modified, storage_class = item["LastModified"].timestamp(), item.get("StorageClass", "")
+                    yield Entry(path, int(item["Size"]), modified, storage_class)
 
     def folders(self) -> Iterator[str]:
         start = f"{self._prefix}/" if self._prefix else ""
@@ -327,6 +334,25 @@ class S3Store:
         errors = (error for error in answer.get("Errors", ()) if error.get("Code") not in ABSENT)
         return {keys[error["Key"]]: listed_error(error, "DeleteObjects") for error in errors}
 
+    def transition(self, path: str, storage_class: str) -> str:
+        """As the protocol says: a copy onto itself, whose bytes never leave the store.
+
+        The object's time of modification is that of the copy.
+        """
+        if self.size(path) is None:
+            raise self._missing(path)
+        key = self._key(path)
+        with self._errors(path):
+            self._client.copy(
+                {"Bucket": self._bucket, "Key": key},
+                self._bucket,
+                key,
+                ExtraArgs={"StorageClass": storage_class, "MetadataDirective": "COPY"},
+                Config=_copies(),
+            )
+        head = self._head(path)
+        return STANDARD if head is None else str(head.get("StorageClass", STANDARD))
+
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:
         from boto3.exceptions import S3UploadFailedError
@@ -344,6 +370,13 @@ class S3Store:
 def etag_of(response: Mapping[str, Any]) -> str:
     """Return the ETag of a response, without its quotes; "" where it has none."""
     return str(response.get("ETag") or "").strip('"')
+
+
+def _copies() -> Any:  # noqa: ANN401 -- boto3 has no types
+    """Return how objects are copied: by one request up to the bytes that S3 takes in one, else in parts."""
+    from boto3.s3.transfer import TransferConfig
+
+    return TransferConfig(multipart_threshold=COPIED_AT_ONCE, multipart_chunksize=COPIED_AT_ONCE // 4)
 
 
 def _merged(ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
