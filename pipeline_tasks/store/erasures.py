@@ -1,12 +1,14 @@
 """Erasures: the log of objects that were rewritten without a document, or removed, and what is read in their place.
 
+A takedown is completed by them, or a policy of retention applied (`Erasure.retention`).
+
 Manifests and versions go on to name an object by its digest. The log says which object has come in its place, with both
 digests: a reader that misses an object, or finds that it has another digest, asks here before it complains. So
 nothing that names an object changes, and the chain from the newest version to the last byte stays whole.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -53,13 +55,23 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """An entry of the log: what was erased, when (ISO 8601 in UTC), by whom, after which takedown."""
+    """An entry of the log: what was erased, when (ISO 8601 in UTC), by whom, after which takedown.
+
+    Of an expiry `takedown` is 0 and `retention` names the policy. Of an erasure, as of every entry of an earlier
+    release, `retention` is "", and is not stored.
+    """
 
     number: int
     objects: tuple[Erased, ...]
     takedown: int
     at: str
     by: str
+    retention: str = ""
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The fields of the entry as the log has them."""
+        return {name: value for name, value in asdict(self).items() if name != "retention" or value}
 
 
 def erasures(root: str) -> list[Erasure]:
@@ -118,8 +130,34 @@ def current(root: str, path: str) -> str:
     return path
 
 
+def expired(root: str) -> Mapping[str, Erasure]:
+    """Return the entry by which each object expired, by the path that it had, and by that of what came in its place."""
+    chain = read_chain(root, LOG)
+    return _expired(root, len(chain), chain[-1].digest) if chain else {}
+
+
+@lru_cache(maxsize=16)
+def _expired(root: str, number: int, digest: str) -> Mapping[str, Erasure]:
+    del number, digest  # they name the state of the log
+    found: dict[str, Erasure] = {}
+    for entry in erasures(root):
+        for each in entry.objects:
+            # What an erasure leaves of an expired object is expired, too, and the object itself is erased now.
+            by = entry if entry.retention else found.pop(each.before.path, None)
+            if by is not None and each.after is not None:
+                found[each.after.path] = by
+            if entry.retention:
+                found[each.before.path] = entry
+    return found
+
+
 def removed(root: str, path: str) -> ContractError:
-    """Return the error for an object that an erasure has removed."""
+    """Return the error for an object that an erasure or an expiry has removed."""
+    if (entry := expired(root).get(path)) is not None:
+        return ContractError(
+            f"{root}/{path} expired on {entry.at[:10]} by the retention policy {entry.retention}; make it again, or "
+            "read a newer version"
+        )
     return ContractError(
         f"{root}/{path} was removed by an erasure, as it had a document that was taken down; read a newer version, or "
         "make it again"

@@ -78,7 +78,7 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prefix:
+class Prefix:
     """A prefix `stage/fingerprint`, its files, and the manifests that are committed in it."""
 
     name: str
@@ -153,7 +153,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     fenced, total = [], 0
     below: set[str] = set(rules.in_force)
     # A stage's shared prefix is the last of the stage: fingerprints have hex digits.
-    for prefix in _prefixes(store, (*STAGES, COMPOSE, COMPACTED)):
+    for prefix in prefixes(store, (*STAGES, COMPOSE, COMPACTED)):
         total += sum(entry.bytes for entry in prefix.entries)
         _require_manifest(store, prefix, rules)
         below |= _below(store, prefix)
@@ -162,7 +162,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
         elif prefix.manifests:
             files += _orphans_of_committed(prefix, rules)
         elif prefix.all_are(is_old):
-            abandoned = [entry for entry in prefix.entries if not _is_slot(entry)]
+            abandoned = [entry for entry in prefix.entries if not is_slot(entry)]
             fenced += [prefix.name] if abandoned else []  # one without files was fenced when they were removed
             files += [(entry, "abandoned before it was committed") for entry in abandoned]
     cached = tuple(store.list(CACHE))
@@ -210,11 +210,12 @@ def _orphans_outside_stages(store: Store, is_old: IsOld) -> Iterator[Orphan]:
     yield from ((entry, "half-written") for entry in store.unfinished("") if is_old(entry))
 
 
-def _prefixes(store: Store, stages: Iterable[str]) -> Iterator[_Prefix]:
+def prefixes(store: Store, stages: Iterable[str]) -> Iterator[Prefix]:
+    """Yield the prefixes of stages, each with its objects and the manifests that are committed there."""
     for stage in stages:
         for name, group in groupby(store.list(stage), key=lambda entry: _prefix_of(entry.path)):
             entries = tuple(group)
-            yield _Prefix(name, entries, tuple(_committed(store, entries)))
+            yield Prefix(name, entries, tuple(_committed(store, entries)))
 
 
 def _prefix_of(path: str) -> str:
@@ -223,11 +224,11 @@ def _prefix_of(path: str) -> str:
 
 def _committed(store: Store, entries: Iterable[Entry]) -> Iterator[Manifest]:
     for entry in entries:
-        if _is_slot(entry) and entry.bytes != len(ABANDONED):
+        if is_slot(entry) and entry.bytes != len(ABANDONED):
             yield read_manifest(store.root, entry.path)
 
 
-def _require_manifest(store: Store, prefix: _Prefix, rules: _Rules) -> None:
+def _require_manifest(store: Store, prefix: Prefix, rules: _Rules) -> None:
     """Raise ContractError if a dataset version names a prefix whose manifest is gone: its shards are no orphans."""
     if prefix.name in rules.published and not prefix.manifests:
         message = (
@@ -237,7 +238,7 @@ def _require_manifest(store: Store, prefix: _Prefix, rules: _Rules) -> None:
         raise ContractError(message)
 
 
-def _orphans_of_committed(prefix: _Prefix, rules: _Rules) -> Iterator[Orphan]:
+def _orphans_of_committed(prefix: Prefix, rules: _Rules) -> Iterator[Orphan]:
     is_compaction = prefix.name.startswith(f"{COMPACTED}/")
     is_used = prefix.name in rules.published | rules.compactions
     if is_compaction and not is_used and prefix.all_are(rules.is_old):
@@ -248,13 +249,13 @@ def _orphans_of_committed(prefix: _Prefix, rules: _Rules) -> Iterator[Orphan]:
         yield from _unnamed(prefix, rules.is_old, rules.in_force)
 
 
-def _whole(prefix: _Prefix, reason: str) -> Iterator[Orphan]:
+def _whole(prefix: Prefix, reason: str) -> Iterator[Orphan]:
     """Yield every file of a prefix, manifests first: without a manifest, no run takes the rest for finished work."""
-    for entry in sorted(prefix.entries, key=lambda entry: not _is_slot(entry)):
+    for entry in sorted(prefix.entries, key=lambda entry: not is_slot(entry)):
         yield entry, reason
 
 
-def _unnamed(prefix: _Prefix, is_old: IsOld, in_force: frozenset[str]) -> Iterator[Orphan]:
+def _unnamed(prefix: Prefix, is_old: IsOld, in_force: frozenset[str]) -> Iterator[Orphan]:
     """Yield the shards of a committed prefix that its manifest does not name: intermediate ones, or a loser's."""
     named = {shard.path for manifest in prefix.manifests for shard in manifest.stored} | in_force
     for entry in prefix.entries:
@@ -263,13 +264,13 @@ def _unnamed(prefix: _Prefix, is_old: IsOld, in_force: frozenset[str]) -> Iterat
             yield entry, UNNAMED
 
 
-def _below(store: Store, prefix: _Prefix) -> set[str]:
+def _below(store: Store, prefix: Prefix) -> set[str]:
     """Return the shared shards that a prefix names, of committed manifests and of work in progress."""
     manifests = prefix.manifests or _partitions(store, prefix)
     return {shard.path for manifest in manifests for shard in manifest.stored if is_shared(shard.path)}
 
 
-def _partitions(store: Store, prefix: _Prefix) -> Iterator[Manifest]:
+def _partitions(store: Store, prefix: Prefix) -> Iterator[Manifest]:
     """Yield the manifests of partitions that a run would believe; it makes any other again."""
     for entry in prefix.entries:
         if "/partitions/" in entry.path:
@@ -277,7 +278,7 @@ def _partitions(store: Store, prefix: _Prefix) -> Iterator[Manifest]:
                 yield read_manifest(store.root, entry.path)
 
 
-def _unused(store: Store, prefix: _Prefix, below: Container[str], is_old: IsOld) -> Iterator[Orphan]:
+def _unused(store: Store, prefix: Prefix, below: Container[str], is_old: IsOld) -> Iterator[Orphan]:
     """Yield the old shared layers that no manifest rests on, and the receipts that no run would believe or miss."""
     for entry in filter(is_old, prefix.entries):
         folder, _, name = entry.path.removeprefix(f"{prefix.name}/").partition("/")
@@ -296,15 +297,22 @@ def _published_prefixes(root: str) -> frozenset[str]:
 
 
 def _older_than(store: Store, seconds: float) -> IsOld:
-    """Return a test of a file's age by the store's clock, which the time of a new file shows."""
+    """Return a test of a file's age by the store's clock."""
+    now = clock(store)
+    return lambda entry: entry.modified < now - seconds
+
+
+def clock(store: Store) -> float:
+    """Return the time by the store's clock, in seconds since 1970: that of a new file shows it."""
     probe = f"requests/clock-{uuid.uuid4().hex}"
     store.create(probe, b"")
     now = next(entry.modified for entry in store.list("requests") if entry.path == probe)
     store.delete(probe)
-    return lambda entry: entry.modified < now - seconds
+    return now
 
 
-def _is_slot(entry: Entry) -> bool:
+def is_slot(entry: Entry) -> bool:
+    """Return whether an object is at a place where a stage commits."""
     name = entry.path.split("/", 2)[-1]
     return name.startswith("manifest.") and name.endswith(".json")
 
@@ -330,10 +338,10 @@ def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
         _fence(store, *prefix.split("/"))
     named = {file.path for version in _versions(root) for file in version.files}  # also by versions since then
     unnamed = [entry for entry, reason in orphans.files if reason != UNUSED and entry.path not in named]
-    slots = [entry for entry in unnamed if _is_slot(entry)]
+    slots = [entry for entry in unnamed if is_slot(entry)]
     store.delete_many([entry.path for entry in slots])  # first: without them no run takes the rest for finished work
     fenced = frozenset(orphans.fenced)
-    rest = (entry.path for entry in unnamed if not _is_slot(entry))
+    rest = (entry.path for entry in unnamed if not is_slot(entry))
     for prefix, paths in groupby(rest, key=lambda path: _prefix_of(path) if _prefix_of(path) in fenced else ""):
         _remove_uncommitted(store, prefix, list(paths))
     _remove_unused(store, [entry for entry, reason in orphans.files if reason == UNUSED])
@@ -352,7 +360,7 @@ def _remove_unused(store: Store, shared: Iterable[Entry]) -> None:
     for stage, entries in groupby(shared, key=lambda entry: entry.path.partition("/")[0]):
         listed = list(entries)
         store.delete_many([entry.path for entry in listed if "/receipts/" in entry.path])
-        below = set(after_paths(store.root)).union(*(_below(store, prefix) for prefix in _prefixes(store, (stage,))))
+        below = set(after_paths(store.root)).union(*(_below(store, prefix) for prefix in prefixes(store, (stage,))))
         shards = (entry.path for entry in listed if "/receipts/" not in entry.path)
         store.delete_many([path for path in shards if path not in below])
 

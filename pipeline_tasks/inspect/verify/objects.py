@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import Erased, erased
+from pipeline_tasks.store.erasures import Erased, erased, expired
 from pipeline_tasks.store.listed_store import LIST
 from pipeline_tasks.store.protocol import CHUNK
 
@@ -49,7 +49,7 @@ def check_object(expected: Expected, findings: Findings, *, full: bool) -> None:
         size = storage.connect(folder or "/").size(name)
         if size is None and (found := _erased(expected)) is not None:
             if found.after is None:
-                findings.note(f"{expected.uri}: removed by an erasure")
+                findings.note(f"{expected.uri}: {how_removed(expected.root, found.before.path)}")
                 return
             after = found.after
             uri = f"{expected.root}/{after.path}"
@@ -75,6 +75,12 @@ def check_object(expected: Expected, findings: Findings, *, full: bool) -> None:
                 if digest != promised:
                     digests = (f"SHA-256 {promised}", f"SHA-256 {digest}")
                     findings.add(Problem(expected.uri, "its bytes were changed", *digests, expected.heal))
+
+
+def how_removed(root: str, path: str) -> str:
+    """Return what removed an object that the log of erasures names: an erasure, or a policy."""
+    entry = expired(root).get(path)
+    return f"expired by the retention policy {entry.retention}" if entry else "removed by an erasure"
 
 
 def _erased(expected: Expected) -> Erased | None:

@@ -172,7 +172,7 @@ def _expected(root: str, subject: Resource) -> Expected:
 
 
 def _note_erased(root: str, subject: Resource, findings: Findings) -> bool:
-    """Note a delivered file that an erasure has rewritten or removed; return whether it has.
+    """Note a delivered file that an erasure has rewritten or removed, or that has expired; return whether there is one.
 
     What came in its place has the digest that the log of erasures says, which the chain of that log protects: it is
     compared, and is not what was signed.
@@ -182,6 +182,9 @@ def _note_erased(root: str, subject: Resource, findings: Findings) -> bool:
         found = erased(root, path, subject["digest"]["sha256"])
         if found is None:
             return False
+        if (expiry := erasures.expired(root).get(path)) is not None:
+            findings.note(f"{root}/{path}: expired since it was signed, by the retention policy {expiry.retention}")
+            return True
         became = "removed" if found.after is None else f"rewritten as {found.after.path}"
         findings.note(
             f"{root}/{path}: {became} by an erasure since it was signed ({counted(found.rows, 'row')} of it); a copy "
@@ -263,6 +266,8 @@ def statement_conclusion(checked: Checked) -> str:
     if findings.problems:
         return counted(len(findings.problems), "problem")
     erased_since = findings.checked["erased files"] or any("by an erasure since" in note for note in findings.notes)
+    expired_since = any("expired since it was signed" in note for note in findings.notes)
     but = ", but for what was erased since" if erased_since else ""
+    but += f"{',' if not but else ' and'} but for what has expired since" if expired_since else ""
     whole = "every byte" if checked.mode == "full" else "every size and small object"
     return f"{signed.title} is what was signed, and no log that it names was rewritten since: {whole} was compared{but}"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
+from pipeline_tasks.inspect.verify.objects import how_removed
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import path_of, sha256
@@ -57,7 +58,7 @@ def _check_page(root: str, verdict: Verdict, heal: str, findings: Findings) -> N
         except FileNotFoundError:
             if erased(root, verdict.docs, verdict.docs_digest) is None:
                 raise
-            findings.note(f"{where}: removed by an erasure")
+            findings.note(f"{where}: {how_removed(root, verdict.docs)}")
             return
         findings.count("Data Docs pages", len(body))
         if (digest := sha256(body)) != verdict.docs_digest:

@@ -14,7 +14,7 @@ from typing import Any
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, Erasure, erased_by_path, erasures
+from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, Erasure, erased_by_path, erasures, expired
 from pipeline_tasks.store.log_chain import append, next_number, read_chain
 from pipeline_tasks.upkeep.erasing.survey import Survey, Work
 
@@ -46,11 +46,14 @@ def whoami() -> str:
 
 
 def finish(root: str) -> int:
-    """Remove the objects that an entry of the log has replaced and that a kill left; return how many there were."""
-    store, left = storage.connect(root), []
-    for erased in erased_by_path(root).values():
-        path = erased.before.path
-        if store.size(path) == erased.before.bytes and sha256(store.read(path)) == erased.before.digest:
+    """Remove the objects that an erasure has replaced and that a kill left; return how many there were."""
+    store, left, by_policy = storage.connect(root), [], expired(root)
+    for path, erased in erased_by_path(root).items():
+        if (
+            path not in by_policy
+            and store.size(path) == erased.before.bytes
+            and sha256(store.read(path)) == erased.before.digest
+        ):
             left.append(path)
     store.delete_many(left)
     return len(left)
@@ -60,14 +63,16 @@ def erase(found: Survey, takedown: int, by: str) -> None:
     """Do the work of a survey, in its order; each entry of the log names up to `TOGETHER` objects."""
     for start in range(0, len(found.work), TOGETHER):
         works = found.work[start : start + TOGETHER]
-        _commit(found.root, [work.do() for work in works], takedown, by)
+        commit(found.root, [work.do() for work in works], by, takedown=takedown)
 
 
-def _commit(root: str, objects: Sequence[Erased], takedown: int, by: str) -> None:
+def commit(root: str, objects: Sequence[Erased], by: str, *, takedown: int = 0, retention: str = "") -> None:
+    """Log that objects are gone or replaced, whose successors are stored, and remove them."""
     while True:
         chain = read_chain(root, LOG)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        if append(root, LOG, chain, asdict(Erasure(next_number(chain), tuple(objects), takedown, now, by))):
+        entry = Erasure(next_number(chain), tuple(objects), takedown, now, by, retention)
+        if append(root, LOG, chain, entry.stored):
             break
     store = storage.connect(root)
     for erased in objects:  # one by one: the list of an export goes before its files

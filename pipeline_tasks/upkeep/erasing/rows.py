@@ -81,6 +81,17 @@ def sayable(schema: pa.Schema, *, segment: bool = False) -> list[str]:
     return [*says, *([REASON] if EVIDENCE in says else [])]
 
 
+def has_words(column: pa.Field) -> bool:
+    """Return whether a column can have words of a document, or its tokens; lists of other numbers have none."""
+    numbers = _is_list(column.type) and _is_number(column.type.value_type)
+    return _says(column.name, column.type) and (column.name in CONTENT or not numbers)
+
+
+def compares(reasons: pa.Array) -> pa.Array:
+    """Return which reasons have evidence that names documents or entries of the list, and says nothing of one."""
+    return pc.fill_null(pc.match_substring_regex(reasons, _COMPARED), fill_value=False)
+
+
 def _column(batch: pa.RecordBatch, name: str, is_erased: pa.Array, addresses: pa.Array) -> pa.Array:
     column = batch.column(name)
     if not _says(name, column.type):
@@ -88,8 +99,7 @@ def _column(batch: pa.RecordBatch, name: str, is_erased: pa.Array, addresses: pa
     if name == URL:
         return pc.if_else(is_erased, pc.struct_field(addresses, [URL]).cast(column.type), column)
     if name == EVIDENCE and REASON in batch.schema.names:
-        kept = pc.fill_null(pc.match_substring_regex(batch.column(REASON), _COMPARED), fill_value=False)
-        is_erased = pc.and_(is_erased, pc.invert(kept))
+        is_erased = pc.and_(is_erased, pc.invert(compares(batch.column(REASON))))
     return pc.if_else(is_erased, _blank(column, is_text=name == "text"), column)
 
 

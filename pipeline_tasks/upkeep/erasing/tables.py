@@ -1,7 +1,7 @@
 """Rewrites tables of rows without what documents said: shards and layers in Parquet, and segments of history."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,6 +134,16 @@ def count(root: str, table: Table, found: pa.ChunkedArray) -> int:
 
 def rewrite(root: str, table: Table, found: pa.ChunkedArray, rows: int) -> Erased:
     """Store a table again beside itself, with blank rows in place of those that are erased."""
+    parts = iter(_with_addresses(_own(root, table), found))
+    return _rewritten(root, table, (_blanked(table, batch, part) for batch, part in parts), rows)
+
+
+def rewritten(root: str, table: Table, change: Callable[[pa.RecordBatch], pa.RecordBatch], rows: int) -> Erased:
+    """Store a table again beside itself, each batch of its own columns changed."""
+    return _rewritten(root, table, map(change, _own(root, table)), rows)
+
+
+def _rewritten(root: str, table: Table, batches: Iterator[pa.RecordBatch], rows: int) -> Erased:
     folder = table.shard.path.rpartition("/")[0]
     if table.is_segment:
         top = Segment(root, table.shard).root
@@ -142,8 +152,8 @@ def rewrite(root: str, table: Table, found: pa.ChunkedArray, rows: int) -> Erase
         own = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         writer = ShardWriter(table.schema, {key: value for key, value in own.items() if key != "ARROW:schema"} or None)
     try:
-        for batch, part in _with_addresses(_own(root, table), found):
-            writer.write(_blanked(table, batch, part))
+        for batch in batches:
+            writer.write(batch)
         after = writer.store(root, folder)
     finally:
         writer.discard()
