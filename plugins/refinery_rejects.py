@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from refinery_run import base
 
+from pipeline_tasks.inspect.expired import expired_note
 from pipeline_tasks.inspect.rejected_rows import RejectedRows, rejected_rows
 from pipeline_tasks.inspect.rejects import reasons_of
 from pipeline_tasks.inspect.text_search import Bounds
@@ -51,6 +52,7 @@ class RejectsPage:
     reason: str
     reasons: Mapping[str, int]
     shown: RejectedRows
+    expired: str = ""
 
     @property
     def rows(self) -> int:
@@ -99,7 +101,7 @@ class RejectsPage:
 def rejects_of(root: str, of: Version | UnpublishedRun, manifest: Manifest, reason: str, start: int) -> RejectsPage:
     """Return the page of a stage's rows from row `start` on."""
     shown = rejected_rows(root, manifest, reason, Bounds(start, ROWS_SHOWN, MOST_BYTES))
-    return RejectsPage(of, manifest.stage, reason, reasons_of(manifest), shown)
+    return RejectsPage(of, manifest.stage, reason, reasons_of(manifest), shown, expired_note(root, [manifest]))
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------

@@ -15,8 +15,10 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.text_edits import COMPARED, TextEdit, changes
 from pipeline_tasks.inspect.trace import landed_header
+from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
@@ -117,7 +119,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the decisions on the document."""
-    shown = document(options.root, version_of(options), options.id)
+    version = version_of(options)
+    say(expired_in(options.root, version.manifests))
+    shown = document(options.root, version, options.id)
     facts = asdict(shown)
     for record, printed in zip(shown.records, facts["records"], strict=True):
         del printed[TEXT]

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
+from pipeline_tasks.inspect.expired import expired_note
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
@@ -52,6 +53,7 @@ def answer(options: argparse.Namespace) -> int:
     if known.run and not known.version:
         say(f"{title_of(known.run)}: {known.run.account}")
     manifest = stage_manifest(options.root, known.shown, options.stage or usual_stage(options.root, known.shown))
+    say(expired_note(options.root, [manifest]))
     choice = Choice(tuple(options.reason), tuple(options.language))
     if not options.to:
         rows = counts(manifest) if choice == Choice() else chosen_counts(options.root, manifest, choice)

@@ -18,6 +18,8 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.filters import Filter, fails, packs
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.inspect.conditions import FORM, HELP
+from pipeline_tasks.inspect.expired import expired_in
+from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.stage import FilePath, Shard, Shards
@@ -114,6 +116,7 @@ def answer(options: argparse.Namespace) -> int:
     from pipeline_tasks.inspect.whatif_stages import is_of_stage, stage_forecasts, stage_lines
 
     version = version_of(options)
+    say(expired_in(options.root, version.manifests))
     if options.where or options.by:
         return _answer_columns(options, version)
     others = [change for change in options.set if is_of_stage(change)]

@@ -14,10 +14,12 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, recipe_of, version_of
+from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.read.answers import LONGEST, Answer, Verdict, answers, save
 from pipeline_tasks.inspect.read.beside import LandedPage, landed_page
 from pipeline_tasks.inspect.read.sample import Choice, Sampled, sample
 from pipeline_tasks.inspect.read.shares import Reading, Share, findings, reading
+from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.version_log import Version
 
 SHOWN = 3000
@@ -47,6 +49,7 @@ def answer(options: argparse.Namespace) -> int:
     """Ask for a verdict on each document that is drawn and that the reader has not judged; then print the shares."""
     if not options.summary:
         version = version_of(options)
+        say(expired_in(options.root, version.manifests))
         reader = options.reader or getpass.getuser()
         known = {each.id for each in answers(options.root, version.recipe) if each.reader == reader}
         drawn = sample(options.root, version, _choice(options))

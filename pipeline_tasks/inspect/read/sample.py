@@ -14,6 +14,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.erasures import expired
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 JUDGES = ("extract", "filter_url", "filter_language", "filter_quality", "score_quality")
@@ -89,8 +90,15 @@ def draw(root: str, version: Version, choice: Choice) -> list[Drawn]:
     _require_known(choice.reasons, manifests)
     kept = read_manifest(root, version.refined)
     drawn = [] if choice.reasons else _drawn(root, [("", kept.shards)], choice, choice.kept)
-    drawn += _drawn(root, [(stage, of.rejects) for stage, of in manifests.items()], choice, choice.rejected)
+    rejects = [(stage, _with_texts(root, of.rejects)) for stage, of in manifests.items()]
+    drawn += _drawn(root, rejects, choice, choice.rejected)
     return sorted(drawn, key=lambda each: _rank(choice.seed + 1, *each.place))
+
+
+def _with_texts(root: str, rejects: Iterable[Shard]) -> list[Shard]:
+    """Return shards of rejected rows but those that had texts of their own and have expired."""
+    gone = expired(root)
+    return [shard for shard in rejects if shard.below or shard.path not in gone]
 
 
 def rows_drawn_from(root: str, version: Version) -> int:
