@@ -87,6 +87,11 @@ COMMANDS = {
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
     "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names", supervised=True),
+    "retention": Entry(
+        "upkeep.retention.command",
+        "list (with --apply, do) what a policy says of how long objects are kept, and in which class",
+        supervised=True,
+    ),
     "index": Entry(
         "upkeep.index", "bring the store of vectors in line with what is published, for `similar`", supervised=True
     ),

@@ -39,6 +39,7 @@ READERS = {
     "whatif": [],
     "retract": ["day"],
     "vacuum": ["--delete"],
+    "retention": [],
     "compact": [],
     "ledger": ["rebuild"],
     "breakdown": ["--by", "language"],

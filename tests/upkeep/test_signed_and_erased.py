@@ -16,6 +16,7 @@ from pipeline_tasks.publish.statements.keys import public_key
 from pipeline_tasks.store.erasures import erased_by_path
 from tests import erased_root
 from tests.erased_root import DATASET, DAYS, RECIPE, ErasedRoot, address
+from tests.upkeep.test_retention import KINDS, age, write_policy
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +65,18 @@ def test_a_statement_says_what_was_taken_down_and_erased_since(made: ErasedRoot,
     assert "erased since" in statement_conclusion(first)
     assert not any("by an erasure since" in note for note in second.findings.notes)
     assert "erased since" not in statement_conclusion(second)
+
+
+def test_a_statement_says_what_has_expired_since(made: ErasedRoot, key: Path, tmp_path: Path) -> None:
+    older, newer = (signed(made, key, "--recipe", RECIPE, "--version", day) for day in DAYS)
+    age(made.root)
+    policy = write_policy(tmp_path, KINDS)
+    assert main(["retention", made.root, "--policy", policy, "--apply"]) == 0
+    first, second = checked(made, key, older), checked(made, key, newer)
+    assert first.findings.problems == second.findings.problems == []
+    assert any("expired since it was signed, by the retention policy mine" in note for note in first.findings.notes)
+    assert "but for what has expired since" in statement_conclusion(first)
+    assert "expired" not in statement_conclusion(second)
 
 
 def test_a_disclosure_says_how_many_rows_were_erased(made: ErasedRoot) -> None:
