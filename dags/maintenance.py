@@ -1,4 +1,4 @@
-"""Verify what is published, remove what no manifest names, compact history, and tidy stores of vectors.
+"""Verify what is published, remove what no manifest names or a policy lets expire, compact history, and tidy vectors.
 
 **Runbook**
 
@@ -13,6 +13,8 @@
   also while `delete` is off. `REFINERY_VECTORS` names a store that is not below the root.
 - `verify` fails with the problems that it found, each with the way to heal it; nothing is compacted or removed then. It
   checks all JSON, sizes and small objects. Set `verify_full` to read every byte.
+- `retention` names a policy of how long objects of each kind are kept (`default`, or the path of a YAML file). What it
+  asks for is listed with what it saves, and done if `delete` is on. Without a name the task is idle.
 - `expire` above 0 also removes stages that no dataset version names and that are older than that many days.
 """
 
@@ -25,7 +27,13 @@ from refinery_alerts import FailureAlert
 from refinery_launch import send
 from refinery_retry import BOUNDS, RETRIES
 
-from pipeline_tasks.service.requests import CompactRequest, IndexRequest, VacuumRequest, VerifyRequest
+from pipeline_tasks.service.requests import (
+    CompactRequest,
+    IndexRequest,
+    RetentionRequest,
+    VacuumRequest,
+    VerifyRequest,
+)
 
 DAY = 86_400.0
 
@@ -52,6 +60,17 @@ def index() -> dict[str, Any]:
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
+def retention() -> dict[str, Any]:
+    """List what the policy `retention` asks for, and do it if the param `delete` is on; idle without a policy."""
+    context = get_current_context()
+    params = context["params"]
+    if not params["retention"]:
+        return {"idle": "the param `retention` names no policy"}
+    applied_by = f"maintenance {context['run_id']}"
+    return send(RetentionRequest(params["root"], params["retention"], bool(params["delete"]), applied_by))
+
+
+@task  # type: ignore[untyped-decorator]  # loaded lazily: Any
 def vacuum() -> dict[str, Any]:
     """List the files that no manifest names, and remove them if the param `delete` is on."""
     params = get_current_context()["params"]
@@ -61,7 +80,7 @@ def vacuum() -> dict[str, Any]:
 
 with DAG(
     "maintenance",
-    description="Verify what is published, remove files that no manifest names, compact history",
+    description="Verify what is published, remove what no manifest names or has expired, compact history",
     schedule=CronTriggerTimetable("0 4 * * *", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -74,9 +93,14 @@ with DAG(
         "verify_full": Param(default=False, type="boolean", description="Read every byte; otherwise sizes and JSON"),
         "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
         "expire": Param(0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"),
+        "retention": Param(
+            os.environ.get("REFINERY_RETENTION", ""),
+            type="string",
+            description="Policy of how long objects are kept: `default`, or the path of a YAML file; empty: none",
+        ),
         "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
     },
     doc_md=__doc__,
     tags=["refinery"],
 ) as dag:
-    verify() >> compact() >> index() >> vacuum()
+    verify() >> compact() >> index() >> retention() >> vacuum()

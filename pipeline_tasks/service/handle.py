@@ -19,6 +19,8 @@ export   export a version of a training dataset in formats of other trainers
 index    bring the store of vectors in line with what is published
 compact  merge the history of many snapshots
 vacuum   list or remove what no manifest names
+retention
+         list or apply what a policy says of how long objects are kept
 verify   re-check what is published
 train_model
          train a model of the quality of texts, and store it below the root
@@ -85,6 +87,7 @@ from pipeline_tasks.service.requests import (
     RecordRequest,
     Reply,
     Request,
+    RetentionRequest,
     SealRequest,
     SpansRequest,
     TrainModelRequest,
@@ -99,6 +102,7 @@ from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.s3_waits import Waits
 from pipeline_tasks.upkeep import vacuum
 from pipeline_tasks.upkeep.compact import compact
+from pipeline_tasks.upkeep.retention.command import lines, retain
 
 LISTED = 100
 """Problems that a failed verification lists."""
@@ -401,6 +405,11 @@ def _vacuum(request: VacuumRequest) -> Reply:
     return {**vacuum.orphan_facts(orphans), "deleted": request.delete}
 
 
+def _retention(request: RetentionRequest) -> Reply:
+    plan, facts = retain(request.root, request.policy, is_applied=request.apply, by=request.run_id)
+    return {**facts, "lines": list(lines(plan, is_applied=request.apply))}
+
+
 def _verify(request: VerifyRequest) -> Reply:
     """Return the report; ContractError that lists the problems if there are any. A new root has nothing to verify."""
     if not version_log.recipes(request.root):
@@ -457,6 +466,7 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     IndexRequest: _index,
     CompactRequest: _compact,
     VacuumRequest: _vacuum,
+    RetentionRequest: _retention,
     VerifyRequest: _verify,
     TrainModelRequest: _train_model,
     CheckModelRequest: _check_model,

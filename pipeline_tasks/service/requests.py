@@ -309,6 +309,18 @@ class VacuumRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionRequest:
+    """List what the `policy` of retention asks for, by its name or the path of its YAML, or `apply` it."""
+
+    verb: ClassVar[str] = "retention"
+
+    root: Uri
+    policy: Uri
+    apply: bool = False
+    run_id: Note = ""
+
+
+@dataclass(frozen=True, slots=True)
 class VerifyRequest:
     """Verify everything that is published; `full` reads every byte."""
 
@@ -399,6 +411,7 @@ Request = Union[  # noqa: UP007 -- `get_args` lists its members
     IndexRequest,
     CompactRequest,
     VacuumRequest,
+    RetentionRequest,
     VerifyRequest,
     TrainModelRequest,
     CheckModelRequest,

@@ -39,6 +39,7 @@ VALID: Mapping[str, dict[str, Any]] = {
     "compact": {},
     "verify": {"full": True},
     "vacuum": {"grace": 1, "expire": 0, "limit": 0.5},
+    "retention": {"policy": "default"},
     "train_model": {"name": "quality", "positives": ["good.jsonl"], "negatives": ["@web:d1"], "texts": 100},
     "check_model": {"name": "quality", "model": "models/quality/a/model.bin", "label": "high", "sample": ["r@web:d1"]},
     "publish_model": {"name": "quality", "model": "models/a", "training": "models/b.json", "check": "models/c.json"},
