@@ -88,7 +88,9 @@ def test_each_kind_follows_from_the_table() -> None:
     assert [kind for kind in KINDS if bool(TABLE[kind].finders) == bool(TABLE[kind].forms)] == []
 
 
-@pytest.mark.parametrize("kinds", [ALL, *(frozenset([kind]) for kind in KINDS)], ids=lambda kinds: "+".join(sorted(kinds))[:12])
+@pytest.mark.parametrize(
+    "kinds", [ALL, *(frozenset([kind]) for kind in KINDS)], ids=lambda kinds: "+".join(sorted(kinds))[:12]
+)
 def test_no_canary_is_missed(kinds: frozenset[Any]) -> None:
     assert missed_canaries(kinds) == ()
 
