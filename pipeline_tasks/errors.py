@@ -2,7 +2,7 @@
 
 RefineryError
 ├── RecipeError      the request makes no sense      never retried   exit 78
-│   ├── NothingLanded, SourceRefused
+│   ├── NothingLanded, SourceRefused, LookRefused
 ├── ContractError    the data breaks a promise       never retried   exit 65
 │   ├── DigestMismatch, SchemaBroken, RowsVanished, BudgetExceeded, DeterminismViolation, SignatureRefused
 ├── KernelFailed     a defect or the data ended it   tried elsewhere exit 70
@@ -55,6 +55,10 @@ class NothingLanded(RecipeError):
 
 class SourceRefused(RecipeError):
     """A source answers that it wants no more requests of ours; a person decides when to go on."""
+
+
+class LookRefused(RecipeError):
+    """Texts are not shown to who asks: without a purpose where one is needed, or a place to log the look."""
 
 
 class ContractError(RefineryError, ValueError):

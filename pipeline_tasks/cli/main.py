@@ -41,6 +41,7 @@ COMMANDS = {
     "up": Entry("cli.up", "start Airflow's web UI on this machine with everything embedded", supervised=True),
     "airflow": Entry("cli.airflow", "run Airflow's own command on the Airflow of `refinery up`"),
     "status": Entry("inspect.status", "list snapshots: published, retracted, stale, and those whose run stopped"),
+    "access": Entry("inspect.access", "list who saw texts: the looks of pages, and of commands at a shared root"),
     "versions": Entry("inspect.versions", "list every published version, and whether it still counts"),
     "diff": Entry("inspect.diff", "compare two versions: settings, rows, distributions, documents by id"),
     "funnel": Entry("inspect.funnel", "documents, bytes and reasons from stage to stage"),
@@ -104,6 +105,12 @@ COMMANDS = {
     "ledger": Entry("upkeep.ledger", "make the ledger anew from the root"),
     "doctor": Entry("upkeep.doctor", "check Java, Spark, Ray, the tokenizer and the object store", supervised=True),
 }
+
+SHOWING = frozenset(
+    {"breakdown", "contamination", "document", "duplicates", "find", "intruder", "map", "read", "redactions"}
+    | {"rejects", "search", "similar", "trace"}
+)
+"""Commands that show texts, or names of pages: they log their looks at a shared root."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -201,6 +208,10 @@ def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     }
     for name in names:
         _module(name).add_arguments(parsers[name])
+        if name in SHOWING:
+            from pipeline_tasks.inspect.looks import add_purpose
+
+            add_purpose(parsers[name])
     return parser
 
 

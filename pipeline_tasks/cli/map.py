@@ -10,6 +10,7 @@ from pipeline_tasks.cli.whole_file import replace_whole
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.map.points import ColoredMap, colored, columns_to_color
 from pipeline_tasks.inspect.map.projecting import DOCUMENTS, FEWEST, SEED, DocumentMap, make_map, path_of
 from pipeline_tasks.publish.version_log import Version
@@ -58,6 +59,7 @@ def answer(options: argparse.Namespace) -> int:
         raise RecipeError(message)
     shown = colored(options.root, version, drawn, by, documents)
     if options.to:
+        looked(options, len(shown.points), version=version)
         replace_whole(target, _written(target.suffix, version, drawn, shown, options.pages))
     facts = {"map": path_of(version, documents, seed), "by": by, "documents": len(shown.points), "left": shown.left}
     counted_ = f"{counted(len(shown.points), 'document')} of {drawn.looked_at:,} that were looked at, by {by}"

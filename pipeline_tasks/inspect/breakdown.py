@@ -15,6 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages import enrich
@@ -106,7 +107,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the table."""
-    table = breakdown(options.root, version_of(options), options.by, across=options.across)
+    version = version_of(options)
+    table = breakdown(options.root, version, options.by, across=options.across)
+    looked(options, len(table.groups), version=version)
     facts: dict[str, Any] = {"by": options.by, "groups": [_facts(group, int(options.sites)) for group in table.groups]}
     if table.across:
         facts |= {"across": table.across, "values": list(table.values)}

@@ -20,6 +20,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import file_of
@@ -137,6 +138,7 @@ def _print_hits(
         "scans": [asdict(scan) for scan in scans],
         "hits": [asdict(hit) for hit in hits],
     }
+    looked(options, len(hits), [hit.id for hit in hits])
     print_result(options, facts, [*benchmarks, *map(scan_line, scans), *hit_lines(hits, options.limit)])
 
 

@@ -16,6 +16,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
 from pipeline_tasks.inspect.expired import expired_in
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.text_edits import COMPARED, TextEdit, changes
 from pipeline_tasks.inspect.trace import landed_header
 from pipeline_tasks.inspect.unpublished import say
@@ -122,6 +123,7 @@ def answer(options: argparse.Namespace) -> int:
     version = version_of(options)
     say(expired_in(options.root, version.manifests))
     shown = document(options.root, version, options.id)
+    looked(options, len(shown.records), [shown.id], version)
     facts = asdict(shown)
     for record, printed in zip(shown.records, facts["records"], strict=True):
         del printed[TEXT]

@@ -15,6 +15,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.inspect.differences import side_by_side
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
@@ -103,6 +104,7 @@ def answer(options: argparse.Namespace) -> int:
     """Print the cluster of the document."""
     recipe = recipe_of(options)
     cluster = duplicates(options.root, recipe, options.id)
+    looked(options, len(cluster.members), [member.id for member in cluster.members], recipe=recipe)
     print_result(options, asdict(cluster), cluster_lines(options.root, recipe, cluster, options.limit))
     return 0
 

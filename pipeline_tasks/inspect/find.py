@@ -14,6 +14,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
 from pipeline_tasks.inspect.conditions import FORM, HELP
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import file_of
 from pipeline_tasks.publish.published import PublishedFile
@@ -86,6 +87,7 @@ def answer(options: argparse.Namespace) -> int:
     if phrases or options.where:
         return _answer_phrases(options, phrases or [""])
     found = list(find(options.root, current_versions(options.root, options.recipe), entries))
+    looked(options, len(found), [use.id for use in found])
     print_result(options, [asdict(use) for use in found], use_lines(found))
     return 0
 
@@ -98,6 +100,8 @@ def _answer_phrases(options: argparse.Namespace, phrases: Sequence[str]) -> int:
     searches = [
         search_phrase(options.root, options.recipe, phrase, most_bytes=most, where=options.where) for phrase in phrases
     ]
+    hits = [found for search in searches for found in search.found]
+    looked(options, len(hits), [found.hit.id for found in hits])
     lines = [line for search in searches for line in phrase_lines(search)]
     print_result(options, [phrase_facts(search) for search in searches], lines)
     return 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.rejects import stage_manifest
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.stages import filter_toxicity, scrub_pii
@@ -82,6 +83,7 @@ def answer(options: argparse.Namespace) -> int:
     manifest = stage_manifest(options.root, version_of(options), options.stage)
     choice = Choice(tuple(options.document), tuple(options.kind) or kinds, int(options.limit), column)
     listed = redactions(options.root, manifest, choice)
+    looked(options, len(listed.listed), [each.id for each in listed.listed])
     print_result(options, asdict(listed), lines_of(listed))
     return 0
 

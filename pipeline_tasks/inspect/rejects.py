@@ -18,6 +18,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.expired import expired_note
 from pipeline_tasks.inspect.funnel import funnel
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
@@ -59,6 +60,9 @@ def answer(options: argparse.Namespace) -> int:
         rows = counts(manifest) if choice == Choice() else chosen_counts(options.root, manifest, choice)
         print_result(options, rows, count_lines(manifest.stage, rows))
         return 0
+    known_reasons = reasons_of(manifest)
+    most = sum(known_reasons.get(reason, 0) for reason in _reasons_chosen(manifest, choice) or known_reasons)
+    looked(options, most, recipe=known.shown.recipe, snapshot=known.shown.snapshot, stage=manifest.stage)
     written = export(options.root, manifest, choice, Path(options.to))
     lines = (f"{rows:>12,}  {Path(options.to) / name}.parquet" for name, rows in written.items())
     print_result(options, written, lines)
@@ -112,12 +116,17 @@ def count_lines(stage: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[s
             yield f"{kind.removesuffix('s'):<10}{name:<40}{count:>12,}"
 
 
+def _reasons_chosen(manifest: Manifest, choice: Choice) -> list[str]:
+    """Return the named reasons as manifests write them."""
+    return [why if ":" in why else f"{manifest.stage}:{why}" for why in choice.reasons]
+
+
 def read_rejects(root: str, manifest: Manifest, choice: Choice) -> Iterator[pa.RecordBatch]:
     """Yield the chosen rows with all their columns, `reason` and `evidence` among them.
 
     RecipeError if the stage rejected no row for a named reason.
     """
-    reasons = [why if ":" in why else f"{manifest.stage}:{why}" for why in choice.reasons]
+    reasons = _reasons_chosen(manifest, choice)
     unknown = [reason for reason in reasons if reason not in reasons_of(manifest)]
     if unknown:
         known = ", ".join(reasons_of(manifest)) or "none"

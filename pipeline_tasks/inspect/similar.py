@@ -15,6 +15,7 @@ from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.vectors.documents import Dataset, Made, dataset_of
@@ -130,6 +131,7 @@ def answer(options: argparse.Namespace) -> int:
     text = _text_of(Path(options.file)) if options.file else options.text or ""
     query = Query(options.id or "", options.url or "", text, options.where, int(options.limit), options.exact)
     found = similar(options.root, options.recipe or recipe_of(options), query, options.store)
+    looked(options, len(found.documents), [each.id for each in found.documents])
     print_result(options, asdict(found), found_lines(found))
     return 0
 

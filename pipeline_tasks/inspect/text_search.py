@@ -17,6 +17,7 @@ from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.conditions import FORM, HELP, Conditions, columns_read, conditions_of, has_columns, meets
 from pipeline_tasks.inspect.document import KEPT, PARTS, TEXT
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
@@ -112,7 +113,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print the documents whose text has the phrase and whose columns meet the conditions, without texts."""
     bounds = Bounds(most_hits=options.limit)
-    search = search_texts(options.root, version_of(options), options.phrase, bounds, where=options.where)
+    version = version_of(options)
+    search = search_texts(options.root, version, options.phrase, bounds, where=options.where)
+    looked(options, len(search.hits), [hit.id for hit in search.hits], version)
     facts = asdict(search)
     for hit in facts["hits"]:
         del hit["before"], hit["match"], hit["after"], hit["title"]
@@ -149,7 +152,13 @@ def search_texts(
 
 
 def search_urls(
-    root: str, version: Version, url: str, bounds: Bounds | None = None, where: Sequence[str] = ()
+    root: str,
+    version: Version,
+    url: str,
+    bounds: Bounds | None = None,
+    where: Sequence[str] = (),
+    *,
+    kept_only: bool = False,
 ) -> TextSearch:
     """Return the records of a version with a URL, however it is written, in the order of `search_texts`.
 
@@ -158,7 +167,7 @@ def search_urls(
     """
     _require_documents(version)
     taken, conditions = of_entries(valid_entries([(URL, url)])), _conditions(root, version, where)
-    wanted = Wanted(URL, lambda urls: pc.is_valid(evidence(taken, urls)), "", conditions)
+    wanted = Wanted(URL, lambda urls: pc.is_valid(evidence(taken, urls)), "", conditions, kept_only)
     return _searched(root, version, url, wanted, bounds)
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.landing.decompression import GZIP, PlainSource, Reader, inflated_start
 from pipeline_tasks.landing.first_look import OF_TABLES
 from pipeline_tasks.landing.formats import read_records
@@ -63,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print each token's way back, one JSON object per line with `--json`."""
-    for traced in _traces(options, built_version(options.root, options.recipe)):
+    version = built_version(options.root, options.recipe)
+    for traced in _traces(options, version):
+        looked(options, 1, [traced.document], version)
         print_result(options, asdict(traced), [*trace_lines(traced), ""])
     return 0
 

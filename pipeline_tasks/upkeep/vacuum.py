@@ -21,6 +21,7 @@ from pipeline_tasks.recipe import COMPOSE, PUBLISH, STAGES
 from pipeline_tasks.run.row_cache import CACHE
 from pipeline_tasks.run.task import stored_receipt
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.access_log import FOLDER as ACCESS
 from pipeline_tasks.store.erasures import after_paths
 from pipeline_tasks.store.protocol import DELETED_AT_ONCE, Entry, Store
 from pipeline_tasks.store.reading import commit_slot, read_manifest
@@ -168,6 +169,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     cached = tuple(store.list(CACHE))
     total += sum(entry.bytes for entry in cached)
     files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]
+    total += sum(entry.bytes for entry in store.list(ACCESS))  # who saw what is kept
     total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery index` removes what leaves its tables
     published = tuple(store.list(PUBLISH))
     total += sum(entry.bytes for entry in published)

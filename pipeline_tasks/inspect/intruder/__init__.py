@@ -15,6 +15,7 @@ from pipeline_tasks.inspect.command import add_snapshot, number, print_result, v
 from pipeline_tasks.inspect.intruder.answers import Found, IntruderAnswer, answers, found, save
 from pipeline_tasks.inspect.intruder.drawing import CHANCE, SHOWN, Draw, draw, population, schema_of
 from pipeline_tasks.inspect.intruder.groups import Grouping, grouping
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.read.sample import Sampled, read_drawn
 from pipeline_tasks.inspect.read.shares import Share
 from pipeline_tasks.publish.version_log import Version
@@ -61,6 +62,7 @@ def _ask(options: argparse.Namespace, version: Version, grouped: Grouping) -> No
         drawn = draw(documents, seed, options.group)
         if drawn.ids in known:
             continue
+        looked(options, len(drawn.documents), drawn.ids, version)
         _say(_shown(drawn, read_drawn(options.root, version, drawn.documents)))
         chosen = _chosen()
         if chosen is None:

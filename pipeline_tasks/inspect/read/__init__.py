@@ -15,6 +15,7 @@ from typing import Any
 
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, recipe_of, version_of
 from pipeline_tasks.inspect.expired import expired_in
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.read.answers import LONGEST, Answer, Verdict, answers, save
 from pipeline_tasks.inspect.read.beside import LandedPage, landed_page
 from pipeline_tasks.inspect.read.sample import Choice, Sampled, sample
@@ -54,6 +55,8 @@ def answer(options: argparse.Namespace) -> int:
         known = {each.id for each in answers(options.root, version.recipe) if each.reader == reader}
         drawn = sample(options.root, version, _choice(options))
         unread = [document for document in drawn if document.id not in known]
+        if unread:
+            looked(options, len(unread), [document.id for document in unread], version)
         _ask(options, version, reader, unread)
     read = reading(answers(options.root, recipe_of(options)))
     print_result(options, reading_facts(read), reading_lines(read))

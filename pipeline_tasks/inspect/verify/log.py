@@ -14,12 +14,13 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.inspect.verify.objects import run_all
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import ablation_log, takedowns
 from pipeline_tasks.publish.lost_log import Recorded, recorded_ablations, recorded_takedowns, recorded_versions
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import sha256, unseal
-from pipeline_tasks.store import erasures, log_chain, storage
+from pipeline_tasks.store import access_log, erasures, log_chain, storage
 from pipeline_tasks.store.log_chain import dataset_log, head_body, numbers
 
 
@@ -129,6 +130,18 @@ def check_ablations(root: str, findings: Findings) -> None:
     """Check the log of ablations, and that it has what the ledger knows of it."""
     links = list(_check_chain(root, ablation_log.LOG, findings))
     _check_end(root, ablation_log.LOG, len(links), recorded_ablations, findings)
+
+
+def check_accesses(root: str, findings: Findings) -> None:
+    """Check the seal and the name of each entry of the access log. They are no chain: nothing shows a removed one."""
+    paths = access_log.look_paths(root)
+    run_all(partial(_check_look, root, path, findings) for path in paths)
+
+
+def _check_look(root: str, path: str, findings: Findings) -> None:
+    with findings.guarded(f"{root}/{path}", access_log.WAY_OUT):
+        access_log.read_look(root, path)
+        findings.count("looks")
 
 
 def _check_lists(root: str, manifests: Iterable[Manifest], findings: Findings) -> None:

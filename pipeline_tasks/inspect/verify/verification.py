@@ -14,6 +14,7 @@ from pipeline_tasks.inspect.verify.findings import Account, Findings
 from pipeline_tasks.inspect.verify.log import (
     Log,
     check_ablations,
+    check_accesses,
     check_archived,
     check_erasures,
     check_log,
@@ -88,6 +89,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     check_ablations(root, findings)
+    check_accesses(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))
