@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect import redactions
-from pipeline_tasks.inspect.document import Document, Record, Step, bytes_of, document, edit_facts, unread_text
+from pipeline_tasks.inspect.document import KEPT, Document, Record, Step, bytes_of, document, edit_facts, unread_text
 from pipeline_tasks.inspect.duplicates import STAGES, Cluster, duplicates
 from pipeline_tasks.inspect.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.places import Place, placed
@@ -115,6 +115,25 @@ def explored(root: str, version: Version, wanted: str, file: str = "") -> Explor
         return _filled(root, page, file)
     except RecipeError as error:
         return replace(page, message=str(error))
+
+
+def for_curators(page: Explored) -> Explored:
+    """Return what curators see: of a kept document its kept records, without evidence, places, cut text and headers.
+
+    A rejected document is, for them, as one that does not exist.
+    """
+    known = page.document
+    if known is None or not known.is_kept:
+        message = f"no document {page.wanted} was kept of snapshot {page.version.snapshot}; stewards see rejected ones"
+        return Explored(page.version, page.wanted, message if page.wanted else "")
+    kept = [record for record in known.records if record.last.outcome == KEPT]
+    records = tuple(replace(record, edits=(), steps=tuple(map(_without_findings, record.steps))) for record in kept)
+    shown = replace(known, records=records)
+    return replace(page, document=shown, headers=[()] * min(len(kept), RECORDS_SHOWN), cluster=None, edits=())
+
+
+def _without_findings(step: Step) -> Step:
+    return replace(step, evidence="", facts={name: fact for name, fact in step.facts.items() if _is_single(fact)})
 
 
 def _filled(root: str, page: Explored, file: str) -> Explored:

@@ -42,6 +42,12 @@ class Found:
     texts: PhraseSearch | None = None
 
     @property
+    def documents(self) -> Sequence[str]:
+        """The ids of the documents that are shown, one for each place or text."""
+        of_texts = [found.hit.id for found in self.texts.found] if self.texts else []
+        return [place.use.id for place in self.places or ()] + of_texts
+
+    @property
     def following(self) -> str:
         """The address of what is in the next shards; "" behind the last."""
         if self.reach is None or self.reach.end >= self.reach.total:

@@ -13,8 +13,7 @@ from itertools import accumulate
 from typing import Annotated, Any
 
 import refinery_rendering as rendering
-from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request, Response
@@ -36,6 +35,7 @@ from refinery_document import (
     TEXT_SHOWN,
     duplicates_command,
     explored,
+    for_curators,
     signals,
     single_facts,
     stretches,
@@ -48,12 +48,16 @@ from refinery_intruder import Asked, IntruderPage, intruder_page
 from refinery_intruder import answered as intruder_answered
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
+from refinery_looks import LookRoute, Shown, ShownFile, root
 from refinery_map import map_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
+from refinery_purpose import PurposeNeeded, form_token, is_form_token, keep_purpose, own_address, purpose_of
 from refinery_read import MOST_DRAWN, STALE, ReadingPage, answered, is_token, reading_page, shares_of
 from refinery_rejects import MEDIA_TYPES as FILE_TYPES
 from refinery_rejects import MOST_ROWS, file_name, file_of, rejects_of
+from refinery_roles import RAW, Role, curator, is_curator, is_steward, may_see, require, steward
+from refinery_run import base
 from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
 from refinery_similar import similar_page
@@ -61,13 +65,14 @@ from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_standing import LINES, sources_page
 from refinery_whatif import whatif_of
 
-from pipeline_tasks.errors import RecipeError, RefineryError, Transient
+from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.read import outcome_line
 from pipeline_tasks.inspect.read.answers import LONGEST
 from pipeline_tasks.inspect.read.sample import Choice
+from pipeline_tasks.inspect.rejects import reasons_of
 from pipeline_tasks.inspect.shares import site_shares
 from pipeline_tasks.inspect.text_edits import COMPARED
 from pipeline_tasks.inspect.trace import trace
@@ -83,6 +88,7 @@ from pipeline_tasks.recipe import BUILDS, COMPOSE, EMBED, recipe_names
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.access_log import LONGEST as LONGEST_PURPOSE
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 log = logging.getLogger("refinery")
@@ -148,6 +154,14 @@ class ReadForm(BaseModel):
     token: str = Field("", max_length=100)
 
 
+class PurposeForm(BaseModel):
+    """What the form sends that asks for what somebody looks at texts."""
+
+    purpose: str = Field("", max_length=LONGEST_PURPOSE)
+    following: str = Field("", max_length=8192)
+    token: str = Field("", max_length=100)
+
+
 class IntruderForm(BaseModel):
     """What the page of the foreign document sends: the document that was chosen."""
 
@@ -169,9 +183,7 @@ app = FastAPI(
 )
 
 
-def root() -> str:
-    """Return the root whose content is shown: `REFINERY_ROOT`."""
-    return os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+app.router.route_class = LookRoute
 
 
 @app.middleware("http")
@@ -192,6 +204,8 @@ def refinery_error(_: Request, error: RefineryError) -> Response:
     404 for what is not there, 503 for what may be there later, 409 for an object that is not what it should be: the
     page works, and the stored object does not.
     """
+    if isinstance(error, LookRefused):
+        return _error_page(FORBIDDEN, str(error))
     status = 503 if isinstance(error, Transient) else 404 if isinstance(error, RecipeError) else 409
     return _error_page(status, str(error))
 
@@ -204,29 +218,24 @@ async def http_error(request: Request, error: HTTPException) -> Response:
     return _error_page(error.status_code, str(error.detail))
 
 
+@app.exception_handler(PurposeNeeded)
+def purpose_needed(request: Request, error: PurposeNeeded) -> Response:
+    """Ask for the purpose, and lead back to the page; nothing of it is shown."""
+    query = f"?{request.url.query}" if request.url.query and request.method == "GET" else ""
+    address = f"{base()}{request.url.path.removeprefix(request.scope.get('root_path', ''))}{query}"
+    shown = _purpose_page(error.user, "", address, str(error.detail))
+    shown.status_code = error.status_code
+    return shown
+
+
 def _error_page(status: int, message: str) -> Response:
     page = rendering.render("error.html", title=TITLES[status], message=message, root=root())
     return HTMLResponse(page, status_code=status)
 
 
-def render(page: str, **values: Any) -> HTMLResponse:  # noqa: ANN401 -- values of a template are of any type
+def render(page: str, **values: Any) -> Shown:  # noqa: ANN401 -- values of a template are of any type
     """Render a page; every value is escaped."""
-    return HTMLResponse(rendering.render(page, root=root(), **values))
-
-
-def _may_approve(user: GetUserDep) -> bool:
-    """Return whether a user may approve a refused gate."""
-    auth = get_auth_manager()
-    return bool(auth.is_authorized_dag(method="PUT", access_entity=DagAccessEntity.HITL_DETAIL, user=user))
-
-
-def reads_texts(request: Request, user: GetUserDep) -> None:
-    """Let those who may approve a refused gate read the crawl's texts, and log who read which; 403 for others."""
-    if not _may_approve(user):
-        message = "Texts of a crawl are shown to those who may approve a refused gate. Ask for a role with that right."
-        raise HTTPException(FORBIDDEN, message)
-    query = f"?{request.url.query}" if request.url.query else ""
-    log.info("%s reads texts: %s%s", user.get_name(), request.url.path, query)
+    return Shown(rendering.render(page, root=root(), **values))
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------
@@ -248,7 +257,7 @@ def sources() -> HTMLResponse:
 
 
 @app.get("/snapshot/{recipe}/{snapshot}")
-def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
+def snapshot_page(request: Request, recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
     """Show what is left of a snapshot and why, its health, what has changed, and what to do now; the rest is folded.
 
     Names of sites are shown to those who may read texts. Of a run that published nothing its stages so far are shown,
@@ -258,7 +267,7 @@ def snapshot_page(recipe: str, snapshot: str, user: GetUserDep) -> HTMLResponse:
     if retraction is not None and not readable_runs(root(), recipe, snapshot)[0]:
         return _retracted(retraction)
     shown = committed(root(), recipe, snapshot).shown
-    return _run_page(shown) if isinstance(shown, UnpublishedRun) else _version_page(shown, user)
+    return _run_page(shown) if isinstance(shown, UnpublishedRun) else _version_page(request, shown, user)
 
 
 def _run_page(known: UnpublishedRun) -> HTMLResponse:
@@ -269,14 +278,15 @@ def _run_page(known: UnpublishedRun) -> HTMLResponse:
     return render("run.html", known=known, state=state_of_run(known, run), steps=steps, plot=plot, run=links_of(run))
 
 
-def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
+def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLResponse:
     """Show a published snapshot."""
     recipe, snapshot = version.recipe, version.snapshot
     published = Published(root(), version)
     if is_dataset(version):
-        return _dataset_page(published, user)
+        return _dataset_page(request, published, user)
     earlier, run = published.earlier, run_of_snapshot(root(), version)
     known: dict[str, Any] = {name: getattr(published, name) for name in ("steps", "verdicts", "costs")}
+    sites = site_shares(root(), version, earlier) if may_see(request, user, Role.CURATOR) else None
     return render(
         "snapshot.html",
         version=version,
@@ -288,13 +298,13 @@ def _version_page(version: Version, user: GetUserDep) -> HTMLResponse:
         can_predict="filter_quality" in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
-        sites=site_shares(root(), version, earlier) if _may_approve(user) else None,
+        sites=sites,
         run=links_of(run),
         **known,
     )
 
 
-def _dataset_page(published: Published, user: GetUserDep) -> HTMLResponse:
+def _dataset_page(request: Request, published: Published, user: GetUserDep) -> HTMLResponse:
     """Show a version of a training dataset."""
     version, page = published.version, dataset_of(published)
     return render(
@@ -305,7 +315,7 @@ def _dataset_page(published: Published, user: GetUserDep) -> HTMLResponse:
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         most=SOURCES_SHOWN,
         can_build=version.recipe in recipe_names(BUILDS),
-        shows_groups=page.is_open or _may_approve(user),
+        shows_groups=page.is_open or may_see(request, user, Role.CURATOR),
         room=room_plot(bounded_facts(version.recipe, published.verdicts)),
         steps=published.steps,
         verdicts=published.verdicts,
@@ -313,7 +323,7 @@ def _dataset_page(published: Published, user: GetUserDep) -> HTMLResponse:
     )
 
 
-@app.get("/card/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+@app.get("/card/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def card_page(recipe: str, snapshot: str) -> HTMLResponse:
     """Show the card of a training dataset, which may name sites."""
     version = version_log.current(root(), recipe, snapshot)
@@ -359,7 +369,7 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
     return shown
 
 
-@app.get("/columns/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+@app.get("/columns/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name = "", more: Where = "") -> Response:
     """Show how many documents would stay if only those with some values in their columns did, and one `more` value."""
     version = version_log.current(root(), recipe, snapshot)
@@ -369,7 +379,7 @@ def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name 
     return shown
 
 
-@app.get("/breakdown/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+@app.get("/breakdown/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def breakdown_page(recipe: str, snapshot: str, by: Name = "", across: Name = "") -> Response:
     """Show documents by a column: kept, rejected for which reasons, and of which sites; or a table of two columns."""
     version = version_log.current(root(), recipe, snapshot)
@@ -402,19 +412,20 @@ def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
     return render("retracted.html", retraction=retraction, versions=retracted)
 
 
-@app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(reads_texts)])
+@app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(steward)])
 def rejects_page(recipe: str, snapshot: str, stage: str, reason: Reason = "", start: Row = 0) -> HTMLResponse:
     """Show rows that a stage rejected or quarantined, from row `start` on, with the evidence."""
     known, manifest = _of_stage(recipe, snapshot, stage)
     page = rejects_of(root(), known.shown, manifest, reason, start)
     of = {"version": known.shown, "is_published": known.version is not None}
     limits = {"most_rows": MOST_ROWS, "sample": SAMPLE}
+    known_ids = [str(row["id"]) for row in page.shown.rows if row.get("id")]
     return render(
         "rejects.html", **of, shown_page=page, evidence_of=evidence_of, **limits, command=page.command(root())
-    )
+    ).of(len(page.shown.rows), known_ids)
 
 
-@app.get("/rejects/{recipe}/{snapshot}/{stage}/rows.{kind}", dependencies=[Depends(reads_texts)])
+@app.get("/rejects/{recipe}/{snapshot}/{stage}/rows.{kind}", dependencies=[Depends(steward)])
 def rejects_file(recipe: str, snapshot: str, stage: str, kind: str, reason: Reason = "") -> Response:
     """Return rows that a stage rejected or quarantined as a file, CSV or JSON lines: of many the first ones."""
     if kind not in FILE_TYPES:
@@ -422,9 +433,10 @@ def rejects_file(recipe: str, snapshot: str, stage: str, kind: str, reason: Reas
     _, manifest = _of_stage(recipe, snapshot, stage)
     body, is_whole = file_of(root(), manifest, reason, kind)
     name = file_name(manifest, reason, kind, is_whole=is_whole)
-    return Response(
-        body, media_type=FILE_TYPES[kind], headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    rows = reasons_of(manifest)
+    wanted = rows.get(reason, 0) if reason else sum(rows.values())
+    return ShownFile(body, media_type=FILE_TYPES[kind], headers=headers).of(min(wanted, MOST_ROWS))
 
 
 def _of_stage(recipe: str, snapshot: str, stage: str) -> tuple[Committed, Manifest]:
@@ -452,51 +464,68 @@ def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = No
             return
 
 
-@app.get("/sample/{path:path}", dependencies=[Depends(reads_texts)])
-def sample_page(path: str, reason: str = "") -> HTMLResponse:
-    """Show rows that a manifest keeps and rows that it rejected, to who may approve what a gate refused."""
+@app.get("/sample/{path:path}", dependencies=[Depends(curator)])
+def sample_page(request: Request, path: str, user: GetUserDep, reason: str = "") -> HTMLResponse:
+    """Show rows that a manifest keeps, and to stewards those that it rejected, before what a gate refused is approved.
+
+    Texts that a stage before `scrub_pii` keeps have personal data, so that these rows are for stewards, too.
+    """
     if not COMMITTED.fullmatch(path):
         raise HTTPException(NOT_FOUND, f"{path} is not the path of a manifest")
     manifest = read_manifest(root(), path)
+    if manifest.stage in RAW:
+        require(request, user, Role.STEWARD)
+    sees_all = may_see(request, user, Role.STEWARD)
     unread = {"text"} if manifest.stage == "ingest" else set[str]()  # it is read from the landed files, by a run alone
     columns = [name for name, _ in manifest.schema if name in SAMPLED and name not in unread]
+    kept = list(_sample(manifest.shards, columns=columns)) if columns else []
+    rejected = list(_sample(manifest.rejects + manifest.quarantine, reason)) if sees_all else []
     return render(
         "sample.html",
         path=path,
         stage=manifest.stage,
-        kept=list(_sample(manifest.shards, columns=columns)) if columns else [],
-        rejected=list(_sample(manifest.rejects + manifest.quarantine, reason)),
+        kept=kept,
+        rejected=rejected,
+        sees_all=sees_all,
         reasons={**manifest.rejected, **manifest.quarantined},
         reason=reason,
         evidence_of=evidence_of,
         most_bytes=MOST_SAMPLED,
-    )
+    ).of(len(kept) + len(rejected))
 
 
-@app.get("/trace/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def trace_page(recipe: str, snapshot: str, token: int = 0) -> HTMLResponse:
-    """Show the document and the landed record that a packed token comes from."""
+@app.get("/trace/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def trace_page(recipe: str, snapshot: str, user: GetUserDep, token: int = 0) -> HTMLResponse:
+    """Show the document and the landed record that a packed token comes from; its header is for stewards."""
     version = version_log.current(root(), recipe, snapshot)
     if COMPOSE not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
     origin = trace(root(), version, token, MOST_HEADER)
     source = refined_version(root(), version, origin.snapshot)
-    return render("trace.html", version=version, origin=origin, source=source)
+    origin = origin if is_steward(user) else replace(origin, header=())
+    return render("trace.html", version=version, origin=origin, source=source).of(1, [origin.document])
 
 
-@app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
-def document_page(recipe: str, snapshot: str, doc: Term = "", file: Term = "") -> Response:
+@app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def document_page(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, doc: Term = "", file: Term = ""
+) -> Response:
     """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text.
+
+    Curators see documents that were kept, without what was found or cut in them and without their duplicates.
 
     A page that leads here may name the landed `file` of a record of it, so that the shards of that are read first.
     """
     version = version_log.current(root(), recipe, snapshot)
-    page = explored(root(), version, doc.strip(), file)
+    page, sees_all = explored(root(), version, doc.strip(), file), may_see(request, user, Role.STEWARD)
+    page = page if sees_all else for_curators(page)
     values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
     limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED}
     limits |= {"most_bytes": MOST_OF_DOCUMENT, "most_clusters": MOST_OF_CLUSTERS}
     commands = {"command": page.command(root()), "duplicates": duplicates_command(root(), version, page.wanted)}
-    shown = render("document.html", version=version, explored=page, **values, **limits, **commands)
+    known = page.document
+    shown = render("document.html", version=version, explored=page, sees_all=sees_all, **values, **limits, **commands)
+    shown.of(len(known.records) if known else 0, [known.id] if known else [])
     shown.status_code = NOT_FOUND if page.message else shown.status_code
     return shown
 
@@ -506,14 +535,26 @@ def search_query(phrase: Name = "", url: Term = "", where: Where = "") -> dict[s
     return {"phrase": phrase.strip(), "url": url.strip(), "where": where.strip()}
 
 
-@app.get("/search/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+@app.get("/search/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def search_of_snapshot(
-    recipe: str, snapshot: str, query: Annotated[dict[str, str], Depends(search_query)], start: Row = 0
+    request: Request,
+    recipe: str,
+    snapshot: str,
+    user: GetUserDep,
+    query: Annotated[dict[str, str], Depends(search_query)],
+    start: Row = 0,
 ) -> Response:
-    """Show a snapshot's documents by phrase, URL or columns, from row `start` on, up to many bytes."""
-    page = search_page(root(), version_log.current(root(), recipe, snapshot), **query, start=start)
+    """Show a snapshot's documents by phrase, URL or columns, from row `start` on, up to many bytes.
+
+    Curators search those that were kept, stewards rejected ones, too.
+    """
+    kept_only = not may_see(request, user, Role.STEWARD)
+    version = version_log.current(root(), recipe, snapshot)
+    page = search_page(root(), version, **query, start=start, kept_only=kept_only)
     limits = {"most_hits": HITS_SHOWN, "most_bytes": MOST_BYTES}
-    shown = render("search.html", shown=page, **limits, command=page.command(root()))
+    hits = page.search.hits if page.search else ()
+    shown = render("search.html", shown=page, **limits, kept_only=kept_only, command=page.command(root()))
+    shown.of(len(hits), [hit.id for hit in hits])
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 
@@ -538,30 +579,44 @@ def read_page(
 ) -> HTMLResponse:
     """Show a document of a blind sample beside its landed page, to judge it, and what readers have said so far.
 
-    Who may not read texts sees the shares alone.
+    Who may not read texts sees the shares alone; curators read kept documents, without the landed page.
     """
     version = version_log.current(root(), recipe, snapshot)
-    if not _may_approve(user):
-        return _read_response(version, shares_of(root(), version), may_read=False)
-    reads_texts(request, user)
-    return _read_response(version, reading_page(root(), version, choice, after, user.get_name()))
+    if not is_curator(user):
+        return _read_response(version, shares_of(root(), version), Role.VIEWER)
+    role = _reader(request, user)
+    page = reading_page(root(), version, _readable(choice, role), after, user.get_name(), beside=role is Role.STEWARD)
+    return _read_response(version, page, role)
 
 
-@app.post("/read/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+@app.post("/read/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def read_answer(
     request: Request, recipe: str, snapshot: str, user: GetUserDep, choice: Drawing, form: Annotated[ReadForm, Form()]
 ) -> Response:
     """Store a reader's answer, and show the next document; 403 for a form that is not of this reader's page."""
-    version, reader = version_log.current(root(), recipe, snapshot), user.get_name()
+    version, reader, role = version_log.current(root(), recipe, snapshot), user.get_name(), _reader(request, user)
+    choice = _readable(choice, role)
     _require_own(request, form.token, reader, version)
     try:
         following = answered(root(), version, choice, reader, form.model_dump())
     except RecipeError as error:
-        page = replace(reading_page(root(), version, choice, form.after, reader), message=str(error))
-        shown = _read_response(version, page)
+        page = reading_page(root(), version, choice, form.after, reader, beside=role is Role.STEWARD)
+        shown = _read_response(version, replace(page, message=str(error)), role)
         shown.status_code = UNPROCESSABLE
         return shown
     return RedirectResponse(following, SEE_OTHER)
+
+
+def _reader(request: Request, user: GetUserDep) -> Role:
+    """Return as what a curator or steward reads, and have the look logged."""
+    role = Role.STEWARD if is_steward(user) else Role.CURATOR
+    require(request, user, role)
+    return role
+
+
+def _readable(choice: Choice, role: Role) -> Choice:
+    """Return the sample without rejected documents for who is no steward."""
+    return choice if role is Role.STEWARD else replace(choice, rejected=0, reasons=())
 
 
 def _require_own(request: Request, token: str, reader: str, version: Version) -> None:
@@ -571,9 +626,11 @@ def _require_own(request: Request, token: str, reader: str, version: Version) ->
         raise HTTPException(FORBIDDEN, STALE)
 
 
-def _read_response(version: Version, page: ReadingPage, *, may_read: bool = True) -> HTMLResponse:
-    values = {"command": page.command(root()), "outcome_of": outcome_line, "may_read": may_read}
-    return render("read.html", version=version, shown=page, most=MOST_DRAWN, **values)
+def _read_response(version: Version, page: ReadingPage, role: Role) -> HTMLResponse:
+    values = {"command": page.command(root()), "outcome_of": outcome_line, "may_read": role is not Role.VIEWER}
+    values |= {"is_steward": role is Role.STEWARD}
+    known = [document.id for document in (page.document, page.judged) if document]
+    return render("read.html", version=version, shown=page, most=MOST_DRAWN, **values).of(len(known), known)
 
 
 def intruder_asked(by: Name = "", column: Name = "", bands: Name = "", group: Reason = "", seed: Seed = 1) -> Asked:
@@ -594,16 +651,16 @@ def intruder_of_snapshot(
     Who may not read texts sees the shares alone.
     """
     version = version_log.current(root(), recipe, snapshot)
-    may_read = _may_approve(user)
+    may_read = is_curator(user)
     if may_read:
-        reads_texts(request, user)
+        require(request, user, Role.CURATOR)
     page = intruder_page(root(), version, asked, user.get_name() if may_read else "")
     shown = _intruder_response(page, may_read=may_read)
     shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
     return shown
 
 
-@app.post("/intruder/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+@app.post("/intruder/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def intruder_answer(
     request: Request,
     recipe: str,
@@ -627,7 +684,8 @@ def intruder_answer(
 
 def _intruder_response(page: IntruderPage, *, may_read: bool = True) -> HTMLResponse:
     values = {"command": page.command(root()), "may_read": may_read, "longest": INTRUDER_SHOWN}
-    return render("intruder.html", version=page.version, shown=page, **values)
+    known = [document.id for document in page.documents]
+    return render("intruder.html", version=page.version, shown=page, **values).of(len(known), known)
 
 
 def find_query(
@@ -648,9 +706,10 @@ def find_page(
     from shard `start` on: as many as a request reads, up to the last place that is shown.
     """
     if any(query[asked] for asked in ("doc", "url", "site", "text", "where")):
-        reads_texts(request, user)
+        require(request, user, Role.CURATOR)
     page = find_of(root(), query, start)
-    return render("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
+    shown = render("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
+    return shown.of(len(page.documents), page.documents)
 
 
 def similar_query(doc: Term = "", url: Term = "", where: Where = "") -> dict[str, str]:
@@ -658,23 +717,47 @@ def similar_query(doc: Term = "", url: Term = "", where: Where = "") -> dict[str
     return {"doc": doc.strip(), "url": url.strip(), "where": where.strip()}
 
 
-@app.get("/similar/{recipe}", dependencies=[Depends(reads_texts)])
+@app.get("/similar/{recipe}", dependencies=[Depends(curator)])
 def similar_documents(recipe: str, query: Annotated[dict[str, str], Depends(similar_query)]) -> Response:
     """Show the published documents of a recipe that are most like one of them; a snapshot's shards up to many bytes."""
     version_log.current(root(), recipe)
     page = similar_page(root(), recipe, query)
+    documents = page.found.documents if page.found else ()
     shown = render("similar.html", shown=page, command=page.command(root()))
+    shown.of(len(documents), [each.id for each in documents])
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 
 
-@app.get("/map/{recipe}/{snapshot}", dependencies=[Depends(reads_texts)])
+@app.get("/map/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def map_of_snapshot(recipe: str, snapshot: str, by: Name = "") -> Response:
     """Show documents of a snapshot as points that are near by their vectors, colored by a column."""
     page = map_page(root(), version_log.current(root(), recipe, snapshot), by.strip())
-    shown = render("map.html", map=page, command=page.command(root()))
+    shown = render("map.html", map=page, command=page.command(root())).of(len(page.shown.points) if page.shown else 0)
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
+
+
+@app.get("/purpose")
+def purpose_page(request: Request, user: GetUserDep, following: Term = "") -> HTMLResponse:
+    """Ask for what the user looks at texts today."""
+    return _purpose_page(user.get_name(), purpose_of(request, user.get_name()), following)
+
+
+@app.post("/purpose")
+def purpose_answer(request: Request, user: GetUserDep, form: Annotated[PurposeForm, Form()]) -> Response:
+    """Keep the purpose in the browser until the end of the day, and show the page that was asked for."""
+    is_own = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    if not is_own or not is_form_token(form.token, user.get_name()):
+        raise HTTPException(FORBIDDEN, STALE)
+    answer = RedirectResponse(own_address(form.following), SEE_OTHER)
+    keep_purpose(request, answer, user.get_name(), form.purpose)
+    return answer
+
+
+def _purpose_page(user: str, purpose: str, following: str, message: str = "") -> Shown:
+    values = {"token": form_token(user), "following": own_address(following), "longest": LONGEST_PURPOSE}
+    return render("purpose.html", purpose=purpose, message=message, **values)
 
 
 @app.get("/manifest/{path:path}")
@@ -703,15 +786,15 @@ def static(name: str) -> Response:
 def files(path: str, request: Request, user: GetUserDep) -> Response:
     """Return a manifest, verdict, dataset version, Data Docs page or report as it is stored.
 
-    A report has texts, and a manifest may have the names of sites: these are returned to who may read texts.
+    A report has rejected rows, for stewards; a manifest may have the names of sites, for curators.
     """
     if "/report-" in path:
-        reads_texts(request, user)
+        require(request, user, Role.STEWARD)
     body = _body(path)
     if path.endswith(".html"):
         return HTMLResponse(body, headers={"Content-Security-Policy": rendering.STORED_POLICY})
     if _names_sites(_json(path)):
-        reads_texts(request, user)
+        require(request, user, Role.CURATOR)
     return Response(body, media_type="application/json")
 
 

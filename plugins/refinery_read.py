@@ -115,10 +115,13 @@ def shares_of(root: str, version: Version) -> ReadingPage:
     return ReadingPage(version, Choice(), reading(answers(root, version.recipe)), reasons_of_judges(root, version))
 
 
-def reading_page(root: str, version: Version, choice: Choice, after: int, reader: str) -> ReadingPage:
+def reading_page(
+    root: str, version: Version, choice: Choice, after: int, reader: str, *, beside: bool = True
+) -> ReadingPage:
     """Return the page of the first document behind number `after` of a sample that a reader has not judged.
 
-    Behind the last one it begins again at the first. RecipeError for a training dataset.
+    Behind the last one it begins again at the first. Without `beside` it has neither the landed page nor what stages
+    cut from the text. RecipeError for a training dataset.
     """
     given = answers(root, version.recipe)
     page = ReadingPage(version, choice, reading(given), reasons_of_judges(root, version))
@@ -132,11 +135,13 @@ def reading_page(root: str, version: Version, choice: Choice, after: int, reader
     is_judged = 0 < after <= len(drawn) and drawn[after - 1].id in own
     judged = read_drawn(root, version, [drawn[after - 1]])[0] if is_judged else None
     page = replace(page, drawn=len(drawn), judged=judged, token=token_of(reader, version))
-    return _with_document(root, page, unread[0], drawn[unread[0]]) if unread else page
+    return _with_document(root, page, unread[0], drawn[unread[0]], beside=beside) if unread else page
 
 
-def _with_document(root: str, page: ReadingPage, at: int, drawn: Drawn) -> ReadingPage:
+def _with_document(root: str, page: ReadingPage, at: int, drawn: Drawn, *, beside: bool) -> ReadingPage:
     [document] = read_drawn(root, page.version, [drawn])
+    if not beside:
+        return replace(page, place=at + 1, document=document)
     pieces = cut_pieces(root, page.version, document)
     return replace(
         page, place=at + 1, document=document, pieces=pieces, landed=landed_page(root, page.version, document)

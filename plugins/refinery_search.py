@@ -71,15 +71,21 @@ class SearchPage:
         return " and ".join(filter(None, (what, "these columns" if self.where else "")))
 
 
-def search_page(root: str, version: Version, phrase: str, url: str, where: str, start: int) -> SearchPage:
-    """Return the page of a phrase or else a URL, and of conditions, from a row on; without any it asks for one."""
+def search_page(
+    root: str, version: Version, phrase: str, url: str, where: str, start: int, *, kept_only: bool = False
+) -> SearchPage:
+    """Return the page of a phrase or else a URL, and of conditions, from a row on; without any it asks for one.
+
+    With `kept_only` rows that a stage rejected are not searched.
+    """
     page = SearchPage(version, phrase, url, where)
     if not (phrase or url or where):
         return page
     bounds, conditions = Bounds(start, HITS_SHOWN, MOST_BYTES), split_conditions(where)
     try:
         if url and not phrase:
-            return replace(page, search=search_urls(root, version, url, bounds, conditions))
-        return replace(page, search=search_texts(root, version, phrase, bounds, where=conditions))
+            return replace(page, search=search_urls(root, version, url, bounds, conditions, kept_only=kept_only))
+        found = search_texts(root, version, phrase, bounds, where=conditions, kept_only=kept_only)
+        return replace(page, search=found)
     except RecipeError as error:
         return replace(page, message=str(error))

@@ -39,10 +39,10 @@ def stranger(app: Any, auth_manager: None) -> Any:
 
 @pytest.fixture
 def visitor(stranger: Any, app: Any) -> Iterator[Any]:
-    """A visitor who may see the web site, and start runs."""
+    """A visitor who may see everything: a steward."""
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from airflow.api_fastapi.core_api.security import get_user
 
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="USER")
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="OP")
     yield stranger
     app.dependency_overrides.clear()

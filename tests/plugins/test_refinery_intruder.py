@@ -106,7 +106,7 @@ def test_who_may_only_look_sees_shares_and_stores_nothing(
 ) -> None:
     with caplog.at_level(logging.INFO, "refinery"):
         page = visitor.get(PAGE, params={"by": "topic"})
-    assert f"ada reads texts: {PAGE}?by=topic" in caplog.text
+    assert f"ada reads texts: {PAGE}" in caplog.text
     choose(visitor, page, drawn_of(root, "topic").foreign)
     be(app, "eve", "VIEWER")
     looked = visitor.get(PAGE, params={"by": "topic"})

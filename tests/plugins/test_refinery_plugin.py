@@ -70,9 +70,9 @@ def test_every_route_refuses_who_is_not_logged_in(app: Any, stranger: Any) -> No
         assert stranger.get(path).status_code == 401, path
 
 
-def test_routes_only_read_but_for_those_of_answers(app: Any, stranger: Any) -> None:
+def test_routes_only_read_but_for_those_of_answers_and_the_purpose(app: Any, stranger: Any) -> None:
     writing = [route.path for route in app.routes if not route.methods <= {"GET", "HEAD"}]
-    assert writing == ["/read/{recipe}/{snapshot}", "/intruder/{recipe}/{snapshot}"]
+    assert writing == ["/read/{recipe}/{snapshot}", "/intruder/{recipe}/{snapshot}", "/purpose"]
     for path in writing:
         assert stranger.post(path.format(recipe="small", snapshot="2026-11-19")).status_code == 401
 
@@ -158,15 +158,17 @@ def test_the_links_of_a_page_lead_somewhere(visitor: Any) -> None:
         assert visitor.get(path.replace("&amp;", "&")).status_code == 200, path
 
 
-def test_rows_of_a_manifest_are_shown_to_who_may_approve_it_and_to_no_other(visitor: Any, app: Any, root: Path) -> None:
-    """Who decides on what a gate refused could see no row of it: pages showed rows of published versions alone."""
+def test_rows_of_a_manifest_are_shown_to_stewards_and_to_no_other(visitor: Any, app: Any, root: Path) -> None:
+    """Texts that `extract` keeps have personal data: those who may approve its gate read them, too, without the role."""
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from airflow.api_fastapi.core_api.security import get_user
 
     path = f"/sample/{next(root.glob('extract/*/manifest.json')).relative_to(root)}"
     app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
     assert visitor.get(path).status_code == 403
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="bob", role="USER")
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ann", role="USER")
+    assert visitor.get(path).status_code == 403
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="bob", role="OP")
     page = visitor.get(path)
     assert page.status_code == 200
     kept, rejected = page.text.split("<h2>Rejected", 1)
