@@ -79,7 +79,7 @@ def test_a_trace_names_redactions_and_does_without_the_landed_file(
     assert "WARC/1" in found.header[0]
     assert f"redactions {found.redactions}" in list(trace_lines(found))
     assert main(shlex.split(found.redactions)[1:]) == 0
-    assert "email                1" in capsys.readouterr().out
+    assert "email                    1  redact" in capsys.readouterr().out
     (day / "a.warc.gz").unlink()
     assert trace(chain.root, dataset, 0).header == ("the landed file is not there any more",)
 
