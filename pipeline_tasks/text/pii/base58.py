@@ -11,6 +11,12 @@ _BECH32_ENDS = (1, 0x2BC830A3)
 """What a checksum comes to: of bech32 (BIP 173) and of bech32m (BIP 350)."""
 
 
+def bare(text: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return the place of a long word without the hyphens and underscores around it, as lists and emphasis have."""
+    word = text[start:end]
+    return end - len(word.lstrip(b"_-")), start + len(word.rstrip(b"_-"))
+
+
 def is_base58_check(value: bytes, versions: Iterable[int], sizes: Iterable[int]) -> bool:
     """Return whether `value` has a version byte, as many bytes as one of `sizes`, and four right bytes of check."""
     number = 0

@@ -1,6 +1,6 @@
 """Dates of birth behind the label of a form or in the first person; not those of biographies (`born 4 June 1976`)."""
 
-from pipeline_tasks.text.pii.candidates import is_announced, pattern
+from pipeline_tasks.text.pii.candidates import is_named, pattern
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 LABEL = (
@@ -44,7 +44,7 @@ def accepted(place: Place) -> Found | None:
     begin = start - len(month.group()) if month else start
     for expression in DATES:
         match = pattern(expression).search(text[start : start + _LONGEST])
-        if match and (is_announced(text, begin, LABEL) or _is_labeled(text[start + match.end() :][:_LONGEST])):
+        if match and (is_named(text, begin, LABEL) or _is_labeled(text[start + match.end() :][:_LONGEST])):
             return Found(begin, start + match.end(), text[begin : start + match.end()].decode())
     return None
 

@@ -59,6 +59,20 @@ def is_announced(text: bytes, start: int, cue: str) -> bool:
     return bool(pattern(cue).search(context(text, start)))
 
 
+def is_named(text: bytes, start: int, cue: str) -> bool:
+    """Return whether a pattern matches the bytes before `start`, or how the names of fields there read.
+
+    `user_ssn` and `cardNumber` read as `user ssn` and `card Number`.
+    """
+    ahead = context(text, start)
+    return bool(pattern(cue).search(ahead) or pattern(cue).search(spoken(ahead)))
+
+
+def spoken(names: bytes) -> bytes:
+    """Return a text with blanks between the words of its identifiers."""
+    return bytes(pattern(r"(\p{Ll})(\p{Lu})").sub(rb"\1 \2", names.replace(b"_", b" ")))
+
+
 def masked(text: bytes, spans: list[Span]) -> bytes:
     """Return `text` with every byte of every span as a mask: as long, and nothing is found there."""
     pieces: list[bytes] = []

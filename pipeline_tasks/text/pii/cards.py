@@ -1,7 +1,7 @@
 """Numbers of payment cards: the ranges and lengths of their issuers, and Luhn's check digit (ISO/IEC 7812-1)."""
 
-from pipeline_tasks.text.pii.candidates import is_announced, pattern
-from pipeline_tasks.text.pii.digits import digits_of, is_in_address, is_thing, luhn
+from pipeline_tasks.text.pii.candidates import is_named, pattern
+from pipeline_tasks.text.pii.digits import digits_of, is_in_address, is_record, is_thing, luhn
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 ISSUERS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
@@ -39,9 +39,15 @@ CUE = (
 )
 """What announces a card, in the languages of the packs."""
 
-GROUP_AHEAD, GROUP_BEHIND = r"[0-9A-Z]\d[ \-]$", r"^[ \-]\d{4}(?:\D|$)"
-"""More groups beside a number: it is a part of a longer one, such as an account's."""
+GROUP_AHEAD = r"(?:[0-9A-Z]\d|\d[A-F]+|\b\d \d)[ \-]$"
+GROUP_BEHIND = r"^[ \-](?:\d{4}(?:\D|$)|\d+[A-F])"
+"""More groups beside a number: it is a part of a longer one, such as an account's, or of a row of a table."""
 
+ROW_AHEAD = r"(?:^|[^\dA-F])(\d{4}(?:[ \-]\d{4}){2,})[ \t]*\r?\n[ \t]*$"
+ROW_BEHIND = r"^[ \t]*\r?\n[ \t]*(\d{4}(?:[ \-]\d{4}){2,})(?:\D|$)"
+"""Groups of digits in the line ahead and in that behind: rows of a table, unless they are cards, too."""
+
+_LONGEST_ROW = 120
 _USUAL = 15
 """Digits from which on a number without blanks needs no cue; shorter ones are as often times and article numbers."""
 
@@ -54,10 +60,10 @@ def accepted(place: Place) -> Found | None:
         return None
     if text[max(start - 1, 0) : start] == b".":
         return None
-    is_called = is_announced(text, start, CUE)
+    is_called = is_named(text, start, CUE)
     if not is_called and not _stands_alone(text, start, end, len(digits)):
         return None
-    return None if is_in_address(text, start) else Found(start, end, digits)
+    return None if is_in_address(text, start, CUE) else Found(start, end, digits)
 
 
 def _stands_alone(text: bytes, start: int, end: int, digits: int) -> bool:
@@ -67,7 +73,17 @@ def _stands_alone(text: bytes, start: int, end: int, digits: int) -> bool:
     ahead, behind = text[max(start - 8, 0) : start], text[end : end + 8]
     if pattern(GROUP_AHEAD).search(ahead) or pattern(GROUP_BEHIND).search(behind):
         return False
-    return not is_thing(text, start)
+    if end - start > digits and _is_row(text, start, end):
+        return False
+    return not is_thing(text, start) and not is_record(text, start)
+
+
+def _is_row(text: bytes, start: int, end: int) -> bool:
+    """Return whether a number in groups is a row of a table: a line beside it has groups that are no card."""
+    ahead = pattern(ROW_AHEAD).search(text[max(start - _LONGEST_ROW, 0) : start])
+    behind = pattern(ROW_BEHIND).search(text[end : end + _LONGEST_ROW])
+    rows = [digits_of(row.group(1)) for row in (ahead, behind) if row]
+    return any(not (_is_issued(row) and luhn(row)) for row in rows)
 
 
 def _is_issued(digits: str) -> bool:
@@ -80,6 +96,7 @@ FORMS = (
         (
             "9999 9999 9999 9999",
             "9999-9999-9999-9999",
+            "9999.9999.9999.9999",
             "9999 9999 9999 9999 999",
             "9999 999999 99999",
             "9999-999999-99999",

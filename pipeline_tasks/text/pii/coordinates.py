@@ -1,12 +1,12 @@
 """Coordinates behind a word that says whose they are: of a device, a photo or a person, and not of a place."""
 
-from pipeline_tasks.text.pii.candidates import is_announced, pattern
+from pipeline_tasks.text.pii.candidates import is_named, pattern
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 _SIGN = r"[+\-\x{2212}]?"
 DECIMAL = (
     rf"^(\d{{1,2}}\.\d{{4,}})\x{{b0}}? ?[NSns]?[ ,;/]{{1,3}}"
-    rf"(?:(?:lon|lng|long|longitude)[ :=\"']{{1,3}})?({_SIGN}\d{{1,3}}\.\d{{4,}})(?:\x{{b0}}? ?[EWOew]\b)?"
+    rf"(?:[\"']?(?:lon|lng|long|longitude)[\"']?[ :=\"']{{1,3}})?({_SIGN}\d{{1,3}}\.\d{{4,}})(?:\x{{b0}}? ?[EWOew]\b)?"
 )
 DEGREES = (
     r"^\d{1,2}\x{b0} ?\d{1,2}['\x{2032}\x{2019}] ?(?:\d{1,2}(?:\.\d+)?(?:\"|''|\x{2033}|\x{201d}) ?)?[NS][ ,;/]{0,3}"
@@ -27,7 +27,7 @@ def accepted(place: Place) -> Found | None:
     begin = start - (text[max(start - 1, 0) : start] in (b"-", b"+"))
     for expression in (DECIMAL, DEGREES):
         match = pattern(expression).search(text[start : start + _LONGEST])
-        if match and _is_on_earth(match.group(0)) and is_announced(text, begin, CUE):
+        if match and _is_on_earth(match.group(0)) and is_named(text, begin, CUE):
             return Found(begin, start + match.end(), text[begin : start + match.end()].decode())
     return None
 
@@ -46,6 +46,10 @@ FORMS = (
             "gps:",
             "gps\t",
             "gps-",
+            'gps"',
+            "gps'",
+            "gps=",
+            "gps_",
             "geot",
             "geol",
             "geo ",

@@ -1,6 +1,6 @@
 """API keys, access tokens and private keys, by the patterns that their issuers publish for scanners of leaks."""
 
-from pipeline_tasks.text.pii.base58 import is_base58_check
+from pipeline_tasks.text.pii.base58 import bare, is_base58_check
 from pipeline_tasks.text.pii.candidates import pattern
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
@@ -29,8 +29,9 @@ TOKENS = (
 
 TOKEN = rf"(?:{'|'.join(TOKENS)})"
 PRIVATE_KEY = r"-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----"
-KEY_BODY = r"(?:(?:[ \r\n\t]|\\n)*[A-Za-z0-9+/=]{16,})+"
-"""Lines of a key whose end is missing."""
+_MARGIN = r"(?:[ \r\n\t>|#*\"'+,]|\\[nrt])*"
+KEY_BODY = rf"(?:{_MARGIN}[A-Z][A-Za-z\-]{{3,20}}: [^\r\n\\]{{1,80}})*(?:{_MARGIN}[A-Za-z0-9+/=]{{16,}})+"
+"""Headers and lines of a key whose end is missing, also as a quotation or a string has them."""
 
 EXAMPLES = (b"EXAMPLE",)
 """How the keys of Amazon's documentation end."""
@@ -38,6 +39,16 @@ EXAMPLES = (b"EXAMPLE",)
 _WIF = r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"
 """A private key of Bitcoin (wallet import format)."""
 
+BEGINS = (
+    r"(?:^|[_\-])(?:AKIA|ASIA|ABIA|ACCA|gh[pousr]_|github_|gl[a-z]{2,3}-|x(?:ox[a-z]|app)-|AIza|GOCSPX|[sr]k[_\-]"
+    r"|whsec|SG\.|npm_|pypi-|hf_|shp[a-z]{2}_|dop_|eyJ)"
+)
+"""Where in a long word a token may begin: with the word, or behind a hyphen or an underscore in it."""
+
+ESCAPED = r"^(?:\\(?:[nrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|%[0-9A-Fa-f]{2})$"
+"""An escaped sign of a string or of a web address, whose end is the beginning of a long word."""
+
+_MOST_BEGINS = 4
 _LONGEST_TOKEN, _LONGEST_KEY = 4_096, 16_384
 _FEWEST_DIFFERENT = 6
 _END = b"-----END "
@@ -50,17 +61,37 @@ def accepted(place: Place) -> Found | None:
     text, start, end, _ = place
     if text.startswith(b"-----B", start):
         return _private_key(text, start)
-    start -= len(_SENDGRID) if text[max(start - len(_SENDGRID), 0) : start] == _SENDGRID else 0
+    begin = _behind_escape(text, start, end)
+    begin -= len(_SENDGRID) if text[max(begin - len(_SENDGRID), 0) : begin] == _SENDGRID else 0
+    word = text[begin : end + 1]
+    for at, match in enumerate(pattern(BEGINS).finditer(word)):
+        first = begin + match.start() + (word[match.start() : match.start() + 1] in (b"_", b"-"))
+        if at < _MOST_BEGINS and (found := _token(text, first, end)):
+            return found
+    first, last = bare(text, begin, end)
+    if last - first in (51, 52) and pattern(_WIF).match(text, first, last) and _is_wif(text[first:last]):
+        return Found(first, last, text[first:last].decode())
+    return None
+
+
+def _token(text: bytes, start: int, end: int) -> Found | None:
+    """Return the token that begins at `start`, in a long word that ends at `end`."""
     match = pattern(TOKEN).match(text, start, min(len(text), end + _LONGEST_TOKEN))
     if match is None:
-        if end - start in (51, 52) and pattern(_WIF).match(text, start, end) and _is_wif(text[start:end]):
-            return Found(start, end, text[start:end].decode())
         return None
     value, stop = match.group(), match.end()
     is_whole = stop >= end or not text[stop : stop + 1].isalnum()
     if not is_whole or value.endswith(EXAMPLES) or len(set(value[-16:])) < _FEWEST_DIFFERENT:
         return None
     return Found(start, stop, value.decode())
+
+
+def _behind_escape(text: bytes, start: int, end: int) -> int:
+    """Return where a long word begins whose first letters are the end of an escaped sign, such as `%3D`."""
+    for at in range(start + 1, min(start + 6, end)):
+        if pattern(ESCAPED).search(text[max(start - 1, 0) : at]):
+            return at
+    return start
 
 
 def _is_wif(value: bytes) -> bool:

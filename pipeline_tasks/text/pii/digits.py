@@ -2,19 +2,25 @@
 
 from collections.abc import Sequence
 
-from pipeline_tasks.text.pii.candidates import pattern
+from pipeline_tasks.text.pii.candidates import pattern, spoken
 
-ADDRESS_START = r"(?:://|www\.|\b(?:href|src)=|[?&/][\w.%+\-]+[=/])[^\s\"'<>]*$"
-"""Where the word before a number is a web address or a path, whose numbers name pages."""
+ADDRESS_START = r"(?:://|www\.|\b(?:href|src)=|[?&/][\w.%+\-]+[=/]|\b10\.\d{4,9}/)[^\s\"'<>]*$"
+"""Where the word before a number is a web address, a path or a DOI, whose numbers name pages."""
+
+QUESTION = r"[?&;]([\w.\-\[\]]+)(?:=|%3[Dd])$"
+"""The name of what is asked for in a web address: `?card=`."""
 
 MONEY_AHEAD = r"[$\x{20ac}\x{a3}\x{a5}#] ?$"
 
 OTHER_THING = (
     r"(?i)(?:\bisbn|\bissn|\bean|\bupc|\bgtin|\bsku|\basin|\bdoi|\bpmid|\borcid|\bimei|\bimsi|\biccid|serial|order|invoice|ticket|track"
-    r"|\bitem|product|model|part|version|build|commit|patent|catalog|article|\bart\.|barcode|\bid\b|\buuid|\bguid|timestamp|epoch"
+    r"|\bitem|product|model|part|version|build|commit|patent|catalog|article|\bart\.|barcode|\buuid|\bguid|timestamp|epoch|\bseed|rng\b"
     r"|bestell|rechnung|artikel|commande|factura|pedido|ordine|\x{437}\x{430}\x{43a}\x{430}\x{437})[^0-9\n]{0,12}$"
 )
 """What announces the number of a thing."""
+
+RECORD = r"(?i)\bids?\b[^0-9\n]{0,12}$"
+"""What announces the number of a record: `user_id`, `orderId`."""
 
 _LONGEST_ADDRESS = 200
 
@@ -24,15 +30,28 @@ def digits_of(value: bytes) -> str:
     return "".join(chr(byte) for byte in value if 0x30 <= byte <= 0x39)
 
 
-def is_in_address(text: bytes, start: int) -> bool:
-    """Return whether what begins at `start` is within a web address or a path."""
-    return bool(pattern(ADDRESS_START).search(text[max(0, start - _LONGEST_ADDRESS) : start]))
+def is_in_address(text: bytes, start: int, cue: str) -> bool:
+    """Return whether what begins at `start` is within a web address or a path.
+
+    What a query gives under a name that the cue matches (`?card=4111...`) is not: it names no page.
+    """
+    ahead = text[max(0, start - _LONGEST_ADDRESS) : start]
+    if not pattern(ADDRESS_START).search(ahead):
+        return False
+    question = pattern(QUESTION).search(ahead)
+    return question is None or not pattern(cue).search(spoken(question.group(1)) + b" ")
 
 
 def is_thing(text: bytes, start: int) -> bool:
     """Return whether what begins at `start` is announced as the number of a thing, or is an amount of money."""
     ahead = text[max(0, start - 32) : start].decode(errors="ignore").encode()
     return bool(pattern(OTHER_THING).search(ahead) or pattern(MONEY_AHEAD).search(ahead))
+
+
+def is_record(text: bytes, start: int) -> bool:
+    """Return whether what begins at `start` is called an id: of a record, as of a person."""
+    ahead = text[max(0, start - 32) : start].decode(errors="ignore").encode()
+    return bool(pattern(RECORD).search(spoken(ahead)))
 
 
 def luhn(digits: str) -> bool:

@@ -45,7 +45,12 @@ _WRITTEN_OUT = {
     mail_signs.IN_CAPITALS: IN_CAPITALS,
 }
 
-PSEUDONYM = r"^user_[0-9a-f]{12}@example\.com$"
+PSEUDONYM = r"^user_[0-9a-f]{12}@(?:[a-z0-9]{1,16}\.)?example\.com$"
+
+USER_AHEAD = r"://([^\s/?#@:]*:[^\s/?#@]*)$"
+"""A user and the beginning of a password in a web address: `https://jane:secret@example.org`."""
+
+_LONGEST_USER = 200
 
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 """Scripts whose words touch an address: `\u90ae\u7bb1jane@example.org`."""
@@ -74,6 +79,12 @@ def _with_sign(text: bytes, at: int, stop: int, limits: Limits) -> Iterator[Span
         (start, sign), (first, _) = match.span(1), match.span(2)
         host = _mail_host(match.group(2))
         skipped = _local_start(match.group(1))
+        user = _user_start(text, start)
+        if user is not None:
+            at = first if host is None else first + len(host)
+            end = sign if host is None else at
+            yield Span(user, end, "email", text[user:end].decode().lower())
+            continue
         if host is None or skipped is None:
             at = first  # the rejected domain may be the local part of the next address
             continue
@@ -81,6 +92,12 @@ def _with_sign(text: bytes, at: int, stop: int, limits: Limits) -> Iterator[Span
         value = f"{text[start:sign].decode()}@{host.decode()}".lower()
         if not (limits.keep_pseudonyms and pattern(PSEUDONYM).search(value.encode())):
             yield Span(start, at, "email", value)
+
+
+def _user_start(text: bytes, start: int) -> int | None:
+    """Return where the user begins whose password in a web address ends behind `start`; None if nothing is one."""
+    match = pattern(USER_AHEAD).search(text[max(start - _LONGEST_USER, 0) : start])
+    return max(start - _LONGEST_USER, 0) + match.start(1) if match else None
 
 
 def _written_out(text: bytes, expression: str) -> Iterator[Span]:

@@ -1,6 +1,6 @@
 """Bank accounts: ISO 13616, with the lengths of the SWIFT registry and the check digits of ISO/IEC 7064, MOD 97-10."""
 
-from pipeline_tasks.text.pii.candidates import is_separate
+from pipeline_tasks.text.pii.candidates import is_announced, is_separate
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 _LENGTHS = (
@@ -15,15 +15,23 @@ _LENGTHS = (
 LENGTHS = {entry[:2].encode(): int(entry[2:]) for entry in _LENGTHS.split()}
 """Letters and digits of an account number, by country."""
 
-_BLANKS = (b" ", b"-", "\u00a0".encode(), "\u202f".encode())
+_BETWEEN = (b" ", b"-", b".", *(blank.encode() for blank in "\u00a0\u2007\u2009\u202f\u2010\u2011"))
+_MOST_BETWEEN = 2
+CUE = r"(?i)iban[^0-9\n]{0,30}$"
 
 
 def accepted(place: Place) -> Found | None:
-    """Return the account number that begins with a country and two digits, in groups or not."""
+    """Return the account number that begins with a country and two digits, in groups or not.
+
+    Its letters are all capitals or all small, unless it is called an IBAN.
+    """
     text, start, end, _ = place
-    length = LENGTHS.get(text[start : start + 2], 0)
-    value, end = _read(text, start, length)
+    length = LENGTHS.get(text[start : start + 2].upper(), 0)
+    written, end = _read(text, start, length)
+    value = written.upper()
     if len(value) != length or not length or not is_separate(text, start, end, b"-"):
+        return None
+    if written not in (value, written.lower()) and not is_announced(text, start, CUE):
         return None
     moved = value[4:] + value[:4]
     number = int("".join(str(int(letter, 36)) for letter in moved))
@@ -31,16 +39,23 @@ def accepted(place: Place) -> Found | None:
 
 
 def _read(text: bytes, at: int, length: int) -> tuple[str, int]:
-    """Return the next `length` capital letters and digits, with at most one blank between two, and where they end."""
+    """Return the next `length` letters and digits, with at most two signs between two, and where they end."""
     letters: list[str] = []
-    while len(letters) < length and at < len(text):
-        skipped = next((len(blank) for blank in _BLANKS if letters and text.startswith(blank, at)), 0)
-        letter = text[at + skipped : at + skipped + 1].decode("ascii", "ignore")
-        if not ("A" <= letter <= "Z" or "0" <= letter <= "9"):
+    while len(letters) < length:
+        begin = _behind_blanks(text, at) if letters else at
+        letter = text[begin : begin + 1].decode("ascii", "ignore")
+        if not letter.isalnum():
             break
         letters.append(letter)
-        at += skipped + 1
+        at = begin + 1
     return "".join(letters), at
 
 
-FORMS = (Forms(accepted, ("AA99*",)),)
+def _behind_blanks(text: bytes, at: int) -> int:
+    """Return the place behind the blanks, hyphens and dots at `at`."""
+    for _ in range(_MOST_BETWEEN):
+        at += next((len(sign) for sign in _BETWEEN if text.startswith(sign, at)), 0)
+    return at
+
+
+FORMS = (Forms(accepted, ("aa99*",)),)

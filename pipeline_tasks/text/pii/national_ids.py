@@ -8,7 +8,7 @@ import string
 from collections.abc import Callable
 from functools import partial
 
-from pipeline_tasks.text.pii.candidates import is_announced, pattern
+from pipeline_tasks.text.pii.candidates import is_named, pattern
 from pipeline_tasks.text.pii.digits import is_in_address, is_thing, mod_11_10, verhoeff, weighted
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
@@ -26,9 +26,9 @@ def _accepted(place: Place, *, country: str, valid: Valid, cue: str, sure: Needs
     """Return a number that is valid and announced, or sure without a cue; those of web addresses and things are not."""
     text, start, end, _ = place
     value = "".join(letter for letter in text[start:end].decode() if letter.isalnum()).upper()
-    if not valid(value) or is_in_address(text, start):
+    if not valid(value) or is_in_address(text, start, cue):
         return None
-    if not is_announced(text, start, cue) and (not sure(place) or is_thing(text, start)):
+    if not is_named(text, start, cue) and (not sure(place) or is_thing(text, start)):
         return None
     return Found(start, end, f"{country}:{value}")
 
@@ -47,7 +47,8 @@ def _is_parted(place: Place) -> bool:
 
 
 def _is_hyphenated_at_home(place: Place) -> bool:
-    return "US" in place.limits.regions and place.text[place.start : place.end].count(b"-") == len("--")
+    parts = pattern(r"[\-\x{2010}\x{2011}]").split(place.text[place.start : place.end])
+    return "US" in place.limits.regions and len(parts) == len(("area", "group", "serial"))
 
 
 def _is_british(place: Place) -> bool:
@@ -152,9 +153,9 @@ def _is_eighteen(value: str) -> bool:
 
 # --- Cues -----------------------------------------------------------------------------------------------------------
 
-SSN = rf"(?i)(?:\bssn\b|\bss ?#|social.security|\bsoc\.? sec\.?|taxpayer id|\bitin\b|\btin\b){_GAP}"
+SSN = rf"(?i)(?:\bssn\b|\bss ?#|social.security|\bsoc\.? sec\.?|tax(?:payer)? ?id|\bitin\b|\btin\b){_GAP}"
 NINO = rf"(?i)(?:\bnino\b|\bni ?(?:no\b|number|#)|national.insurance|\bni\b){_GAP}"
-STEUER_ID = rf"(?i)(?:steuer[\- ]?(?:id|ident)|\bid(?:ent)?[\-. ]?nr|\btin\b|tax id){_GAP}"
+STEUER_ID = rf"(?i)(?:steuer(?:liche)?[\- ]?(?:id|ident)|\bidentifikationsn|\bid(?:ent)?[\-. ]?nr|\btin\b|tax id){_GAP}"
 NIR = rf"(?i)(?:\bnir\b|s\x{{e9}}cu|securite sociale|\bnum\x{{e9}}ro ss\b|\binsee\b|carte vitale|social.security){_GAP}"
 DNI = rf"(?i)(?:\bd\.?n\.?i\b|\bn\.?i\.?[fe]\b|documento|identidad|c\x{{e9}}dula){_GAP}"
 CODICE_FISCALE = rf"(?i)(?:cod(?:ice|\.) ?fisc|\bc\.?f\b){_GAP}"
@@ -171,7 +172,7 @@ FORMS = (
     ),
     Forms(
         partial(_accepted, country="gb", valid=_is_nino, cue=NINO, sure=_is_british),
-        ("aa 99 99 99 a", "AA 999999 A", "AA 999 999 A", "aa999999a", "aa 999999a", "aa-99-99-99-a"),
+        ("aa 99 99 99 a", "AA 999999 A", "AA 999 999 A", "aa999999a", "aa 999999a", "aa-99-99-99-a", "aa 999999 a"),
     ),
     Forms(
         partial(_accepted, country="de", valid=_is_steuer_id, cue=STEUER_ID, sure=_never),
@@ -185,6 +186,7 @@ FORMS = (
         partial(_accepted, country="es", valid=_is_dni, cue=DNI, sure=partial(_at_home, country="ES")),
         ("99999999A", "99999999-A", "99.999.999-A", "99999999 A", "A9999999A", "A-9999999-A"),
     ),
+    Forms(partial(_accepted, country="es", valid=_is_dni, cue=DNI, sure=_never), ("99999999a", "a9999999a")),
     Forms(
         partial(_accepted, country="it", valid=_is_codice_fiscale, cue=CODICE_FISCALE, sure=_always),
         ("aaaaaa99a99a999a",),
@@ -194,9 +196,14 @@ FORMS = (
         ("999999999", "9999.99.999", "999 999 999", "9999 99 999"),
     ),
     Forms(partial(_accepted, country="br", valid=_is_cpf, cue=CPF, sure=_is_parted), ("999.999.999-99", "99999999999")),
+    Forms(partial(_accepted, country="br", valid=_is_cpf, cue=CPF, sure=_never), ("999 999 999 99", "999 999 999-99")),
     Forms(
         partial(_accepted, country="in", valid=_is_aadhaar, cue=AADHAAR, sure=_never),
         ("9999 9999 9999", "9999-9999-9999", "999999999999"),
     ),
     Forms(partial(_accepted, country="cn", valid=_is_eighteen, cue=RESIDENT_ID, sure=_always), ("99999999999999999#",)),
+    Forms(
+        partial(_accepted, country="cn", valid=_is_eighteen, cue=RESIDENT_ID, sure=_never),
+        ("999999 99999999 999#", "999999-99999999-999#"),
+    ),
 )

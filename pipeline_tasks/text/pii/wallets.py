@@ -1,7 +1,7 @@
 """Addresses of Bitcoin and Ethereum, by their checksums."""
 
-from pipeline_tasks.text.pii.base58 import is_base58_check, is_bech32, is_eip55
-from pipeline_tasks.text.pii.candidates import is_announced, pattern
+from pipeline_tasks.text.pii.base58 import bare, is_base58_check, is_bech32, is_eip55
+from pipeline_tasks.text.pii.candidates import is_named, pattern
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 _BITCOIN = r"^[13][1-9A-HJ-NP-Za-km-z]{25,34}$"
@@ -16,6 +16,7 @@ _P2PKH, _P2SH = 0x00, 0x05
 def accepted(place: Place) -> Found | None:
     """Return a long word that is an address."""
     text, start, end, _ = place
+    start, end = bare(text, start, end)
     value = text[start:end]
     if pattern(_BITCOIN).search(value):
         is_right = is_base58_check(value, versions=(_P2PKH, _P2SH), sizes=(21,))
@@ -24,7 +25,7 @@ def accepted(place: Place) -> Found | None:
     elif pattern(_ETHEREUM).search(value):
         digits = value[2:].decode()
         is_plain = digits in (digits.lower(), digits.upper())
-        is_right = len(set(digits)) > 2 and (is_announced(text, start, CUE) if is_plain else is_eip55(digits))
+        is_right = len(set(digits)) > 2 and (is_named(text, start, CUE) if is_plain else is_eip55(digits))
     else:
         return None
     return Found(start, end, value.decode()) if is_right else None
