@@ -1,6 +1,6 @@
 """Bank accounts: ISO 13616, with the lengths of the SWIFT registry and the check digits of ISO/IEC 7064, MOD 97-10."""
 
-from pipeline_tasks.text.pii.candidates import is_announced, is_separate
+from pipeline_tasks.text.pii.candidates import is_announced, is_separate, pattern
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 _LENGTHS = (
@@ -15,8 +15,10 @@ _LENGTHS = (
 LENGTHS = {entry[:2].encode(): int(entry[2:]) for entry in _LENGTHS.split()}
 """Letters and digits of an account number, by country."""
 
-_BETWEEN = (b" ", b"-", b".", *(blank.encode() for blank in "\u00a0\u2007\u2009\u202f\u2010\u2011"))
-_MOST_BETWEEN = 2
+BETWEEN = r"(?:[ .\-]|[\x{a0}\x{2007}\x{2009}\x{202f}\x{2010}\x{2011}])"
+"""Blanks, hyphens and dots, of which up to two may be between two letters or digits."""
+
+_LONGEST = 34 * 7
 CUE = r"(?i)iban[^0-9\n]{0,30}$"
 
 
@@ -27,9 +29,9 @@ def accepted(place: Place) -> Found | None:
     """
     text, start, end, _ = place
     length = LENGTHS.get(text[start : start + 2].upper(), 0)
-    written, end = _read(text, start, length)
+    written, end = _read(text, start, length) if length else ("", start)
     value = written.upper()
-    if len(value) != length or not length or not is_separate(text, start, end, b"-"):
+    if not written or not is_separate(text, start, end, b"-"):
         return None
     if written not in (value, written.lower()) and not is_announced(text, start, CUE):
         return None
@@ -39,23 +41,11 @@ def accepted(place: Place) -> Found | None:
 
 
 def _read(text: bytes, at: int, length: int) -> tuple[str, int]:
-    """Return the next `length` letters and digits, with at most two signs between two, and where they end."""
-    letters: list[str] = []
-    while len(letters) < length:
-        begin = _behind_blanks(text, at) if letters else at
-        letter = text[begin : begin + 1].decode("ascii", "ignore")
-        if not letter.isalnum():
-            break
-        letters.append(letter)
-        at = begin + 1
-    return "".join(letters), at
-
-
-def _behind_blanks(text: bytes, at: int) -> int:
-    """Return the place behind the blanks, hyphens and dots at `at`."""
-    for _ in range(_MOST_BETWEEN):
-        at += next((len(sign) for sign in _BETWEEN if text.startswith(sign, at)), 0)
-    return at
+    """Return the next `length` letters and digits, and where they end; nothing if there are fewer."""
+    match = pattern(rf"(?:{BETWEEN}{{0,2}}[A-Za-z0-9]){{{length}}}").match(text, at, at + _LONGEST)
+    if match is None:
+        return "", at
+    return "".join(sign for sign in match.group().decode() if sign.isascii() and sign.isalnum()), match.end()
 
 
 FORMS = (Forms(accepted, ("aa99*",)),)
