@@ -188,13 +188,19 @@ def chosen_of(options: argparse.Namespace) -> Version:
 
 
 def outside(place: str, root: str, option: str) -> str:
-    """Return an absolute place; RecipeError if it is in the root, of which vacuum and verify know every file."""
+    """Return an absolute place; RecipeError if it is in the root, also by a link: vacuum and verify know every file."""
+    is_inside = _is_below(place, root)
     if "://" not in place:
         place, root = os.path.abspath(place), os.path.abspath(root.removeprefix("file://"))  # noqa: PTH100 -- keeps links
-    if f"{place.rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
+        is_inside = _is_below(place, root) or _is_below(str(Path(place).resolve()), str(Path(root).resolve()))
+    if is_inside:
         message = f"{place} is in the root {root}, whose files are Refinery's own; name a place outside with {option}"
         raise RecipeError(message)
     return place
+
+
+def _is_below(place: str, root: str) -> bool:
+    return f"{place.rstrip('/')}/".startswith(f"{root.rstrip('/')}/")
 
 
 def version_of(options: argparse.Namespace) -> Version:

@@ -242,7 +242,7 @@ def test_a_file_that_says_something_else_is_refused(written: Any, named: str, tm
 
 def test_names_from_the_crawl_are_shown_and_not_obeyed(mixed_root: Path) -> None:
     version = version_log.current(str(mixed_root), MIXED, MIXED_DAYS[-1])
-    with facts_of(str(mixed_root), version, provider="<script>alert(1)</script> | *x* [y](z)") as facts:
+    with facts_of(str(mixed_root), version, provider="<script>alert(1)</script> | *x* [y](z) &lt;b&gt; &#60;") as facts:
         page = summary(facts)
         assert any(HOSTILE in str(row) for part in page.parts for table in part.tables for row in table.rows)
         text, web = markdown(page).decode(), html(page).decode()
@@ -251,6 +251,7 @@ def test_names_from_the_crawl_are_shown_and_not_obeyed(mixed_root: Path) -> None
     assert "<img" not in web
     assert "<script" not in web
     assert "\\| \\*x\\* \\[y\\]" in text
+    assert "\\&lt;b\\&gt; \\&\\#60;" in text, "an entity would read as what it stands for"
 
 
 # --- Where it came from ---------------------------------------------------------------------------------------------
@@ -528,6 +529,33 @@ def test_the_command_writes_all_files_and_says_what_is_open(
         assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
     assert written["not_given"]["summary"] > 0
     assert main(arguments) == RecipeError.exit_code, "the folder is not empty any more"
+
+
+def test_a_source_that_is_none_of_the_version_is_told_of(
+    built: SmallRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "about.yaml"
+    sources = {"20-26": {"licence": "x"}, DAYS[0]: {"licence": "y"}, "*": {"category": "public"}}
+    file.write_text(yaml.safe_dump({"sources": sources}))
+    arguments = ["disclose", built.root, "--dataset", small_build.DATASET, "--about", str(file)]
+    assert main([*arguments, "--out", str(tmp_path / "out"), "--json"]) == 0
+    unused = json.loads(capsys.readouterr().out)["unused_sources"]
+    assert unused.keys() == {"20-26"}
+    assert DAYS[0] in unused["20-26"]
+    assert main([*arguments, "--out", str(tmp_path / "again")]) == 0
+    assert "'20-26'" in capsys.readouterr().out
+
+
+def test_stages_whose_rows_do_not_add_up_say_why(built: SmallRoot, tmp_path: Path) -> None:
+    page = told(built.root, version_log.current(built.root, small_build.DATASET), tmp_path / "out")
+    table = page["sections"]["processing"]["tables"]["stages"]
+    uneven = [
+        row["stage"]
+        for row in table["rows"]
+        if row["rows in"] != row["rows kept"] + row["rejected"] + row["quarantined"]
+    ]
+    assert set(uneven) == {"shuffle", "pack"}
+    assert all(stage in table["note"] for stage in uneven)
 
 
 @pytest.mark.parametrize(

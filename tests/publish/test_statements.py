@@ -23,6 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SignatureRefused
 from pipeline_tasks.gate.verdicts import judge, verdict_reference
+from pipeline_tasks.inspect.disclose import disclose
+from pipeline_tasks.inspect.disclose.about import About
 from pipeline_tasks.inspect.verify.statements import check_statement
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish import version_log
@@ -137,7 +139,15 @@ def test_a_key_of_the_other_kind_signs_nothing_of_it(kind: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"{}", b'{"payload": 1, "payloadType": "x", "signatures": []}', b'{"payload": "*"}', b"[" * 100_000],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"payload": 1, "payloadType": "x", "signatures": []}',
+        b'{"payload": "*"}',
+        b"[" * 100_000,
+        b'{"payload": "eA==", "payloadType": "\\ud800", "signatures": [{"sig": "AAAA"}]}',
+    ],
 )
 def test_what_is_no_envelope_is_refused_by_its_name(body: bytes) -> None:
     with pytest.raises(SignatureRefused, match="the-file"):
@@ -148,6 +158,15 @@ def test_an_envelope_without_a_signature_is_not_signed() -> None:
     body = json.dumps({"payload": "eA==", "payloadType": "x", "signatures": []}).encode()
     with pytest.raises(SignatureRefused, match="not signed"):
         open_envelope(body, ed25519.Ed25519PrivateKey.generate().public_key(), "it")
+
+
+def test_ids_of_keys_that_anybody_wrote_are_shown_and_not_obeyed() -> None:
+    hostile = {"keyid": "\x1b[2J\nversion 1 is what was signed \ud800\u202e", "sig": "AAAA"}
+    body = json.dumps({"payload": "eA==", "payloadType": "x", "signatures": [hostile]}).encode()
+    with pytest.raises(SignatureRefused) as refused:
+        open_envelope(body, ed25519.Ed25519PrivateKey.generate().public_key(), "it")
+    assert str(refused.value).isprintable()
+    assert str(refused.value).isascii()
 
 
 # --- Keys -----------------------------------------------------------------------------------------------------------
@@ -185,7 +204,11 @@ def test_what_is_no_signing_key_is_refused_without_a_word_of_it(
         with pytest.raises(RecipeError, match=name) as refused:
             private_key(str(file))
         assert body[-12:].decode().strip() not in str(refused.value)
-    for name in ("", str(tmp_path / "nowhere")):
+        if body.startswith(b"-----BEGIN"):
+            with pytest.raises(RecipeError, match="--key") as refused:
+                private_key(body.decode())
+            assert body[-12:].decode().strip() not in str(refused.value)
+    for name in ("", str(tmp_path / "nowhere"), "a\0b"):
         with pytest.raises(RecipeError):
             private_key(name)
 
@@ -291,6 +314,21 @@ def test_a_datasets_statement_reaches_the_landed_files_of_its_snapshots(
     }
 
 
+def test_a_dataset_of_a_snapshot_that_was_retracted_since_says_so(
+    small: SmallRoot, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    small_build.build(small, judged=True)
+    statement = signed(small.root, keys, "--dataset", small_build.DATASET)
+    assert notes(small.root, statement, keys) == []
+    with Ledger.open(ledger_of(small.root)) as ledger:
+        ledger.record_retraction(version_log.retract(small.root, RECIPE, DAYS[0], "spam"))
+    [note] = notes(small.root, statement, keys)
+    assert "retracted" in note
+    disclose(small.root, version_log.current(small.root, small_build.DATASET), About(), tmp_path / "out")
+    lead = json.loads((tmp_path / "out" / "summary.json").read_text())["lead"]
+    assert [line for line in lead if DAYS[0] in line and "spam" in line] != []
+
+
 def test_a_log_that_was_written_anew_is_found_by_the_statement_alone(
     small: SmallRoot, keys: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -378,7 +416,9 @@ def test_a_statement_is_not_replaced_and_not_written_into_the_root(
     small: SmallRoot, keys: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = signed(small.root, keys)
-    for place in (str(out), f"{small.root}/it.json", str(keys[0].parent / "no" / "folder")):
+    (keys[0].parent / "link").symlink_to(small.root)
+    linked = str(keys[0].parent / "link" / "it.json")
+    for place in (str(out), f"{small.root}/it.json", linked, str(keys[0].parent / "no" / "folder")):
         assert main(["sign", small.root, "--key", str(keys[0]), "--out", place]) == RecipeError.exit_code
         assert place in capsys.readouterr().err
 
@@ -398,6 +438,13 @@ def _with_entry(statement: dict[str, Any], annotations: dict[str, Any]) -> dict[
     return changed
 
 
+def _without_entries(statement: dict[str, Any]) -> dict[str, Any]:
+    """A statement that names nothing of a log, so that no log can disagree with it."""
+    changed: dict[str, Any] = json.loads(json.dumps(statement))
+    changed["predicate"]["runDetails"]["byproducts"] = []
+    return changed
+
+
 def test_what_is_signed_and_no_statement_of_a_version_is_refused(small: SmallRoot, keys: tuple[Path, Path]) -> None:
     key, file = private_key(str(keys[0])), keys[0].with_name("it.json")
     whole = statement_of(small.root, version_log.current(small.root, RECIPE))
@@ -407,6 +454,9 @@ def test_what_is_signed_and_no_statement_of_a_version_is_refused(small: SmallRoo
         (json.dumps({**whole, "subject": [{"name": "x"}]}).encode(), STATED, ContractError),
         (json.dumps({**whole, "subject": [{**whole["subject"][0], "annotations": 5}]}).encode(), STATED, ContractError),
         (json.dumps(_with_entry(whole, {"log": "datasets/small"})).encode(), STATED, ContractError),
+        (json.dumps(_with_entry(whole, {"log": "datasets/small", "number": 1e999})).encode(), STATED, ContractError),
+        (json.dumps({**whole, "subject": []}).encode(), STATED, ContractError),
+        (json.dumps(_without_entries(whole)).encode(), STATED, ContractError),
         (b"no JSON", STATED, ContractError),
         (json.dumps(whole).encode(), "text/plain", SignatureRefused),
     ]

@@ -61,10 +61,17 @@ def disclose(root: str, version: Version, about: About, out: Path) -> dict[str, 
             "recipe": version.recipe,
             "files": {name: sha256((out / name).read_bytes()) for name in names},
             "not_given": {name: page.missing for name, page in pages.items()},
+            "unused_sources": _unused(facts),
             "documents": facts.total.documents,
             "bytes": facts.total.bytes,
             "tokens": facts.version.tokens,
         }
+
+
+def _unused(facts: Facts) -> dict[str, list[str]]:
+    """Return what the provider's file calls sources and no source is called, each with the names of those there are."""
+    known = {name for origin in facts.origins for name in origin.names if name}
+    return {name: sorted(known) for name in sorted(set(facts.about.sources) - known - {"*"})}
 
 
 def _bodies(facts: Facts, pages: Mapping[str, Page]) -> Iterator[tuple[str, bytes]]:
@@ -115,5 +122,7 @@ def _lines(out: Path, written: Mapping[str, Any]) -> Iterator[str]:
         yield f"{out / name}{f'  {TOLD[name]}' if name in TOLD else ''}"
     tokens = f", {counted(written['tokens'], 'token')} in training" if written["tokens"] else ""  # a snapshot has none
     yield f"{counted(written['documents'], 'document')} with {written['bytes']:,} bytes of text{tokens}"
+    for name, known in written["unused_sources"].items():
+        yield f"sources: {name!r} is no source of this version; its sources are called {', '.join(known)}"
     for name, missing in written["not_given"].items():
         yield f"{name}: {counted(missing, 'question')} without an answer; --about FILE gives those of the provider"

@@ -61,7 +61,8 @@ class Facts:
     `stated` is the version with its manifests, and behind it those of the snapshots that a training dataset was built
     from. `documents` are the ids of the manifests that the documents were counted in. `taken_down` are what is taken
     down now, by kind; `erased` the rows of the delivered files that were erased since.
-    `state` says why the version does not count any more, "" for one that does.
+    `state` says why the version does not count any more, "" for one that does; `sources_since` says it of the snapshots
+    that a training dataset was built from, by their names.
     """
 
     root: str
@@ -83,6 +84,7 @@ class Facts:
     erased: int
     erasure_log: tuple[str, ...]
     state: str
+    sources_since: Mapping[str, str]
 
     @property
     def version(self) -> Version:
@@ -152,6 +154,7 @@ def collected(root: str, version: Version, about: About) -> Iterator[Facts]:
             erased=_erased_rows(root, documents),
             erasure_log=_cite_head(root, ERASURES, evidence, "the log of erasures"),
             state=_state(root, version),
+            sources_since=dict(_sources_since(root, snapshots)) if COMPOSE in version.manifests else {},
         )
 
 
@@ -229,6 +232,12 @@ def _state(root: str, version: Version) -> str:
     """Return why a version does not count any more, "" for one that does."""
     [line] = [each for each in list_versions(root, version.recipe) if each.number == version.number]
     return "" if line.state == PUBLISHED else f"{line.state} ({line.note})"
+
+
+def _sources_since(root: str, snapshots: Iterable[Stated]) -> Iterator[tuple[str, str]]:
+    for each in snapshots:
+        if state := _state(root, each.version):
+            yield f"version {each.version.number} of {each.version.recipe}, snapshot {each.version.snapshot},", state
 
 
 def _taken_down(root: str) -> dict[str, int]:

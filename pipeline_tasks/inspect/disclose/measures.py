@@ -14,6 +14,7 @@ from pipeline_tasks.inspect.redactions import actions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import bins_of
 from pipeline_tasks.publish.statements.statement import models_of, verdicts
+from pipeline_tasks.recipe import PACKED
 
 CHECK_RIGHTS, FILTER_URL, FILTER_TOXICITY, SCRUB_PII = "check_rights", "filter_url", "filter_toxicity", "scrub_pii"
 
@@ -231,7 +232,13 @@ def stages_table(facts: Facts) -> Table:
         for stage in facts.stages
     )
     head = ("stage", "what it does", "rows in", "rows kept", "rejected", "quarantined", "idle")
-    return Table("stages", "Stages", head, rows, _every_stage(facts))
+    packed = facts.stage(PACKED[-1])
+    note = (
+        "Rows are documents. shuffle writes each as often as it is used; the rows of pack are sequences of tokens."
+        if packed
+        else ""
+    )
+    return Table("stages", "Stages", head, rows, _every_stage(facts), note)
 
 
 def reasons_table(facts: Facts) -> Table:

@@ -80,6 +80,11 @@ class SourceOrigin:
     gone: str = ""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What a provider may call it, first the most specific."""
+        return (self.version.snapshot, self.note.recipe, self.note.kind, self.version.recipe)
+
+    @property
     def assumed(self) -> bool:
         """Whether the category follows from the kind of source alone."""
         return not self.about.category
@@ -118,8 +123,9 @@ def origin_of(stated: Stated, about: About) -> SourceOrigin:
     names = sorted({shard.path.removeprefix(LANDING) for shard in landed})
     archives = [name for name in names if ARCHIVES.search(name)]
     note, gone = _note(version, landed)
-    said = about.source(version.snapshot, note.recipe, note.kind, version.recipe)
-    base = SourceOrigin(version, len(names), sum(shard.bytes for shard in landed), len(archives), said, note, gone=gone)
+    size = sum(shard.bytes for shard in landed)
+    base = SourceOrigin(version, len(names), size, len(archives), SourceAbout(), note, gone=gone)
+    base = replace(base, about=about.source(*base.names))
     if gone:
         return base
     first = _by_digest(landed, archives)[:ARCHIVES_READ]

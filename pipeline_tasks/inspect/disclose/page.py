@@ -146,7 +146,8 @@ def cited(evidence: Iterable[str]) -> str:
 
 # --- Markdown --------------------------------------------------------------------------------------------------------
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~]|&(?=[#A-Za-z]))")
+"""What means something to Markdown, with the `&` of an entity: `&lt;` is shown as it was written."""
 
 
 def markdown(of: Page) -> bytes:

@@ -76,6 +76,8 @@ def _lead(facts: Facts) -> Iterator[str]:
         )
     if facts.state:
         yield f"This version does not count any more: it is {facts.state}."
+    for name, state in facts.sources_since.items():
+        yield f"It was built from {name} which does not count any more: it is {state}."
     if facts.erased:
         yield (
             f"{counted(facts.erased, 'row')} of these documents were erased since, by the log of erasures; the figures "

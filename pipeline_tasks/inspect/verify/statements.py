@@ -87,6 +87,7 @@ def check_signed(root: str, signed: Signed, key: str, *, full: bool) -> Checked:
     if version is not None:
         _check_materials(root, signed, version, findings)
         _note_state(root, signed, version, findings)
+        _note_sources(root, signed, version, findings)
     run_all(_object_checks(root, signed, version, findings, full=full))
     _note_takedowns(root, signed, findings)
     return checked
@@ -218,6 +219,19 @@ def _note_state(root: str, signed: Signed, version: Version, findings: Findings)
     for line in list_versions(root, version.recipe):
         if line.number == signed.number and line.state != PUBLISHED:
             findings.note(f"{signed.title} is {line.state}: {line.note}; the statement is of it, and of no other")
+
+
+def _note_sources(root: str, signed: Signed, version: Version, findings: Findings) -> None:
+    """Note the snapshots that a training dataset was built from and that do not count any more."""
+    where = f"{root}/{version_path(signed.recipe, signed.number)}"
+    with findings.guarded(where, HEAL):
+        for source in (each.version for each in stated_versions(root, version)[1:]):
+            for line in list_versions(root, source.recipe):
+                if line.number == source.number and line.state != PUBLISHED:
+                    findings.note(
+                        f"version {source.number} of {source.recipe}, from which {signed.title} was built, is "
+                        f"{line.state}: {line.note}"
+                    )
 
 
 def _note_takedowns(root: str, signed: Signed, findings: Findings) -> None:

@@ -61,10 +61,10 @@ def open_envelope(body: bytes, key: PublicKey, where: str) -> Opened:
         envelope = json.loads(body)
         payload_type, payload = str(envelope["payloadType"]), _decoded(envelope["payload"])
         signatures = [_decoded(each["sig"]) for each in envelope["signatures"]]
+        signed = pae(payload_type, payload)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         message = f"{where} is no DSSE envelope; name the file that `refinery sign` has written"
         raise SignatureRefused(message) from error
-    signed = pae(payload_type, payload)
     if not any(_holds(signature, signed, key) for signature in signatures):
         hints = ", ".join(sorted(_hints(envelope))) or "none"
         message = (
@@ -87,7 +87,8 @@ def _holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
 
 
 def _hints(envelope: Mapping[str, Any]) -> set[str]:
-    return {str(each.get("keyid"))[:100] for each in envelope["signatures"] if each.get("keyid")}
+    """Return the ids of keys in an envelope, which anybody can have written, as a terminal can show them."""
+    return {ascii(str(each.get("keyid"))[:100])[1:-1] for each in envelope["signatures"] if each.get("keyid")}
 
 
 def _encoded(body: bytes) -> str:

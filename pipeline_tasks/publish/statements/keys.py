@@ -42,8 +42,9 @@ def private_key(named: str) -> PrivateKey:
     if not value:
         message = f"name the file of the signing key by --key, or set {KEY_VARIABLE}"
         raise RecipeError(message)
-    where = KEY_VARIABLE if not named else value
-    body = value.encode() if value.lstrip().startswith(_PEM) else _read(value, where)
+    is_body = _PEM in value
+    where = KEY_VARIABLE if not named else "--key" if is_body else value
+    body = value.encode(errors="surrogateescape") if is_body else _read(value, where)
     if _SIGSTORE in body:
         message = (
             f"{where} is a key that cosign has encrypted in its own form; sign with a PEM key of {KINDS}, and give "
@@ -95,6 +96,7 @@ def _is_p256(key: EllipticCurvePrivateKey | EllipticCurvePublicKey) -> bool:
 def _read(path: str, where: str) -> bytes:
     try:
         return Path(path).read_bytes()
-    except OSError as error:
-        message = f"{where}: the file of the key cannot be read ({error.strerror}); correct the path"
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        message = f"{where}: the file of the key cannot be read ({said}); correct the path"
         raise RecipeError(message) from error

@@ -270,10 +270,22 @@ def read_statement(statement: object, where: str) -> Signed:
         named = str(asked["recipe"]), str(asked["snapshot"]), int(asked["version"])
         parts = (statement["subject"], definition["resolvedDependencies"], details["byproducts"])  # type: ignore[index]
         subjects, dependencies, byproducts = (tuple(map(_read, part)) for part in parts)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        _require_anchor(named[0], named[2], subjects, byproducts)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         message = f"{where} is signed, and is no statement of a version of this release ({error})"
         raise ContractError(message) from error
     return Signed(*named, subjects, dependencies, byproducts)
+
+
+def _require_anchor(recipe: str, number: int, subjects: Sequence[Resource], byproducts: Sequence[Resource]) -> None:
+    """Raise ValueError unless a statement has files and names the entry of its version: any root agrees with less."""
+    if not subjects:
+        message = "it has no subject"
+        raise ValueError(message)
+    own = dataset_log(recipe).entry_path(number)
+    if not any(each["name"] == own and "log" in each["annotations"] for each in byproducts):
+        message = f"it does not name {own}, the entry of its version"
+        raise ValueError(message)
 
 
 def _read(raw: Mapping[str, Any]) -> Resource:
