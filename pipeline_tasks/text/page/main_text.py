@@ -18,8 +18,13 @@ AUTO, AUTO_AGAIN = "auto", "auto_again"
 METHODS = (AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
-_SCRIPT = re.compile(r"(?i)(<script\b[^>]*)/>")
-"""A script that lxml takes for closed, as no browser does, and what follows for text."""
+_SCRIPT = re.compile(r"(?i)(<script\b[^<>]*)/>")
+"""A script that lxml takes for closed, as no browser does in HTML, and what follows for text."""
+
+_XHTML = "http://www.w3.org/1999/xhtml"
+_HEAD = 2000  # characters of a page within which XHTML names itself
+_EMPTY = re.compile(r"(?is)(<script\b[^<>]*)/>(?!(?:(?!<script\b).)*?</script)")
+"""A script of XHTML that nothing closes before the next one: it is empty, or the page had no text in any browser."""
 
 _BLANKS = re.compile(r"(?<=\S)(?:[ \t]{2,}|\t)(?=\S)")  # source text that a library has not collapsed
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
@@ -74,6 +79,7 @@ def main_text(
     `bits` are those of `tags.survey`. What extractors raise passes through.
     """
     parse, extract_plain_text = _resiliparse()
+    html = _EMPTY.sub(r"\1></script>", html) if _XHTML in html[:_HEAD] else html
     is_laid_out = method in (AUTO, AUTO_AGAIN) or output != "plain"
     tree = parse(mark(html, headings=method == AUTO_AGAIN or output == "markdown") if is_laid_out else html)
     metadata = read_metadata(html, tree, bits)

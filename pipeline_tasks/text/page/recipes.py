@@ -18,8 +18,14 @@ LOST = 0.5
 """Share of the stated lines below which a list is lost; some are always written another way than in the page."""
 
 _SCRIPT = re.compile(r"(?is)<script\b[^>]{0,200}application/ld\+json[^>]{0,200}>(.*?)(?:</script|\Z)")
-_TAG = re.compile(r"<[^>]*>")
-_BREAK = re.compile(r"(?i)\n|<br\b[^>]*>|</(?:p|li|div)>")
+_TAG = re.compile(r"<[^<>]*>")
+_BREAK = re.compile(r"(?i)\n|<br\b[^<>]*>|</(?:p|li|div)>")
+_UNWRITABLE = re.compile(r"[\0-\x08\x0e-\x1b\x7f\ud800-\udfff]")
+"""Controls, and halves of characters, which JSON can write and UTF-8 cannot."""
+
+_FORM = re.compile(r"\{\{|\$\{|\bundefined\b")
+"""What a page's script has not filled in."""
+
 _NUMBER = re.compile(r"\d+\s*[.):-]\s*")
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -28,6 +34,11 @@ _LEAST = 3  # letters of a word of an ingredient that is compared: fewer are uni
 _LONG = 3  # times the characters of an ingredient from which on a line is a step that names it
 _STEP = 40  # letters and digits of a step that are compared
 _ITEMS = 300
+_LONGEST = {"ingredient": 500, "step": 5000}  # characters; a list with a longer one is none
+_DEPTH = 8  # lists and sections in each other whose steps are read
+_COMPARISONS = 5_000_000
+"""Words of ingredients times lines, above which no list is looked for: a page with so many lines is no recipe."""
+
 _HEADING = 40  # characters of a line above a list that is its heading
 
 
@@ -39,8 +50,10 @@ def complete(text: str, html: str) -> str:
     recipe = _recipe(html)
     if recipe is None:
         return text
-    ingredients, steps = _ingredients(recipe), _steps(recipe.get("recipeInstructions"))
+    ingredients, steps = _ingredients(recipe), _told(recipe)
     lines = text.split("\n")
+    if len(lines) * sum(map(len, map(_WORD.findall, ingredients))) > _COMPARISONS:
+        return text
     listed, told = _listed_in(lines, ingredients), _told_in(lines, steps)
     if _is_lost(listed, ingredients):
         below = _above_heading(lines, min(told.values(), default=len(lines)))
@@ -60,14 +73,18 @@ def _is_lost(places: dict[int, int], stated: list[str]) -> bool:
 
 def _recipe(html: str) -> dict[str, Any] | None:
     """Return the first recipe that a page states, None if it states none or several, as a page of search results."""
-    recipes = []
+    first: dict[str, Any] | None = None
     for script in _SCRIPT.finditer(html):
         if STATED in script[1]:
             try:
-                recipes += [node for node in _nodes(json.loads(script[1], strict=False)) if "recipeIngredient" in node]
+                for node in _nodes(json.loads(script[1], strict=False)):
+                    if "recipeIngredient" in node:
+                        first = node if first is None else first
+                        if node != first:
+                            return None
             except (ValueError, RecursionError):
                 continue
-    return recipes[0] if recipes and all(recipe == recipes[0] for recipe in recipes) else None
+    return first
 
 
 def _nodes(value: object) -> Iterator[dict[str, Any]]:
@@ -80,25 +97,41 @@ def _nodes(value: object) -> Iterator[dict[str, Any]]:
 def _ingredients(recipe: dict[str, Any]) -> list[str]:
     stated = recipe["recipeIngredient"]
     ingredients = _clean(stated) if isinstance(stated, list) else []
-    return ingredients if len(ingredients) >= _FEWEST else []
+    return ingredients if len({*ingredients}) >= _FEWEST and _is_filled(ingredients, "ingredient") else []
 
 
-def _steps(stated: object) -> list[str]:
+def _is_filled(items: list[str], kind: str) -> bool:
+    """Return whether items are those of a list: not too long for it, and not the fields of a form."""
+    return all(len(item) <= _LONGEST[kind] and not _FORM.search(item) for item in items)
+
+
+def _told(recipe: dict[str, Any]) -> list[str]:
+    steps = _steps(recipe.get("recipeInstructions"))
+    return steps if _is_filled(steps, "step") else []
+
+
+def _steps(stated: object, depth: int = _DEPTH) -> list[str]:
     """Return the steps of a text, of a list, or of nested sections (schema.org/HowToSection), without their numbers."""
+    if not depth:
+        return []
     if isinstance(stated, str):
         return [
             _NUMBER.sub("", step, count=1) if _NUMBER.match(step) else step
             for step in _clean(_BREAK.split(unescape(stated)))
         ]
     if isinstance(stated, list):
-        return [step for part in stated for step in _steps(part)][:_ITEMS]
+        return [step for part in stated for step in _steps(part, depth - 1)][:_ITEMS]
     if isinstance(stated, dict):
-        return _steps(stated.get("itemListElement") or stated.get("text") or stated.get("name"))
+        return _steps(stated.get("itemListElement") or stated.get("text") or stated.get("name"), depth - 1)
     return []
 
 
 def _clean(stated: Iterable[object]) -> list[str]:
-    texts = (" ".join(_TAG.sub(" ", unescape(unescape(part))).split()) for part in stated if isinstance(part, str))
+    texts = (
+        " ".join(_UNWRITABLE.sub("", _TAG.sub(" ", unescape(unescape(part)))).split())
+        for part in stated
+        if isinstance(part, str)
+    )
     return [text for text in texts if text][:_ITEMS]
 
 

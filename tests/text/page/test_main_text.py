@@ -43,3 +43,22 @@ def test_a_script_that_seems_closed_is_no_text(method: str) -> None:
     script = f'<script type="text/javascript"/>\n{code}</script>'
     html = f"<html><body><ul><li>Menu</li></ul>{script}<div><div><p>The ferry leaves at dawn.</p></div></div></body></html>"
     assert "register" not in main_text(html, method).text
+
+
+def test_beginnings_of_scripts_take_linear_time() -> None:
+    html = f"<html><body><p>{'A sentence of a page with many scripts. ' * 20}</p>{'<script ' * 100_000}</body></html>"
+    for method in ("justext", AUTO_AGAIN):
+        assert "A sentence" in main_text(html, method).text
+
+
+@pytest.mark.parametrize("method", ["auto", AUTO_AGAIN, "trafilatura"])
+@pytest.mark.parametrize("later", ["", "<script>var a = 1;</script>"])
+def test_an_empty_script_of_xhtml_takes_no_text_with_it(method: str, later: str) -> None:
+    prose = "".join(f"<p>The bridge of the year {year} was built when the river changed.</p>" for year in range(9))
+    html = f'<html xmlns="http://www.w3.org/1999/xhtml"><head><script src="a.js"/></head><body>{prose}{later}</body></html>'
+    assert main_text(html, method).text.count("The bridge") == 9
+
+
+def test_empty_scripts_of_xhtml_take_linear_time() -> None:
+    html = f'<html xmlns="http://www.w3.org/1999/xhtml"><body><p>A sentence.</p>{"<script a/>" * 50_000}{"a" * 500_000}'
+    assert "A sentence" in main_text(html, "resiliparse").text

@@ -87,3 +87,48 @@ def test_the_page_is_extracted_with_its_ingredients() -> None:
     )
     assert main_text(html, "auto").text.count("- 200 g flour") == 1
     assert "recipe" not in main_text(html, "resiliparse").text
+
+
+def deep(levels: int) -> str:
+    steps = "[" * levels + '"Stir."' + "]" * levels
+    return f'{{"recipeIngredient": ["200 g flour", "3 eggs", "salt"], "recipeInstructions": {steps}}}'
+
+
+@pytest.mark.parametrize("levels", [600, 900])
+def test_instructions_that_are_nested_hundreds_of_times_are_left(levels: int) -> None:
+    script = f'<script type="application/ld+json">{deep(levels)}</script>'
+    assert "Stir" not in complete("Pancakes", script)
+    assert "Stir" not in complete("Pancakes", script * 2)
+
+
+def test_what_utf_8_cannot_write_is_left_out() -> None:
+    stated = recipe(["200 g flour\ud800", "3 eggs\0", "\udfffsalt"], ["Stir \ud83d for long."])
+    assert complete("Pancakes", page(stated)).encode().split()[-4:] == [b"1.", b"Stir", b"for", b"long."]
+
+
+@pytest.mark.parametrize(
+    "ingredients",
+    [
+        ["{{ item.name }}", "{{ item.unit }}", "{{ x }}"],
+        ["undefined flour"] * 3,
+        ["salt"] * 9,
+        ["a", "b", "long " * 200],
+    ],
+    ids=["fields of a form", "not filled in", "one thing", "an article"],
+)
+def test_what_is_no_list_of_ingredients_is_not_put_into_the_text(ingredients: list[str]) -> None:
+    assert complete(TOLD, page(recipe(ingredients))) == TOLD
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        recipe(["<" * 400_000, "3 eggs", "salt"]),
+        recipe(steps="<br " * 200_000),
+        recipe([" ".join(f"w{chr(97 + at % 26)}{chr(97 + at // 26)}q" for at in range(80))] * 300),
+    ],
+    ids=["beginnings of tags", "beginnings of breaks", "words times lines"],
+)
+def test_stated_data_of_any_form_takes_linear_time(stated: dict[str, Any]) -> None:
+    text = "A line of a text that has many lines, and none of the words.\n" * 20_000
+    complete(text, page(stated))
