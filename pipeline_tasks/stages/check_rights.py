@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urljoin
@@ -230,13 +230,16 @@ class _Answer:
 
     def __init__(self, row: RobotsFile) -> None:
         self.row = row
+        self._read: dict[tuple[str, ...], Robots] = {}
 
-    @cached_property
-    def rules(self) -> "Robots":
-        """The rules of the file."""
+    def rules(self, agents: Sequence[str]) -> "Robots":
+        """Return what the file says to agents."""
         from pipeline_tasks.text.rights.robots import Robots
 
-        return Robots(self.row.body or b"")
+        asked = tuple(agents)
+        if asked not in self._read:
+            self._read[asked] = Robots(self.row.body or b"", asked)
+        return self._read[asked]
 
 
 class RobotsFiles:
@@ -303,10 +306,10 @@ def said_of(url: str, answer: _Answer | None, agents: Sequence[str]) -> Said:
         return Said(UNREACHABLE, [Signal("robots_txt", f"status {status}", SOURCE, at=at)])
     if status in MISSING:
         return Said(ALLOWED, [])
-    rules = answer.rules
-    closed = list(rules.disallowed(url, agents))
+    rules = answer.rules(agents)
+    closed = list(rules.disallowed(url))
     licenses = [Signal(RSL, address, SOURCE) for address in rules.licenses]
-    signals = [signal._replace(at=at) for signal in (*closed, *rules.preferences(url, agents), *licenses)]
+    signals = [signal._replace(at=at) for signal in (*closed, *rules.preferences(url), *licenses)]
     return Said(DISALLOWED if closed else ALLOWED, signals)
 
 

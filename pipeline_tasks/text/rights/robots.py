@@ -6,6 +6,7 @@ paths as `Allow` has them; `Content-Signal` is Cloudflare's form of them (conten
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -27,15 +28,30 @@ ALLOWED, DISALLOWED, UNREACHABLE = "allowed", "disallowed", "unreachable"
 _FIELD = re.compile(r"\s*([A-Za-z][A-Za-z -]*?)\s*:\s*(.*?)\s*\Z")
 _USAGE = re.compile(r"(/\S*|\*\S*)\s+(.*=.*)")
 _ESSENTIAL = re.compile(rb"(?i)\s*(?![#\s]|site-?maps?\s*:|\Z)")
-_AGENTS = frozenset({"user-agent", "useragent", "user agent"})
+_LENIENT = re.compile(r"(?i)\s*(user[- ]?agent|allow|dis+al+ow|diasllow|disallaw)(?:\s*:|\s)\s*(.*?)\s*\Z")
+"""Fields in the forms that `protego` takes for them: without a colon, or misspelled."""
+
+_VERSIONED = re.compile(r"([A-Za-z][\w.-]*)/")
+_AGENT = "user-agent"
+_NOBODY = "-"
+"""The name in a group of those who are not asked about, which is that of nobody."""
+
 _RULES = frozenset({"allow", "disallow", "content-usage", "content-signal", "crawl-delay"})
+_OF_HOST = frozenset({"sitemap", "sitemaps", "site-map", "host", "license"})
 _PREFERENCES = frozenset({"content-usage", "content-signal"})
 
 
 def essential(body: bytes) -> bytes:
     """Return the bytes of a file that can say something: without comments, blank lines and sitemaps."""
-    lines = body[:MOST_BYTES].replace(b"\r", b"\n").split(b"\n")
+    lines = _bounded(body.replace(b"\r", b"\n")).split(b"\n")
     return b"\n".join(line for line in lines if _ESSENTIAL.match(line))
+
+
+def _bounded(body: bytes) -> bytes:
+    """Return the whole lines of the bytes that are read: the beginning of a path would close more than the path."""
+    if len(body) <= MOST_BYTES or body[MOST_BYTES : MOST_BYTES + 1] in b"\r\n":
+        return body[:MOST_BYTES]
+    return body[: max(body.rfind(b"\n", 0, MOST_BYTES), body.rfind(b"\r", 0, MOST_BYTES), 0)]
 
 
 class Rule(NamedTuple):
@@ -46,26 +62,29 @@ class Rule(NamedTuple):
 
 
 class Robots:
-    """One robots.txt file, as its bytes say it; reading it raises nothing, whatever they are."""
+    """What the bytes of one robots.txt file say to some agents; reading it raises nothing, whatever they are.
 
-    def __init__(self, body: bytes) -> None:
-        text = body[:MOST_BYTES].decode("utf-8-sig", "replace").replace("\0", "")
-        self._protego = Protego.parse(text)
-        self._groups, self.licenses = _groups(text.splitlines())
-        self._named: dict[str, str | None] = {}
+    Names of others are not read: a group of thousands of them, with thousands of rules, is one of a few.
+    """
+
+    def __init__(self, body: bytes, agents: Sequence[str]) -> None:
+        text = _bounded(body).decode("utf-8-sig", "replace").replace("\0", "")
+        lines = [*map(_field, text.splitlines())]
+        names = {name for field, value in lines if field == _AGENT for name in _agent_names(value)}
+        self._agents = agents
+        self._group_of = _followed(names, agents)
+        read = [*_of_agents(lines, {*self._group_of.values(), EVERYBODY})]
+        self._protego = Protego.parse("\n".join(f"{field}: {value}" for field, value in read))
+        self._groups, self.licenses = _groups(read)
 
     def group_of(self, agent: str) -> str | None:
-        """Return the name of the group that an agent follows, in lower case; None if it follows none."""
-        if agent not in self._named:
-            named = next((name for name in self._longest_first if _is_token(name, agent.lower())), None)
-            self._named[agent] = named or (EVERYBODY if EVERYBODY in self._groups else None)
-        return self._named[agent]
+        """Return the name of the group that one of the agents follows, in lower case; None if it follows none."""
+        return self._group_of[agent]
 
-    def disallowed(self, url: str, agents: Sequence[str]) -> Iterator[Signal]:
-        """Yield for each group of `agents` that may not fetch a URL the rule that says so; `agent` is the group's."""
+    def disallowed(self, url: str) -> Iterator[Signal]:
+        """Yield for each group of the agents that may not fetch a URL the rule that says so; `agent` is the group's."""
         seen: set[str | None] = set()
-        for agent in agents:
-            group = self.group_of(agent)
+        for agent, group in self._group_of.items():
             if group not in seen and not _may_fetch(self._protego, url, agent):
                 rules = [rule.value for rule in self._groups.get(group or "", ()) if rule.field == "disallow"]
                 values = (value for value in rules[:MOST_RULES] if _matches(value, url))
@@ -73,14 +92,14 @@ class Robots:
                 yield Signal("robots_txt", line, SOURCE, EVERYBODY if group == EVERYBODY else agent)
             seen.add(group)
 
-    def preferences(self, url: str, agents: Sequence[str]) -> Iterator[Signal]:
-        """Yield what the groups of `agents` say of the use of a URL; of lines with paths the longest that fits counts.
+    def preferences(self, url: str) -> Iterator[Signal]:
+        """Yield what the groups of the agents say of the use of a URL; of lines with paths the longest that fits counts.
 
         Lines without a path are of all paths.
         """
         if not self._has_preferences:
             return
-        named = {self.group_of(agent): agent for agent in reversed(agents)}
+        named = {self.group_of(agent): agent for agent in reversed(self._agents)}
         for group, agent in sorted(named.items(), key=lambda pair: pair[0] or ""):
             said: dict[str, tuple[int, Signal]] = {}
             for path, text in self._preferences_of(group):
@@ -99,12 +118,44 @@ class Robots:
             yield (pathed[1], pathed[2]) if pathed else ("", value)
 
     @cached_property
-    def _longest_first(self) -> list[str]:
-        return sorted((name for name in self._groups if name != EVERYBODY), key=lambda name: (-len(name), name))
-
-    @cached_property
     def _has_preferences(self) -> bool:
         return any(rule.field in _PREFERENCES for rules in self._groups.values() for rule in rules)
+
+
+def _field(line: str) -> Rule:
+    """Return the field of a line in its one form, and its value; "" for both if it has none."""
+    bare = line.partition("#")[0]
+    lenient = _LENIENT.match(bare)
+    if lenient:
+        first = lenient[1][0].lower()
+        name, value = {"u": _AGENT, "a": "allow", "d": "disallow"}[first], lenient[2]
+        versioned = _VERSIONED.match(value) if name == _AGENT else None
+        return Rule(name, versioned[1] if versioned else value)  # RFC 9309 names products without versions
+    field = _FIELD.match(bare)
+    return Rule(field[1].lower(), field[2]) if field else Rule("", "")
+
+
+def _followed(names: Iterable[str], agents: Sequence[str]) -> dict[str, str | None]:
+    """Return the name of the group that each agent follows: the longest that is its own, else that of everybody."""
+    known = {*names}
+    longest_first = sorted(known - {EVERYBODY}, key=lambda name: (-len(name), name))
+    everybody = EVERYBODY if EVERYBODY in known else None
+    return {
+        agent: next((name for name in longest_first if _is_token(name, agent.lower())), everybody) for agent in agents
+    }
+
+
+def _of_agents(lines: Iterable[Rule], followed: AbstractSet[str | None]) -> Iterator[Rule]:
+    """Yield lines with the names of groups that are followed, and one name of nobody in the place of all others."""
+    is_nobody = False
+    for field, value in lines:
+        if field == _AGENT and followed.isdisjoint(_agent_names(value)):
+            if not is_nobody:
+                yield Rule(_AGENT, _NOBODY)
+            is_nobody = True
+        elif field:
+            yield Rule(field, value)
+            is_nobody = is_nobody and field in (_AGENT, *_OF_HOST)
 
 
 def _is_token(name: str, agent: str) -> bool:
@@ -120,25 +171,22 @@ def _is_token(name: str, agent: str) -> bool:
     return False
 
 
-def _groups(lines: Iterable[str]) -> tuple[Mapping[str, Sequence[Rule]], tuple[str, ...]]:
+def _groups(lines: Iterable[Rule]) -> tuple[Mapping[str, Sequence[Rule]], tuple[str, ...]]:
     """Return the rules of each agent that is named, in lower case, and the licenses, which are of the whole host."""
     groups: dict[str, list[Rule]] = {}
     licenses: list[str] = []
-    current: list[str] = []
+    current: dict[str, None] = {}
     is_open = False  # whether the last line named an agent, so that another one is of the same group
-    for line in lines:
-        field = _FIELD.match(line.partition("#")[0])
-        if field is None:
-            continue
-        name, value = field[1].lower(), field[2]
-        if name in _AGENTS:
-            current = [*(current if is_open else []), *_agent_names(value)]
+    for name, value in lines:
+        if name == _AGENT:
+            current = current if is_open else {}
+            current.update(dict.fromkeys(_agent_names(value)))
             for agent in current:
                 groups.setdefault(agent, [])
             is_open = True
         elif name in _RULES:
             is_open = False
-            for agent in dict.fromkeys(current):
+            for agent in current:
                 groups[agent].append(Rule(name, value))
         elif name == "license" and value:
             licenses.append(value)
