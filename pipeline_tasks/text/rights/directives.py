@@ -31,7 +31,8 @@ _TRAINING = frozenset({"train-ai", "train-genai", "bots", "ai-train"})
 
 _SEARCH = "search"
 _NO, _YES = frozenset({"n", "no"}), frozenset({"y", "yes"})
-_AGENT = re.compile(r"\s*([A-Za-z][\w.-]*)\s*:(.*)", re.DOTALL)
+_AGENT = re.compile(r"\s*(\*|[A-Za-z][\w.-]*)\s*:(.*)", re.DOTALL)
+_AGENT_AGAIN = re.compile(r"\s*(\*|[A-Za-z][\w.-]*)\s*:(\s*[A-Za-z]+\s*)")
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 """Directives that have a value behind a colon, which an agent has its directives behind."""
 
@@ -51,10 +52,14 @@ def header_signals(fields: Mapping[str, str], agents: AbstractSet[str]) -> Itera
 
 def _robots_tag(fields: Mapping[str, str], agents: AbstractSet[str]) -> Iterator[Signal]:
     for line in fields["x-robots-tag"].split("\n"):
-        named = _AGENT.fullmatch(line)
-        agent, words = (named[1], named[2]) if named and named[1].lower() not in _VALUED else (EVERYBODY, line)
-        if agent == EVERYBODY or agent.lower() in agents:
-            yield from directive_signals(words, "http x-robots-tag", agent)
+        agent, form = EVERYBODY, _AGENT
+        for word in line.split(","):
+            named, words = form.fullmatch(word), word
+            if named and named[1].lower() not in _VALUED:  # lines may have been joined on their way (RFC 9110, 5.3)
+                agent, words = named[1], named[2]
+            form = _AGENT_AGAIN
+            if agent == EVERYBODY or agent.lower() in agents:
+                yield from directive_signals(words, "http x-robots-tag", agent)
 
 
 def directive_signals(words: str, source: str, agent: str = EVERYBODY) -> Iterator[Signal]:

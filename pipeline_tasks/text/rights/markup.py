@@ -6,7 +6,7 @@ A page in which something is found is searched again without its comments, scrip
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from pipeline_tasks.text.rights.directives import (
@@ -25,11 +25,21 @@ MOST_TAGS = 1000
 """Tags of a kind that are looked at: a page of nothing but beginnings of tags takes no longer than another."""
 
 _META, _LICENSE, _RSL = b"<meta", b"license", RSL_TYPE.encode()
-_TAG = re.compile(rb"<(meta|link|a)(?=[ \t\n\f\r/])((?:[^>\"']|\"[^\"]*+\"|'[^']*+')*+)>")
+_TAG = re.compile(rb"<(meta|link|a)(?=[ \t\n\f\r/])((?:=[ \t\n\f\r]*\"[^\"]*+\"|=[ \t\n\f\r]*'[^']*+'|[^>])*+)>")
+"""A tag; marks of quotation quote behind `=` alone."""
+
 _ATTRIBUTE = re.compile(rb"([a-z][a-z0-9:-]*)[ \t\n\f\r]*=[ \t\n\f\r]*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
-_COMMENT = re.compile(rb"(?s)<!--.*?(?:-->|\Z)")
-_INERT = re.compile(rb"(?s)<(script|style|textarea|template)\b[^>]{0,4096}>.*?(?:</\1\b|\Z)")
-_SCRIPT = re.compile(rb"(?s)<script\b([^>]{0,4096})>(.*?)(?:</script|\Z)")
+_INERT = re.compile(
+    rb"(?s)<!--(?:-?>|.*?(?:--!?>|\Z))"
+    rb"|<(script|style|textarea|template|title|xmp|iframe|noembed|noframes)(?=[ \t\n\f\r/>])([^<>]{0,4096})>"
+    rb"(.*?)(?:</\1(?=[ \t\n\f\r/>])|\Z)"
+    rb"|(?P<tag><[a-z](?:=[ \t\n\f\r]*\"[^\"]{0,4096}\"|=[ \t\n\f\r]*'[^']{0,4096}'|[^<>]){0,200}+>)"
+)
+"""A comment (HTML, 13.2.5.43), an element whose content is no markup of the page, or another tag, which stays.
+
+They are looked for at once: what begins a comment in a script or in an attribute begins none.
+"""
+
 _PROHIBITS = re.compile(rb"<prohibits\s+type=[\"']usage[\"']\s*>([^<]{0,1000})<")
 _NAMES = (b"robots", b"tdm-reservation", b"tdm-policy", b"content-usage")
 _MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
@@ -44,19 +54,21 @@ def markup_signals(page: bytes, agents: AbstractSet[str]) -> list[Signal]:
     names = frozenset((*_NAMES, *(agent.encode() for agent in agents)))
     if _RSL not in lower and not next(_signals(page, lower, names), None):
         return []
-    page = _COMMENT.sub(b"", page)
-    embedded = list(_embedded(page.lower()))
-    bare = _without_inert(page)
-    return [*_signals(bare, bare.lower(), names), *embedded]
+    bare, scripts = _without_inert(page)
+    return [*_signals(bare, bare.lower(), names), *_embedded(scripts)]
 
 
-def _without_inert(page: bytes) -> bytes:
-    """Return a page without what is text and no markup; its tags may be in any case."""
-    lower, parts, at = page.lower(), [], 0
-    for inert in _INERT.finditer(lower):
+def _without_inert(page: bytes) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Return a page without what is text and no markup, and attributes and content of its scripts in lower case."""
+    parts, scripts, at = [], [], 0
+    for inert in _INERT.finditer(page.lower()):
+        if inert["tag"]:
+            continue
         parts.append(page[at : inert.start()])
         at = inert.end()
-    return b"".join((*parts, page[at:]))
+        if inert[1] == b"script":
+            scripts.append((inert[2], inert[3]))
+    return b"".join((*parts, page[at:])), scripts
 
 
 def _signals(page: bytes, lower: bytes, names: AbstractSet[bytes]) -> Iterator[Signal]:
@@ -93,11 +105,9 @@ def _licenses(page: bytes, lower: bytes) -> Iterator[Signal]:
             yield license_signal(tag["href"], tag.get("type", ""), f"html {kind.decode()}")
 
 
-def _embedded(lower: bytes) -> Iterator[Signal]:
+def _embedded(scripts: Iterable[tuple[bytes, bytes]]) -> Iterator[Signal]:
     """Yield the RSL documents in scripts, with the uses that they prohibit."""
-    if _RSL not in lower:
-        return
-    for attributes, body in _SCRIPT.findall(lower):
+    for attributes, body in scripts:
         if _RSL in attributes:
             uses = b" ".join(_PROHIBITS.findall(body)).decode("utf-8", "replace").replace(",", " ").split()
             yield Signal("rsl", f"prohibits {','.join(uses)}" if uses else "embedded", "html script")
@@ -122,5 +132,7 @@ def _attributes(page: bytes, lower: bytes, at: int, kind: bytes) -> dict[str, st
     for found in _ATTRIBUTE.finditer(tag[2]):
         group = found.lastindex or 1
         value = page[start + found.start(group) : start + found.end(group)].decode("utf-8", "replace")
+        if found[4] and kind == b"meta":  # written as `content=noai/>`
+            value = value.removesuffix("/")
         values.setdefault(found[1].decode("ascii"), html.unescape(value))
     return values

@@ -93,7 +93,7 @@ class Robots:
             seen.add(group)
 
     def preferences(self, url: str) -> Iterator[Signal]:
-        """Yield what the groups of the agents say of the use of a URL; of lines with paths the longest that fits counts.
+        """Yield what the groups of the agents say of the use of a URL; of lines with paths the longest that fits.
 
         Lines without a path are of all paths.
         """

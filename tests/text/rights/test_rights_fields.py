@@ -1,5 +1,6 @@
 """Header fields that say how a page may be used: all lines of each, and nothing of a header without them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,3 +63,18 @@ def test_a_page_of_nothing_but_beginnings_of_tags_is_read_in_time() -> None:
 def test_a_page_in_utf_16_is_read() -> None:
     page = "\ufeff<html><meta name=robots content=noai>".encode("utf-16-le")
     assert [signal.signal for signal in markup_signals(page, frozenset())] == ["noai"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("*: noai", [("noai", "*")]),
+        ("googlebot: noindex, gptbot: noai, noml", [("noai", "gptbot"), ("noml", "gptbot")]),
+        ("noarchive, googlebot: noai", [("noarchive", "*")]),
+        ("noarchive, revisit-after: 7 days, noai", [("noarchive", "*"), ("noai", "*")]),
+        ("unavailable_after: Friday, 25-Jun-10 15:00:00 GMT, noai", [("noai", "*")]),
+    ],
+)
+def test_lines_of_several_agents_that_were_joined_are_told_apart(line: str, found: list[tuple[str, str]]) -> None:
+    signals = header_signals({"x-robots-tag": line}, frozenset({"gptbot"}))
+    assert [(signal.signal, signal.agent) for signal in signals] == found
