@@ -22,6 +22,13 @@ from pipeline_tasks.store.s3_store import S3Store
 
 LIST = "snapshot.json"
 
+_NAME = re.compile(r"(?!/)(?!(?:.*/)?\.{0,2}(?:/|\Z))[^\0-\x1f\x7f\ud800-\udfff]+")
+"""A path below a folder, in characters that can be written."""
+
+_ADDRESS = re.compile(r"s3://[^/]+/[^\0-\x1f\x7f\ud800-\udfff]*[^/\0-\x1f\x7f\ud800-\udfff]")
+_ETAG = re.compile(r'"?(?!\*"?\Z)[!#-~]+"?')
+"""An ETag (RFC 9110, 8.8.3) that tells bytes apart, with or without its marks of quotation: `*` is that of any."""
+
 _OF_LIST = re.compile(rf"(.+)/{re.escape(LIST)}(?:/(.*))?")
 
 
@@ -67,13 +74,22 @@ def _named(name: str, block: Mapping[str, Any]) -> NamedStore:
 
 def _listed(file: Mapping[str, Any], stores: Mapping[str, NamedStore]) -> Listed:
     address, etag, store = file["address"], file.get("etag"), file.get("store", "")
-    if not isinstance(address, str) or not re.fullmatch(r"s3://[^/]+/.*[^/]", address):
+    if not isinstance(file["path"], str) or not _NAME.fullmatch(file["path"]) or file["path"] == LIST:
+        message = f"{str(file['path'])[:100]!a} is no path of a file in the folder, which is its name"
+        raise ValueError(message)
+    if type(file["bytes"]) is not int or not 0 <= file["bytes"] < 1 << 63:
+        message = f"{file['path'][:100]!a} has no number of bytes that could be true"
+        raise ValueError(message)
+    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
         message = f"{str(address)[:200]!a} is no address of an object, as s3://bucket/key"
         raise ValueError(message)
     if not isinstance(etag, str) or not etag:
         message = f"{address} has no `etag`, by which a change of it would be noticed"
         raise ValueError(message)
-    if store and store not in stores:
+    if not _ETAG.fullmatch(etag):
+        message = f"{address} has the `etag` {etag[:100]!a}, which none is"
+        raise ValueError(message)
+    if store and (not isinstance(store, str) or store not in stores):
         message = f"{address} is in the store {str(store)[:100]!a}, and `stores` has {', '.join(stores) or 'none'}"
         raise ValueError(message)
     return Listed(address, file["bytes"], etag.strip('"'), stores[store] if store else None)

@@ -3,6 +3,7 @@
 Endpoint and region are in the name, and the secret is not: each process reads it from the variable that is named.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from pipeline_tasks.store.credential import Credential
 
 OURS = "REFINERY_"
 """How variables begin that processes of ours are told apart by: a worker daemon of other values is another daemon."""
+
+_WORD = re.compile(r"[!-~]+")
 
 
 class SetBy(NamedTuple):
@@ -41,6 +44,10 @@ class NamedStore:
     def __post_init__(self) -> None:
         """Raise ValueError for an endpoint that is none, and unless it says whose keys its requests have."""
         parts = urlsplit(self.endpoint)
+        _ = parts.port  # ValueError for one that is none
+        if not _WORD.fullmatch(self.endpoint + self.region):
+            message = "endpoint and region: write them without blanks, and in ASCII"
+            raise ValueError(message)
         is_url = parts.scheme in ("https", "http") and parts.hostname and "@" not in parts.netloc
         if self.endpoint and (not is_url or parts.query or parts.path.strip("/")):
             message = "endpoint: name an address of https:// or http://, without user, path and query"
