@@ -83,7 +83,7 @@ def opted_out(root: str, recipe: str = "", archives: Sequence[str] = ()) -> list
     """Return the addresses of published documents that are opted out by now, sorted.
 
     By the policy of `recipe`, or of the newest version that was refined by one; `archives` are folders or files with
-    robots.txt records. RecipeError without a policy, or for one that rejects nothing.
+    robots.txt records. RecipeError without a policy, for one that rejects nothing, or archives without a robots.txt.
     """
     versions = [version for name in _snapshot_recipes(root) for version in version_log.latest_by_snapshot(root, name)]
     checked = [read_manifest(root, each.manifests[CHECK_RIGHTS]) for each in versions if CHECK_RIGHTS in each.manifests]
@@ -183,20 +183,27 @@ def _read_files(archives: Sequence[str], hosts: pa.Array) -> pa.Table:
     """Return the robots.txt files of archives that are of these hosts."""
     rows = [ROBOTS_FILES.empty_table()]
     for uri in archives:
-        listing = list_snapshot(uri)
-        for name, *_ in listing.files:
-            with storage.open_landed(f"{landing_of(uri)}/{name}") as stream:
-                pages = ingest.select_pages(
-                    read_records(name, stream, snapshot=listing.snapshot), params=ingest.Params(rights=True)
-                )
-                rows += (pa.Table.from_batches([batch]) for batch in _of_hosts(pages, hosts))
+        count = 0
+        for files in _robots_files(uri):
+            count += files.num_rows
+            rows.append(pa.Table.from_batches([files.filter(pc.is_in(files["origin"], value_set=hosts))]))
+        if not count:
+            message = (
+                f"{uri} has no robots.txt; name files that have, as `refinery pull cc --kind robotstxt` lands them"
+            )
+            raise RecipeError(message)
     return pa.concat_tables(rows)
 
 
-def _of_hosts(pages: Iterator[pa.RecordBatch], hosts: pa.Array) -> Iterator[pa.RecordBatch]:
-    kept = (batch.filter(pc.is_null(batch["reason"])).select([*PAGE.names, "status"]) for batch in pages)
-    for files in check_rights.robots_files(check_rights.read_signals(kept, agents=())):
-        yield files.filter(pc.is_in(files["origin"], value_set=hosts))
+def _robots_files(uri: str) -> Iterator[pa.RecordBatch]:
+    listing = list_snapshot(uri)
+    for name, *_ in listing.files:
+        with storage.open_landed(f"{landing_of(uri)}/{name}") as stream:
+            pages = ingest.select_pages(
+                read_records(name, stream, snapshot=listing.snapshot), params=ingest.Params(rights=True)
+            )
+            kept = (batch.filter(pc.is_null(batch["reason"])).select([*PAGE.names, "status"]) for batch in pages)
+            yield from check_rights.robots_files(check_rights.read_signals(kept, agents=()))
 
 
 # --- Documents ---------------------------------------------------------------------------------------------------

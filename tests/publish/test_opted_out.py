@@ -78,6 +78,13 @@ def test_robots_txt_files_that_never_landed_are_against_documents(root: Path, tm
     assert found(root, "", [str(archive), str(newest)]) == {}
 
 
+def test_an_archive_without_a_robots_txt_is_refused_by_name(root: Path, tmp_path: Path) -> None:
+    first_day(root)
+    archive = landed(tmp_path / "pages", [page(f"{A}/1")])
+    with pytest.raises(RecipeError, match=str(archive)):
+        found(root, "", [str(archive)])
+
+
 @pytest.mark.parametrize(
     ("head", "headers", "signal"),
     [
