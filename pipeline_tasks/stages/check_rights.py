@@ -409,7 +409,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=pa.schema([*PAGE, *RIGHTS]),
-    version=1,
+    version=2,
     splits=False,
     history={"robots": Section(ROBOTS_FILES, key="origin", order=("fetched", "file", "offset"))},
     reads_history=False,
