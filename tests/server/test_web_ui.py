@@ -146,7 +146,7 @@ def open_page(context: BrowserContext, url: str) -> tuple[Page, list[str]]:
 def paths(published: Site) -> list[str]:
     """The paths of Refinery's pages, as their own links name them."""
     site = published
-    with site.context("ada") as context:
+    with site.context("admin") as context:
         page, _ = open_page(context, f"{site.airflow.url}/refinery/snapshot/{DATASET}/{DAY}")
         links = {str(link.get_attribute("href")) for link in page.locator("main a[href^='/refinery/']").all()}
     kinds = {link.split("/")[2]: link for link in sorted(links)}  # one of each kind
@@ -177,7 +177,7 @@ def test_pages_are_whole_and_accessible(published: Site, paths: list[str], theme
     assert {"rejects", "manifest", "files", "whatif", "document", "lineage"} <= {
         path.split("/")[2] for path in paths
     }, paths
-    with published.context("ada", viewport={"width": width, "height": 900}, color_scheme=theme) as context:
+    with published.context("admin", viewport={"width": width, "height": 900}, color_scheme=theme) as context:
         for path in paths:
             page, faults = open_page(context, f"{published.airflow.url}{path}")
             assert faults == [], path
@@ -234,8 +234,20 @@ def test_a_viewer_sees_numbers_and_no_text_of_the_crawl(published: Site) -> None
         assert "x.example.org" not in refused.content()
 
 
-def test_a_script_of_the_crawl_stays_text(published: Site) -> None:
+def test_a_curator_reads_what_was_kept_and_nothing_that_was_rejected(published: Site) -> None:
     with published.context("ada") as context:
+        kept = f"/refinery/document/{DATASET}/{DAY}?doc={kept_document(published.root)}"
+        document, faults = open_page(context, f"{published.airflow.url}{kept}")
+        assert faults == []
+        expect(document.get_by_role("heading", name="Not allowed")).to_have_count(0)
+        assert kept_document(published.root) in document.content()
+        refused, _ = open_page(context, f"{published.airflow.url}/refinery/rejects/{DATASET}/{DAY}/extract")
+        expect(refused.get_by_role("heading", name="Not allowed")).to_be_visible()
+        assert "x.example.org" not in refused.content()
+
+
+def test_a_script_of_the_crawl_stays_text(published: Site) -> None:
+    with published.context("admin") as context:
         page, faults = open_page(context, f"{published.airflow.url}/refinery/rejects/{DATASET}/{DAY}/extract")
         assert faults == []
         assert "&lt;script&gt;" in page.content()
