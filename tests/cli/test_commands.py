@@ -19,6 +19,7 @@ READERS = {
     "funnel": [],
     "report": [],
     "verify": [],
+    "access": [],
     "trace": ["--token", "0"],
     "lineage": [],
     "find": ["--doc", "0" * 32],

@@ -73,7 +73,8 @@ def test_every_kind_of_object_is_mutated(root: SmallRoot) -> None:
         for path in paths
         if path.is_relative_to(root.root)
     }
-    assert stored - known == {"ledger.sqlite"}, "the ledger is a copy; test_rebuilding.py has its damages"
+    elsewhere = {"access": "test_access_log.py", "ledger.sqlite": "test_rebuilding.py"}  # where their damages are
+    assert stored - known <= elsewhere.keys()
 
 
 @pytest.mark.parametrize("kind", KINDS)

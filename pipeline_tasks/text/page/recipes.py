@@ -96,18 +96,18 @@ def _nodes(value: object) -> Iterator[dict[str, Any]]:
 
 def _ingredients(recipe: dict[str, Any]) -> list[str]:
     stated = recipe["recipeIngredient"]
-    ingredients = _clean(stated) if isinstance(stated, list) else []
-    return ingredients if len({*ingredients}) >= _FEWEST and _is_filled(ingredients, "ingredient") else []
+    ingredients = _filled(_clean(stated), "ingredient") if isinstance(stated, list) else []
+    return ingredients if len({*ingredients}) >= _FEWEST else []
 
 
-def _is_filled(items: list[str], kind: str) -> bool:
-    """Return whether items are those of a list: not too long for it, and not the fields of a form."""
-    return all(len(item) <= _LONGEST[kind] and not _FORM.search(item) for item in items)
+def _filled(items: list[str], kind: str) -> list[str]:
+    """Return the items that are no fields of a form; none of a list that is mostly such, or has one too long for it."""
+    filled = [item for item in items if not _FORM.search(item)]
+    return filled if 2 * len(filled) > len(items) and max(map(len, filled)) <= _LONGEST[kind] else []
 
 
 def _told(recipe: dict[str, Any]) -> list[str]:
-    steps = _steps(recipe.get("recipeInstructions"))
-    return steps if _is_filled(steps, "step") else []
+    return _filled(_steps(recipe.get("recipeInstructions")), "step")
 
 
 def _steps(stated: object, depth: int = _DEPTH) -> list[str]:

@@ -161,7 +161,7 @@ def _lead_of(data, at):
     return LETTERS_FIRST + end - at
 
 
-def slot_of(first, second, third, fourth):
+def slot_of(first: int, second: int, third: int, fourth: int) -> int:
     """Return the slot of four bytes, of which letters are in lower case, in a row of cues."""
     return (((first * 31 + second) * 31 + third) * 31 + fourth) & (SLOTS - 1)
 
