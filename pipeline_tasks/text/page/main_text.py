@@ -12,7 +12,7 @@ from pipeline_tasks.text.page.marks import mark
 from pipeline_tasks.text.page.merging import STRUCTURE, merge
 from pipeline_tasks.text.page.metadata import PageMetadata, read_metadata
 from pipeline_tasks.text.page.misjudged import prepare
-from pipeline_tasks.text.page.recipes import STATED, complete
+from pipeline_tasks.text.page.recipes import complete
 
 AUTO, AUTO_AGAIN = "auto", "auto_again"
 METHODS = (AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
@@ -89,8 +89,7 @@ def main_text(
         return Main(lay_out(text, output) if is_laid_out else text, metadata)
     if method == AUTO:
         text, published = _first_look(tree, output)
-        whole = complete(text, html) if STATED in html else text
-        return Main(whole, metadata, published and is_doubtful(text))
+        return Main(complete(text, html), metadata, published and is_doubtful(text))
     if method == "justext":
         text = _by_justext(html, _STOP_WORDS.get((metadata.language or "").partition("-")[0], language))
     else:
@@ -100,7 +99,7 @@ def main_text(
         first = _first_look(tree, output, structure=STRUCTURE)[0]
         text = merge(text, first)
         # what is short beside the first text is not made long by what is stated: the longer of the two is taken
-        text = complete(text, html) if STATED in html and 2 * len(text) >= len(first) else text
+        text = complete(text, html) if 2 * len(text) >= len(first) else text
     return Main(text, metadata)
 
 

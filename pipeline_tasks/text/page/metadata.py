@@ -1,10 +1,11 @@
 """Reads the metadata of a page from the tree that its text is read from: title, language, date of publication."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from typing import Any, NamedTuple
+
+from pipeline_tasks.text.page.linked_data import linked_objects
 
 DATED, TIMED = 1, 2
 """Bits of a page, as of `tags.survey`: a date of publication is named, there is a `<time>`."""
@@ -32,7 +33,6 @@ _META = ", ".join(
         ("name", "datePublished"),
     )
 )
-_SCRIPT = re.compile(r"(?i)<script\b[^>]{0,200}application/ld\+json[^>]{0,200}>")
 _MICRODATA = '[itemprop="datePublished"]'
 _TIME = re.compile(
     r"""(?i)\spubdate\b|\sclass\s*=\s*["']?[^"'<>]*(?<![\w-])(?:published|dt-published|entry-date)(?![\w-])"""
@@ -109,31 +109,10 @@ def _metas(tree: Any) -> Iterator[str | None]:  # noqa: ANN401
 
 
 def _linked(html: str) -> Iterator[str | None]:
-    """Yield the dates of JSON-LD scripts; a text search is faster than the tree, as most pages have no such script."""
-    at = 0
-    while (at := html.find('"datePublished"', at)) >= 0:
-        script, end = html.rfind("<script", 0, at), html.find("</script", at)
-        opened = _SCRIPT.match(html, script) if script >= 0 else None
-        end = end if end >= 0 else len(html)
-        if opened and opened.end() <= at:
-            yield from _dates(html[opened.end() : end])
-        at = end
-
-
-def _dates(text: str) -> Iterator[str | None]:
-    """Yield `datePublished` of the top-level objects of a JSON-LD text, not of nested ones (reviews, comments)."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    for node in _listed(document):
-        for part in (node, *_listed(node.get("@graph"))):
-            if isinstance(part.get("datePublished"), str):
-                yield part["datePublished"]
-
-
-def _listed(value: object) -> Iterable[dict[str, Any]]:
-    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+    """Yield the dates of JSON-LD scripts, not of objects nested in others (reviews, comments)."""
+    for node in linked_objects(html, "datePublished"):
+        if isinstance(node.get("datePublished"), str):
+            yield node["datePublished"]
 
 
 def _microdata(html: str, tree: Any) -> Iterator[str | None]:  # noqa: ANN401

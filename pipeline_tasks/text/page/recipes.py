@@ -3,7 +3,6 @@
 Pages state them for search engines (schema.org/Recipe as JSON-LD), which ask that they are what the page shows.
 """
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -11,13 +10,14 @@ from html import unescape
 from itertools import accumulate
 from typing import Any
 
-STATED = '"recipeIngredient"'
-"""What a page with a stated recipe contains."""
+from pipeline_tasks.text.page.linked_data import linked_objects
+
+INGREDIENTS = "recipeIngredient"
+"""The list of a recipe by which it is known."""
 
 LOST = 0.5
 """Share of the stated lines below which a list is lost; some are always written another way than in the page."""
 
-_SCRIPT = re.compile(r"(?is)<script\b[^>]{0,200}application/ld\+json[^>]{0,200}>(.*?)(?:</script|\Z)")
 _TAG = re.compile(r"<[^<>]*>")
 _BREAK = re.compile(r"(?i)\n|<br\b[^<>]*>|</(?:p|li|div)>")
 _UNWRITABLE = re.compile(r"[\0-\x08\x0e-\x1b\x7f\ud800-\udfff]")
@@ -50,53 +50,38 @@ def complete(text: str, html: str) -> str:
     recipe = _recipe(html)
     if recipe is None:
         return text
-    ingredients, steps = _ingredients(recipe), _told(recipe)
+    ingredients, steps = _ingredients(recipe), _steps(recipe)
     lines = text.split("\n")
     if len(lines) * sum(map(len, map(_WORD.findall, ingredients))) > _COMPARISONS:
         return text
-    listed, told = _listed_in(lines, ingredients), _told_in(lines, steps)
-    if _is_lost(listed, ingredients):
-        below = _above_heading(lines, min(told.values(), default=len(lines)))
+    ingredient_lines, step_lines = _lines_of_ingredients(lines, ingredients), _lines_of_steps(lines, steps)
+    if _is_lost(ingredient_lines, ingredients):
+        below = _above_heading(lines, min(step_lines, default=len(lines)))
         block = ["", *(f"- {line}" for line in ingredients), ""]
         lines[below:below] = block
-        told = {step: at + len(block) * (at >= below) for step, at in told.items()}
-        listed = {0: below + len(block) - 2}
-    if _is_lost(told, steps):
-        below = max(listed.values(), default=len(lines) - 1) + 1
+        ingredient_lines = [below + len(block) - 2]
+    if _is_lost(step_lines, steps):
+        below = max(ingredient_lines, default=len(lines) - 1) + 1
         lines[below:below] = ["", *(f"{number}. {step}" for number, step in enumerate(steps, 1)), ""]
     return "\n".join(lines)
 
 
-def _is_lost(places: dict[int, int], stated: list[str]) -> bool:
-    return len(places) < LOST * len(stated)
+def _is_lost(lines: list[int], items: list[str]) -> bool:
+    return len(lines) < LOST * len(items)
 
 
 def _recipe(html: str) -> dict[str, Any] | None:
-    """Return the first recipe that a page states, None if it states none or several, as a page of search results."""
-    first: dict[str, Any] | None = None
-    for script in _SCRIPT.finditer(html):
-        if STATED in script[1]:
-            try:
-                for node in _nodes(json.loads(script[1], strict=False)):
-                    if "recipeIngredient" in node:
-                        first = node if first is None else first
-                        if node != first:
-                            return None
-            except (ValueError, RecursionError):
-                continue
-    return first
-
-
-def _nodes(value: object) -> Iterator[dict[str, Any]]:
-    for node in value if isinstance(value, list) else [value]:
-        if isinstance(node, dict):
-            yield node
-            yield from _nodes(node.get("@graph"))
+    """Return the recipe that a page states, None if it states none or several, as a page of search results."""
+    recipes = [node for node in linked_objects(html, INGREDIENTS, strict=False) if INGREDIENTS in node]
+    try:
+        return recipes[0] if recipes and all(recipe == recipes[0] for recipe in recipes) else None
+    except RecursionError:  # they are nested too deep to be compared
+        return None
 
 
 def _ingredients(recipe: dict[str, Any]) -> list[str]:
-    stated = recipe["recipeIngredient"]
-    ingredients = _filled(_clean(stated), "ingredient") if isinstance(stated, list) else []
+    items = recipe[INGREDIENTS]
+    ingredients = _filled(_clean(items), "ingredient") if isinstance(items, list) else []
     return ingredients if len({*ingredients}) >= _FEWEST else []
 
 
@@ -106,11 +91,11 @@ def _filled(items: list[str], kind: str) -> list[str]:
     return filled if 2 * len(filled) > len(items) and max(map(len, filled)) <= _LONGEST[kind] else []
 
 
-def _told(recipe: dict[str, Any]) -> list[str]:
-    return _filled(_steps(recipe.get("recipeInstructions")), "step")
+def _steps(recipe: dict[str, Any]) -> list[str]:
+    return _filled(_flat_steps(recipe.get("recipeInstructions")), "step")
 
 
-def _steps(stated: object, depth: int = _DEPTH) -> list[str]:
+def _flat_steps(stated: object, depth: int = _DEPTH) -> list[str]:
     """Return the steps of a text, of a list, or of nested sections (schema.org/HowToSection), without their numbers."""
     if not depth:
         return []
@@ -120,9 +105,9 @@ def _steps(stated: object, depth: int = _DEPTH) -> list[str]:
             for step in _clean(_BREAK.split(unescape(stated)))
         ]
     if isinstance(stated, list):
-        return [step for part in stated for step in _steps(part, depth - 1)][:_ITEMS]
+        return [step for part in stated for step in _flat_steps(part, depth - 1)][:_ITEMS]
     if isinstance(stated, dict):
-        return _steps(stated.get("itemListElement") or stated.get("text") or stated.get("name"), depth - 1)
+        return _flat_steps(stated.get("itemListElement") or stated.get("text") or stated.get("name"), depth - 1)
     return []
 
 
@@ -135,18 +120,18 @@ def _clean(stated: Iterable[object]) -> list[str]:
     return [text for text in texts if text][:_ITEMS]
 
 
-def _listed_in(lines: list[str], ingredients: list[str]) -> dict[int, int]:
+def _lines_of_ingredients(lines: list[str], ingredients: list[str]) -> list[int]:
     """Return the line of each ingredient that has one: with two of three of its words, and not many others."""
     keys = [line.lower() for line in lines]
-    places: dict[int, int] = {}
-    for number, ingredient in enumerate(ingredients):
+    numbers = list[int]()
+    for ingredient in ingredients:
         words = [*_words(ingredient.lower())]
-        for at, key in enumerate(keys):
+        for number, key in enumerate(keys):
             is_short = 0 < len(key) <= _LONG * len(ingredient)
             if is_short and 3 * sum(word in key for word in words) >= 2 * max(len(words), 1):
-                places[number] = at
+                numbers.append(number)
                 break
-    return places
+    return numbers
 
 
 def _words(text: str) -> Iterator[str]:
@@ -158,12 +143,12 @@ def _words(text: str) -> Iterator[str]:
             yield word
 
 
-def _told_in(lines: list[str], steps: list[str]) -> dict[int, int]:
+def _lines_of_steps(lines: list[str], steps: list[str]) -> list[int]:
     """Return the line in which each step begins that the text has, in one line or several."""
     keys = [_key(line) for line in lines]
     whole, starts = "".join(keys), [0, *accumulate(map(len, keys))]
-    found = {number: whole.find(_key(step)[:_STEP]) for number, step in enumerate(steps)}
-    return {number: bisect_right(starts, at) - 1 for number, at in found.items() if at >= 0}
+    places = [whole.find(_key(step)[:_STEP]) for step in steps]
+    return [bisect_right(starts, place) - 1 for place in places if place >= 0]
 
 
 def _key(text: str) -> str:
