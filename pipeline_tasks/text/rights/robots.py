@@ -71,11 +71,13 @@ class Robots:
         text = _bounded(body).decode("utf-8-sig", "replace").replace("\0", "")
         lines = [*map(_field, text.splitlines())]
         names = {name for field, value in lines if field == _AGENT for name in _agent_names(value)}
-        self._agents = agents
         self._group_of = _followed(names, agents)
         read = [*_of_agents(lines, {*self._group_of.values(), EVERYBODY})]
         self._protego = Protego.parse("\n".join(f"{field}: {value}" for field, value in read))
         self._groups, self.licenses = _groups(read)
+        self._first_agents: dict[str | None, str] = {}  # by group that they follow
+        for agent, group in self._group_of.items():
+            self._first_agents.setdefault(group, agent)
 
     def group_of(self, agent: str) -> str | None:
         """Return the name of the group that one of the agents follows, in lower case; None if it follows none."""
@@ -83,14 +85,12 @@ class Robots:
 
     def disallowed(self, url: str) -> Iterator[Signal]:
         """Yield for each group of the agents that may not fetch a URL the rule that says so; `agent` is the group's."""
-        seen: set[str | None] = set()
-        for agent, group in self._group_of.items():
-            if group not in seen and not _may_fetch(self._protego, url, agent):
+        for group, agent in self._first_agents.items():
+            if not _may_fetch(self._protego, url, agent):
                 rules = [rule.value for rule in self._groups.get(group or "", ()) if rule.field == "disallow"]
                 values = (value for value in rules[:MOST_RULES] if _matches(value, url))
                 line = f"Disallow: {max(values, key=len, default='')}".strip()
                 yield Signal("robots_txt", line, SOURCE, EVERYBODY if group == EVERYBODY else agent)
-            seen.add(group)
 
     def preferences(self, url: str) -> Iterator[Signal]:
         """Yield what the groups of the agents say of the use of a URL; of lines with paths the longest that fits.
@@ -99,8 +99,7 @@ class Robots:
         """
         if not self._has_preferences:
             return
-        named = {self.group_of(agent): agent for agent in reversed(self._agents)}
-        for group, agent in sorted(named.items(), key=lambda pair: pair[0] or ""):
+        for group, agent in sorted(self._first_agents.items(), key=lambda pair: pair[0] or ""):
             said: dict[str, tuple[int, Signal]] = {}
             for path, text in self._preferences_of(group):
                 if path and not _matches(path, url):
