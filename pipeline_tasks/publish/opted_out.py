@@ -214,13 +214,13 @@ def _against(
 ) -> Iterator[tuple[str, Signal]]:
     """Yield the addresses of documents that a signal is against, with the strongest."""
     urls, hosts = batch["url"].to_pylist(), origins(batch["url"])
-    known = RobotsFiles(files, pc.unique(hosts).drop_null())
+    known = RobotsFiles(files, pc.unique(hosts).drop_null(), params.agents)
     moments = sortable_timestamps(batch["crawled_at"]).to_pylist()
     keys = keys_of((URL, url or "") for url in urls)
     for url, host, moment, key in zip(urls, hosts.to_pylist(), moments, keys, strict=True):
         state = newest.get(key)
         of_record = [state.signal] if state and state.signal and state.moment >= moment else []
-        of_host = said_of(url, known.in_force(host, EVER), params.agents).signals if host else []
+        of_host = said_of(url, known.in_force(host, EVER)).signals if host else []
         signal = check_rights.first([*of_host, *of_record], rejecting)
         if url and signal:
             yield url, signal

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urljoin
@@ -226,40 +226,54 @@ class RobotsFile(NamedTuple):
 
 
 class _Answer:
-    """An answer to `/robots.txt`, which is parsed if a page asks."""
+    """An answer to `/robots.txt`, which is parsed if it decides about a page, and once for all pages of its host."""
 
-    def __init__(self, row: RobotsFile) -> None:
+    def __init__(self, row: RobotsFile, agents: Sequence[str]) -> None:
         self.row = row
-        self._read: dict[tuple[str, ...], Robots] = {}
+        self._agents = agents
 
-    def rules(self, agents: Sequence[str]) -> "Robots":
-        """Return what the file says to agents."""
+    @cached_property
+    def rules(self) -> "Robots":
+        """What the file says to the agents."""
         from pipeline_tasks.text.rights.robots import Robots
 
-        asked = tuple(agents)
-        if asked not in self._read:
-            self._read[asked] = Robots(self.row.body or b"", asked)
-        return self._read[asked]
+        return Robots(self.row.body or b"", self._agents)
+
+    @cached_property
+    def target(self) -> str:
+        """The origin whose robots.txt the answer leads to, "" if it leads nowhere else."""
+        from pipeline_tasks.text.urls.keys import origins
+
+        row = self.row
+        if not row.location or row.status not in REDIRECTS:
+            return ""
+        try:
+            target = urljoin(f"{row.origin}/robots.txt", row.location)
+        except ValueError:  # an address that is none
+            return ""
+        origin = origins(pa.array([target], pa.string()))[0].as_py() or ""
+        return origin if origin != row.origin and target.partition("#")[0].endswith("/robots.txt") else ""
 
 
 class RobotsFiles:
     """The robots.txt files of some hosts, oldest first; those of others are read where a redirect leads to them."""
 
-    def __init__(self, reader: HistoryReader, origins: pa.Array) -> None:
+    def __init__(self, reader: HistoryReader, origins: pa.Array, agents: Sequence[str]) -> None:
         self._reader = reader
+        self._agents = agents
         self._answers: dict[str, list[_Answer]] = {}
         self._read(origins)
 
     def _read(self, origins: pa.Array) -> None:
         rows = self._reader.rows(origins).select(ROBOTS_FILES.names).to_pylist()
         for row in sorted(rows, key=lambda row: (row["fetched"], row["file"], row["offset"])):
-            self._answers.setdefault(row["origin"], []).append(_Answer(RobotsFile(**row)))
+            self._answers.setdefault(row["origin"], []).append(_Answer(RobotsFile(**row), self._agents))
 
     def in_force(self, origin: str, moment: int) -> _Answer | None:
         """Return the newest answer that is not younger than a moment, else the oldest; where it leads, if it does."""
         answer = self._newest(origin, moment)
         for _ in range(HOPS):
-            target = _redirected(answer.row) if answer else ""
+            target = answer.target if answer else ""
             if not target:
                 return answer
             if target not in self._answers:
@@ -270,21 +284,8 @@ class RobotsFiles:
 
     def _newest(self, origin: str, moment: int) -> _Answer | None:
         answers = self._answers.get(origin, [])
-        return next((answer for answer in reversed(answers) if answer.row.fetched <= moment), (*answers, None)[0])
-
-
-def _redirected(row: RobotsFile) -> str:
-    """Return the origin whose robots.txt an answer leads to, "" if it leads nowhere else."""
-    from pipeline_tasks.text.urls.keys import origins
-
-    if not row.location or row.status not in REDIRECTS:
-        return ""
-    try:
-        target = urljoin(f"{row.origin}/robots.txt", row.location)
-    except ValueError:  # an address that is none
-        return ""
-    origin = origins(pa.array([target], pa.string()))[0].as_py() or ""
-    return origin if origin != row.origin and target.partition("#")[0].endswith("/robots.txt") else ""
+        oldest = answers[0] if answers else None
+        return next((answer for answer in reversed(answers) if answer.row.fetched <= moment), oldest)
 
 
 class Said(NamedTuple):
@@ -294,7 +295,7 @@ class Said(NamedTuple):
     signals: list[Signal]
 
 
-def said_of(url: str, answer: _Answer | None, agents: Sequence[str]) -> Said:
+def said_of(url: str, answer: _Answer | None) -> Said:
     """Return what an answer to `/robots.txt` says of a URL: nothing without one, or with one that leads nowhere."""
     from pipeline_tasks.text.rights.robots import ALLOWED, DISALLOWED, SOURCE, UNREACHABLE
 
@@ -306,10 +307,9 @@ def said_of(url: str, answer: _Answer | None, agents: Sequence[str]) -> Said:
         return Said(UNREACHABLE, [Signal("robots_txt", f"status {status}", SOURCE, at=at)])
     if status in MISSING:
         return Said(ALLOWED, [])
-    rules = answer.rules(agents)
-    closed = list(rules.disallowed(url))
-    licenses = [Signal(RSL, address, SOURCE) for address in rules.licenses]
-    signals = [signal._replace(at=at) for signal in (*closed, *rules.preferences(url), *licenses)]
+    closed = list(answer.rules.disallowed(url))
+    licenses = [Signal(RSL, address, SOURCE) for address in answer.rules.licenses]
+    signals = [signal._replace(at=at) for signal in (*closed, *answer.rules.preferences(url), *licenses)]
     return Said(DISALLOWED if closed else ALLOWED, signals)
 
 
@@ -334,9 +334,9 @@ def judge(pages: Batches, files: HistoryReader, *, params: Params) -> Batches:
 def _said(
     urls: pa.Array, hosts: pa.Array, moments: pa.Array, files: HistoryReader, agents: Sequence[str]
 ) -> Iterator[Said]:
-    known = RobotsFiles(files, pc.unique(hosts).drop_null())
+    known = RobotsFiles(files, pc.unique(hosts).drop_null(), agents)
     for url, origin, moment in zip(urls.to_pylist(), hosts.to_pylist(), moments.to_pylist(), strict=True):
-        yield said_of(url, known.in_force(origin, moment) if origin else None, agents)
+        yield said_of(url, known.in_force(origin, moment) if origin else None)
 
 
 def _judged(batch: pa.RecordBatch, said: Sequence[Said], params: Params) -> pa.RecordBatch:

@@ -392,7 +392,7 @@ def test_any_bytes_are_read(payload: bytes, fields: dict[str, str], kind: str) -
     (batch,) = read_signals(iter(pa.Table.from_pylist([row], PAGE).to_batches()), agents=AGENTS)
     assert batch.num_rows == 1
     answer = RobotsFile("https://a.example", 0, "f", 0, None, 200, None, batch["robots_body"][0].as_py() or payload)
-    assert said_of("https://a.example/x", _Answer(answer), AGENTS).state in ("allowed", "disallowed")
+    assert said_of("https://a.example/x", _Answer(answer, AGENTS)).state in ("allowed", "disallowed")
 
 
 @pytest.mark.parametrize("url", ["https://[/x", "https://a.example:x/", "https://", "about:blank", "https://a b/"])
