@@ -90,10 +90,8 @@ def opted_out(root: str, recipe: str = "", archives: Sequence[str] = ()) -> list
     params = _policy(recipe, checked, root)
     rejecting = params.signals_with("reject")
     saved = tuple(shard for manifest in checked for shard in manifest.history["robots"])
-    hosts = pa.chunked_array(
-        [pc.unique(origins(batch["url"])) for batch in _documents(root, versions, ["url"])], pa.string()
-    )
-    files = _Files(root, saved, _read_files(archives, hosts.unique().drop_null()))
+    hosts = _hosts(root, versions) if archives else pa.array([], pa.string())
+    files = _Files(root, saved, _read_files(archives, hosts))
     newest = _newest_records(root, versions, checked, params, rejecting)
     found: dict[str, OptedOut] = {}
     for batch in _documents(root, versions, ["url", "crawled_at"]):
@@ -131,6 +129,12 @@ def _documents(root: str, versions: Iterable[Version], columns: Sequence[str]) -
         yield from read_shards(root, read_manifest(root, version.refined).shards, columns)
 
 
+def _hosts(root: str, versions: Iterable[Version]) -> pa.Array:
+    """Return the origins of all documents."""
+    hosts = [pc.unique(origins(batch["url"])) for batch in _documents(root, versions, ["url"])]
+    return pa.chunked_array(hosts, pa.string()).unique().drop_null()
+
+
 # --- Records -----------------------------------------------------------------------------------------------------
 
 
@@ -162,12 +166,12 @@ def _records(root: str, versions: Sequence[Version], checked: Sequence[Manifest]
             for batch in read_shards(root, shards, ["url", "crawled_at", "rights"]):
                 rights = [[Signal(**right) for right in row] for row in batch["rights"].to_pylist()]
                 yield _keyed(batch, [[each for each in row if each.source != "robots.txt"] for row in rights])
+    agents = frozenset(agent.lower() for agent in params.agents)
     for version in versions:
         rejects = read_manifest(root, version.manifests[INGEST]).rejects if CHECK_RIGHTS in version.manifests else ()
         for batch in read_shards(root, rejects, ["url", "crawled_at", "metadata", "reason"]):
             again = batch.filter(pc.equal(batch["reason"], UNCHANGED))
-            named = frozenset(agent.lower() for agent in params.agents)
-            yield _keyed(again, list(check_rights.header_rights(again["metadata"], named)))
+            yield _keyed(again, list(check_rights.header_rights(again["metadata"], agents)))
 
 
 def _keyed(batch: pa.RecordBatch, signals: Sequence[list[Signal]]) -> Keyed:
