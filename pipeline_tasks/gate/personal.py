@@ -21,7 +21,8 @@ def summarize_findings(subject: Subject) -> Facts:
     profiles = list(_missed(subject))
     if profiles:
         missed = {kind for bins in profiles for kinds in bins for kind in kinds.split(",")}
-        recall = {kind: float(kind not in missed) for kind in _looked_for(subject)}
+        kinds = scrub_pii.recorded_actions(subject.manifest.params)
+        recall = {kind: float(kind not in missed) for kind in kinds}
         facts |= {f"canary_recall.{kind}": exact(value) for kind, value in recall.items()}
         facts["canary_recall"] = exact(sum(recall.values()) / len(recall)) if recall else None
     return facts
@@ -39,13 +40,6 @@ def _missed(subject: Subject) -> Iterator[Any]:
         profiles = profiles_of(subject.manifest, rows)
         if scrub_pii.MISSED.name in profiles:
             yield profiles[scrub_pii.MISSED.name]["bins"]
-
-
-def _looked_for(subject: Subject) -> Iterator[str]:
-    params = subject.manifest.params
-    yield from scrub_pii.actions_of(
-        scrub_pii.Params(action=params.get("action", "redact"), kinds=params.get("kinds", {}))
-    )
 
 
 PERSONAL = Family(

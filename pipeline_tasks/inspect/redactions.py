@@ -13,7 +13,7 @@ from pipeline_tasks.inspect.rejects import stage_manifest
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.stages import filter_toxicity, scrub_pii
 from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.text.pii.kinds import COUNTS, KINDS
+from pipeline_tasks.text.pii.kinds import KINDS
 
 STAGE = "scrub_pii"
 COLUMNS = ("id", "url", "redactions")
@@ -24,10 +24,6 @@ SPANS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     TOXICITY: (filter_toxicity.SPANS.name, filter_toxicity.KINDS),
 }
 """By stage the column that has the places, and the kinds that it has."""
-
-
-OLD = frozenset(COUNTS[3:])
-"""Columns of which manifests have none that are older than the kinds they count."""
 
 EVERY = tuple(kind for _, kinds in SPANS.values() for kind in kinds)
 
@@ -110,14 +106,14 @@ def redactions(root: str, manifest: Manifest, choice: Choice) -> Redactions:
 
 
 def actions_of(manifest: Manifest) -> dict[str, str]:
-    """Return what `scrub_pii` did about each kind that it looked for; of another stage nothing."""
+    """Return what `scrub_pii` did about each kind that it looked for; of another stage nothing.
+
+    An older version of the stage looked for fewer kinds: it has no counts of the others.
+    """
     if manifest.stage != STAGE:
         return {}
-    params = manifest.params
-    if OLD.isdisjoint(dict(manifest.schema)):  # from before there were more kinds
-        return dict.fromkeys(("email", "phone", "ip"), str(params.get("action", "redact")))
-    looked_for = scrub_pii.Params(action=params.get("action", "redact"), kinds=params.get("kinds", {}))
-    return {str(kind): action for kind, action in scrub_pii.actions_of(looked_for).items()}
+    actions, columns = scrub_pii.recorded_actions(manifest.params), dict(manifest.schema)
+    return {kind: action for kind, action in actions.items() if f"pii_{kind}" in columns}
 
 
 def _chosen(root: str, manifest: Manifest, choice: Choice) -> Iterator[Redacted]:

@@ -86,6 +86,11 @@ def actions_of(params: Params) -> dict[Kind, Action]:
     return {kind: action for kind, action in chosen.items() if action != "keep"}
 
 
+def recorded_actions(params: Mapping[str, Any]) -> dict[Kind, Action]:
+    """Return what is done about each kind that is looked for, by the params of a manifest."""
+    return actions_of(Params(action=params.get("action", "redact"), kinds=params.get("kinds", {})))
+
+
 def scrub(documents: Batches, *, params: Params) -> Batches:
     """Replace findings in `text`, `title` and `url`, append counts and redactions; reject what may not pass."""
     from pipeline_tasks.text.pii.canaries import missed_canaries
