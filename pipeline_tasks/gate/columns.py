@@ -16,12 +16,12 @@ from pipeline_tasks.gate.estimates import (
     share,
     smallest,
 )
-from pipeline_tasks.gate.rows import ROBOTS_RECORD
 from pipeline_tasks.gate.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import MILLIONTHS, MOMENTS
 from pipeline_tasks.stage import Stage
+from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
 from pipeline_tasks.text.words.language_codes import parse_language
 
 MIN_DOCUMENTS = 100
@@ -184,7 +184,7 @@ def count_rights(subject: Subject) -> Facts:
     manifest = subject.manifest
     rejected = {reason: rows for reason, rows in manifest.rejected.items() if reason != ROBOTS_RECORD}
     pages = manifest.rows + sum(rejected.values())
-    states = merge(manifest.metrics.get(part, {}) for part in ("kept", "rejects")).get("robots_txt", EMPTY)["bins"]
+    states = merge(profiles_of(manifest, rows) for rows in ("kept", "rejects")).get("robots_txt", EMPTY)["bins"]
     tags = sum(profiles_of(manifest).get("opt_out", EMPTY)["bins"].values())
     return {
         "opted_out_share": share(sum(rejected.values()), pages),

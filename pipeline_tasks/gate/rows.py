@@ -6,12 +6,10 @@ from pipeline_tasks.gate.estimates import Facts, exact, largest_share, share
 from pipeline_tasks.gate.subject import Family, Subject, profiles_of
 from pipeline_tasks.manifest import PARTITION, Manifest, Tally
 from pipeline_tasks.stage import Shard
-
-ROBOTS_RECORD = "check_rights:robots_record"
-"""The reason of a robots.txt, which `check_rights` has read."""
+from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
 
 NOT_PAGES = ("ingest:not_page", "ingest:revisit", "ingest:unchanged", ROBOTS_RECORD)
-"""Reasons of records that were never pages to refine; they are left out of `page_retention`."""
+"""Reasons of records that bring no new page to refine: they are left out of `page_retention`, and are not lost."""
 
 
 def count_rows(subject: Subject) -> Facts:

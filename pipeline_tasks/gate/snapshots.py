@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.estimates import Facts, exact, share
-from pipeline_tasks.gate.rows import ROBOTS_RECORD
+from pipeline_tasks.gate.rows import NOT_PAGES
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES
-
-NOT_NEW = ("ingest:not_page", "ingest:revisit", "ingest:unchanged", ROBOTS_RECORD)
-"""Reasons of records that bring no new page: they are not counted as lost."""
 
 COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "dedup_semantic", "mix")
 """Stages whose removals are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
@@ -63,7 +60,7 @@ def _counts(manifests: Iterable[Manifest]) -> _Counts:
     records = ordered[0].rows_in
     return _Counts(
         records=records,
-        new_pages=records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_NEW),
+        new_pages=records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_PAGES),
         texts=next((manifest.rows for manifest in ordered if manifest.stage == EXTRACT), None),
         copies=_copies(ordered),
         documents=published_documents(ordered),

@@ -7,7 +7,6 @@ as it is. What did not run is said, too: silence would be taken for a measure.
 from collections.abc import Iterator, Mapping
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.gate.rows import ROBOTS_RECORD
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal, most_first
 from pipeline_tasks.inspect.disclose.page import Answer, Cell, Rows, Table
 from pipeline_tasks.inspect.redactions import actions_of
@@ -15,6 +14,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import bins_of
 from pipeline_tasks.publish.statements.statement import models_of, verdicts
 from pipeline_tasks.recipe import PACKED
+from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
 
 CHECK_RIGHTS, FILTER_URL, FILTER_TOXICITY, SCRUB_PII = "check_rights", "filter_url", "filter_toxicity", "scrub_pii"
 
