@@ -49,9 +49,9 @@ def pattern(expression: str) -> Any:  # noqa: ANN401 -- re2 has no stubs
     return re2.compile(expression.encode())
 
 
-def context(text: bytes, start: int) -> bytes:
-    """Return up to CONTEXT bytes before `start`, cut to whole characters."""
-    return text[max(0, start - CONTEXT) : start].decode(errors="ignore").encode()
+def context(text: bytes, start: int, size: int = CONTEXT) -> bytes:
+    """Return up to `size` bytes before `start`, cut to whole characters."""
+    return text[max(0, start - size) : start].decode(errors="ignore").encode()
 
 
 def is_announced(text: bytes, start: int, cue: str) -> bool:

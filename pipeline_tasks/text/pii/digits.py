@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipeline_tasks.text.pii.candidates import pattern, spoken
+from pipeline_tasks.text.pii.candidates import context, pattern, spoken
 
 ADDRESS_START = r"(?:://|www\.|\b(?:href|src)=|[?&/][\w.%+\-]+[=/]|\b10\.\d{4,9}/)[^\s\"'<>]*$"
 """Where the word before a number is a web address, a path or a DOI, whose numbers name pages."""
@@ -23,11 +23,17 @@ RECORD = r"(?i)\bids?\b[^0-9\n]{0,12}$"
 """What announces the number of a record: `user_id`, `orderId`."""
 
 _LONGEST_ADDRESS = 200
+_THING_CONTEXT = 32
 
 
 def digits_of(value: bytes) -> str:
     """Return the ASCII digits of `value`."""
     return "".join(chr(byte) for byte in value if 0x30 <= byte <= 0x39)
+
+
+def alphanumerics_of(value: bytes) -> str:
+    """Return the letters and digits of `value`, a match of a form, without the blanks and marks between them."""
+    return "".join(sign for sign in value.decode() if sign.isalnum())
 
 
 def is_in_address(text: bytes, start: int, cue: str) -> bool:
@@ -44,14 +50,13 @@ def is_in_address(text: bytes, start: int, cue: str) -> bool:
 
 def is_thing(text: bytes, start: int) -> bool:
     """Return whether what begins at `start` is announced as the number of a thing, or is an amount of money."""
-    ahead = text[max(0, start - 32) : start].decode(errors="ignore").encode()
+    ahead = context(text, start, _THING_CONTEXT)
     return bool(pattern(OTHER_THING).search(ahead) or pattern(MONEY_AHEAD).search(ahead))
 
 
 def is_record(text: bytes, start: int) -> bool:
     """Return whether what begins at `start` is called an id: of a record, as of a person."""
-    ahead = text[max(0, start - 32) : start].decode(errors="ignore").encode()
-    return bool(pattern(RECORD).search(spoken(ahead)))
+    return bool(pattern(RECORD).search(spoken(context(text, start, _THING_CONTEXT))))
 
 
 def luhn(digits: str) -> bool:

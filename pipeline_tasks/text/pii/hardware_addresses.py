@@ -1,6 +1,7 @@
 """Hardware addresses (MAC, EUI-48): six pairs of hexadecimal digits, or three groups of four (IEEE 802, Cisco)."""
 
 from pipeline_tasks.text.pii.candidates import is_named, is_separate, pattern
+from pipeline_tasks.text.pii.digits import alphanumerics_of
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 CUE = r"(?i)(?:\bmacs?\b|hardware|physical|ether|bssid|\bhw)[^0-9\n]{0,30}$"
@@ -15,7 +16,7 @@ _NOBODY = ("00" * 6, "FF" * 6)
 def accepted(place: Place) -> Found | None:
     """Return an address of one device: not that of all, nor of none."""
     text, start, end, _ = place
-    value = "".join(letter for letter in text[start:end].decode() if letter.isalnum()).upper()
+    value = alphanumerics_of(text[start:end]).upper()
     if value.isdigit() and not is_named(text, start, CUE):
         return None  # it may be two times
     if value in _NOBODY or not is_separate(text, start, end, b":-."):

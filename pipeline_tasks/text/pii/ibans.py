@@ -1,6 +1,7 @@
 """Bank accounts: ISO 13616, with the lengths of the SWIFT registry and the check digits of ISO/IEC 7064, MOD 97-10."""
 
 from pipeline_tasks.text.pii.candidates import is_announced, is_separate, pattern
+from pipeline_tasks.text.pii.digits import alphanumerics_of
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 _LENGTHS = (
@@ -45,7 +46,7 @@ def _read(text: bytes, at: int, length: int) -> tuple[str, int]:
     match = pattern(rf"(?:{BETWEEN}{{0,2}}[A-Za-z0-9]){{{length}}}").match(text, at, at + _LONGEST)
     if match is None:
         return "", at
-    return "".join(sign for sign in match.group().decode() if sign.isascii() and sign.isalnum()), match.end()
+    return alphanumerics_of(match.group()), match.end()
 
 
 FORMS = (Forms(accepted, ("aa99*",)),)

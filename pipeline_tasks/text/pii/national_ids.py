@@ -8,8 +8,8 @@ import string
 from collections.abc import Callable
 from functools import partial
 
-from pipeline_tasks.text.pii.candidates import is_named, pattern
-from pipeline_tasks.text.pii.digits import is_in_address, is_thing, mod_11_10, verhoeff, weighted
+from pipeline_tasks.text.pii.candidates import context, is_named, pattern
+from pipeline_tasks.text.pii.digits import alphanumerics_of, is_in_address, is_thing, mod_11_10, verhoeff, weighted
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 _GAP = r"[^0-9\n]{0,24}\n?[^0-9\n]{0,8}$"
@@ -25,7 +25,7 @@ Needs = Callable[[Place], bool]
 def _accepted(place: Place, *, country: str, valid: Valid, cue: str, sure: Needs) -> Found | None:
     """Return a number that is valid and announced, or sure without a cue; those of web addresses and things are not."""
     text, start, end, _ = place
-    value = "".join(letter for letter in text[start:end].decode() if letter.isalnum()).upper()
+    value = alphanumerics_of(text[start:end]).upper()
     if not valid(value) or is_in_address(text, start, cue):
         return None
     if not is_named(text, start, cue) and (not sure(place) or is_thing(text, start)):
@@ -54,8 +54,9 @@ def _is_hyphenated_at_home(place: Place) -> bool:
 def _is_british(place: Place) -> bool:
     """Return whether a number is in five groups, or in capitals and three, or the text ahead is about such numbers."""
     value = place.text[place.start : place.end]
-    ahead = place.text[max(0, place.start - _LONG_CONTEXT) : place.start].decode(errors="ignore").encode()
-    return len(value.split()) >= (_CAPITALS if value.isupper() else _GROUPS) or bool(pattern(_ABOUT_NINO).search(ahead))
+    if len(value.split()) >= (_CAPITALS if value.isupper() else _GROUPS):
+        return True
+    return bool(pattern(_ABOUT_NINO).search(context(place.text, place.start, _LONG_CONTEXT)))
 
 
 def _at_home(place: Place, *, country: str) -> bool:
