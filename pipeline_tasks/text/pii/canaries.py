@@ -13,12 +13,13 @@ REGIONS = ("US",)
 
 def missed_canaries(kinds: frozenset[Kind]) -> tuple[Kind, ...]:
     """Return of which of some kinds this process misses a canary now, in the order of the table."""
-    return tuple(kind for kind in KINDS if kind in kinds and not all(_is_found(kind, kinds)))
+    return tuple(kind for kind in KINDS if kind in kinds and not _are_found(kind, kinds))
 
 
-def _is_found(kind: Kind, kinds: frozenset[Kind]) -> list[bool]:
-    """Return of each canary of a kind whether its text is suspect, and has one value and nothing else."""
+def _are_found(kind: Kind, kinds: frozenset[Kind]) -> bool:
+    """Return whether the text of each canary of a kind is suspect, and has one value and nothing else."""
     texts = TABLE[kind].canaries
-    marks = suspects(pa.array(texts, pa.large_string()), kinds).to_pylist()
-    found = [[span.kind for span in find_pii(text.encode(), Limits(REGIONS, kinds=kinds))] for text in texts]
-    return [is_suspect and names == [kind] for is_suspect, names in zip(marks, found, strict=True)]
+    if not all(suspects(pa.array(texts, pa.large_string()), kinds).to_pylist()):
+        return False
+    limits = Limits(REGIONS, kinds=kinds)
+    return all([span.kind for span in find_pii(text.encode(), limits)] == [kind] for text in texts)

@@ -132,8 +132,6 @@ def forms_of(kinds: frozenset[Kind]) -> tuple[FormTable, bool]:
 def find_forms(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the disjoint values of `text` that have forms, left to right; of two that begin together the longer one."""
     table = _table(limits.kinds)
-    if not table.owners and not table.words:
-        return
     last: Span | None = None
     for span in sorted(_accepted(text, table, limits), key=_first_then_longest):
         if last is None or span.start >= last.end:
@@ -147,7 +145,7 @@ def _first_then_longest(span: Span) -> tuple[int, int]:
 
 def _accepted(text: bytes, table: _Table, limits: Limits) -> Iterator[Span]:
     data = np.frombuffer(text, np.uint8)
-    for form, start, end in form_places(data, table.forms).tolist() if table.owners else ():
+    for form, start, end in form_places(data, table.forms).tolist():
         kind, check = table.owners[form]
         if found := check(Place(text, start, end, limits)):
             yield Span(found.start, found.end, kind, found.value)
