@@ -93,11 +93,11 @@ def opted_out(root: str, recipe: str = "", archives: Sequence[str] = ()) -> list
     hosts = _hosts(root, versions) if archives else pa.array([], pa.string())
     files = _Files(root, saved, _read_files(archives, hosts))
     newest = _newest_records(root, versions, checked, params, rejecting)
-    found: dict[str, OptedOut] = {}
+    signals: dict[str, Signal] = {}
     for batch in _documents(root, versions, ["url", "crawled_at"]):
         for url, signal in _against(batch, files, newest, params, rejecting):
-            found.setdefault(url, OptedOut(url, signal))
-    return [found[url] for url in sorted(found)]
+            signals.setdefault(url, signal)
+    return [OptedOut(url, signals[url]) for url in sorted(signals)]
 
 
 def _snapshot_recipes(root: str) -> list[str]:
@@ -230,7 +230,7 @@ def _against(
             yield url, signal
 
 
-def reason_of(found: Sequence[OptedOut]) -> str:
-    """Return the reason of a takedown of what was found: signals with the number of addresses."""
-    counts = Counter(each.signal.signal for each in found)
+def reason_of(addresses: Sequence[OptedOut]) -> str:
+    """Return the reason of a takedown of these addresses: signals with the number of addresses."""
+    counts = Counter(address.signal.signal for address in addresses)
     return f"opted out since: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}"

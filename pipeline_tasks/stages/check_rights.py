@@ -139,18 +139,18 @@ def read_signals(pages: Batches, *, agents: tuple[str, ...]) -> Batches:
     named = frozenset(agent.lower() for agent in agents)
     for batch in pages:
         is_robots = pc.equal(batch["kind"], ROBOTS).to_pylist()
-        found = [
+        signals = [
             [] if robots else [*header, *markup]
             for robots, header, markup in zip(
                 is_robots, header_rights(batch["metadata"], named), _of_markup(batch, named), strict=True
             )
         ]
-        licenses = [agreed(signal.value for signal in signals if signal.signal == "license") for signals in found]
+        licenses = [agreed(signal.value for signal in own if signal.signal == "license") for own in signals]
         bodies = [
             essential(bytes(payload.as_buffer())) if robots and payload.is_valid else None
             for robots, payload in zip(is_robots, batch["payload"], strict=True)
         ]
-        annotated = replace_column(batch, "rights", _rights(map(bounded, found)))
+        annotated = replace_column(batch, "rights", _rights(map(bounded, signals)))
         annotated = replace_column(annotated, "license", pa.array(licenses, pa.string()))
         yield replace_column(annotated, _BODY, pa.array(bodies, pa.binary()))
 
@@ -159,9 +159,9 @@ def header_rights(metadata: pa.Array, agents: frozenset[str]) -> Iterator[list[S
     """Yield the signals of each record's header fields."""
     from pipeline_tasks.text.rights.directives import header_signals
 
-    is_asked = pc.fill_null(pc.match_substring(metadata, f'"{HTTP_RIGHTS}":'), fill_value=False)
-    for asked, text in zip(is_asked.to_pylist(), metadata, strict=True):
-        sent = json.loads(text.as_py()).get(HTTP_RIGHTS) if asked else None
+    has_fields = pc.fill_null(pc.match_substring(metadata, f'"{HTTP_RIGHTS}":'), fill_value=False)
+    for is_sent, text in zip(has_fields.to_pylist(), metadata, strict=True):
+        sent = json.loads(text.as_py()).get(HTTP_RIGHTS) if is_sent else None
         named = sent if isinstance(sent, dict) else {}  # lines and tables may have anything under its name
         yield [*header_signals({name: value for name, value in named.items() if isinstance(value, str)}, agents)]
 
@@ -341,17 +341,17 @@ def _said(
 
 def _judged(batch: pa.RecordBatch, said: Sequence[Said], params: Params) -> pa.RecordBatch:
     own = [[Signal(**signal) for signal in signals] for signals in batch["rights"].to_pylist()]
-    found = [bounded([*signals, *more.signals]) for signals, more in zip(own, said, strict=True)]
+    rights = [bounded([*signals, *more.signals]) for signals, more in zip(own, said, strict=True)]
     rejecting, tagging = params.signals_with("reject"), params.signals_with("tag")
     is_robots = pc.equal(batch["kind"], ROBOTS).to_pylist()
     verdicts = [
         (ROBOTS_RECORD, _CANONICAL.encode({"status": status})) if robots else verdict(signals, rejecting)
-        for robots, status, signals in zip(is_robots, batch["status"].to_pylist(), found, strict=True)
+        for robots, status, signals in zip(is_robots, batch["status"].to_pylist(), rights, strict=True)
     ]
-    tags = [first(signals, tagging) for signals in found]
+    tags = [first(signals, tagging) for signals in rights]
     judged = batch.drop_columns([_BODY, "status"])
     columns = {
-        "rights": _rights(iter(found)),
+        "rights": _rights(iter(rights)),
         "robots_txt": pa.array([each.state for each in said], pa.string()),
         "opt_out": pa.array([tag.signal if tag else None for tag in tags], pa.string()),
     }

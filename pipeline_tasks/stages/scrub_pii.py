@@ -202,7 +202,7 @@ def _redactions(suspect: pa.Array, rows: "Sequence[Scrubbed]", actions: Mapping[
     """Return the redactions of every row as `REDACTIONS`: none of those that are not suspect."""
     of_suspects = iter(rows)
     lists = [
-        [{**found._asdict(), "action": actions[found.kind]} for found in next(of_suspects).redactions]
+        [{**redaction._asdict(), "action": actions[redaction.kind]} for redaction in next(of_suspects).redactions]
         if is_suspect
         else []
         for is_suspect in suspect.to_pylist()

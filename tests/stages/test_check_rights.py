@@ -56,14 +56,14 @@ def robots(
 
 
 def record(url: str, block: bytes, date: str) -> bytes:
-    made = warc("response", block, url, Content_Type="application/http; msgtype=response")
-    return made.replace(b"2026-11-20T00:00:00Z", date.encode(), 1)
+    written = warc("response", block, url, Content_Type="application/http; msgtype=response")
+    return written.replace(b"2026-11-20T00:00:00Z", date.encode(), 1)
 
 
 def landed(folder: Path, *files: Sequence[bytes]) -> Path:
     folder.mkdir(parents=True)
     for number, records in enumerate(files):
-        (folder / f"{number:05}.warc.gz").write_bytes(b"".join(gzip.compress(made, mtime=0) for made in records))
+        (folder / f"{number:05}.warc.gz").write_bytes(b"".join(gzip.compress(each, mtime=0) for each in records))
     return folder
 
 
@@ -77,7 +77,7 @@ def checked(
     return refined(root, "check_rights", ingested, params, **how)[1]
 
 
-def found(root: Path, manifest: Manifest, part: str = "shards") -> list[dict[str, Any]]:
+def rows_of(root: Path, manifest: Manifest, part: str = "shards") -> list[dict[str, Any]]:
     """Return rows without what is in the landed file."""
     shards = manifest.history[part] if part in manifest.history else getattr(manifest, part)
     if part in manifest.history:
@@ -87,17 +87,17 @@ def found(root: Path, manifest: Manifest, part: str = "shards") -> list[dict[str
     return [row for batch in read_shards(str(root), shards, columns) for row in batch.to_pylist()]
 
 
-def told(root: Path, manifest: Manifest, part: str = "shards") -> dict[str, list[tuple[str, ...]]]:
+def rights_of(root: Path, manifest: Manifest, part: str = "shards") -> dict[str, list[tuple[str, ...]]]:
     """Return what is known of each page: signal, value, source and agent of each of its rights."""
     names = ("signal", "value", "source", "agent")
     return {
         row["url"]: [tuple(right[name] for name in names) for right in row["rights"]]
-        for row in found(root, manifest, part)
+        for row in rows_of(root, manifest, part)
     }
 
 
 def reasons(root: Path, manifest: Manifest) -> dict[str, str]:
-    rejected = found(root, manifest, "rejects")
+    rejected = rows_of(root, manifest, "rejects")
     return {row["url"]: row["reason"] for row in rejected if row["reason"] != ROBOTS_RECORD}
 
 
@@ -167,7 +167,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
 @pytest.mark.parametrize("number", range(len(SAID)))
 def test_a_page_says_what_was_planted(number: int, planted: tuple[Path, Manifest]) -> None:
     wanted = SAID[number][2]
-    said = told(*planted)[f"https://planted.example/{number}"]
+    said = rights_of(*planted)[f"https://planted.example/{number}"]
     assert [right[: len(want)] for right, want in zip(said, wanted, strict=True)] == wanted
 
 
@@ -192,19 +192,19 @@ def test_a_robots_txt_says_for_each_agent_what_its_line_is(tmp_path: Path) -> No
     closed = [("robots_txt", "Disallow: /", ROBOTS_TXT, agent) for agent in ("GPTBot", "CCBot")]
     no = ("content_usage", "train-ai=n", ROBOTS_TXT, "*")
     rsl = ("rsl", f"{CLOSED}/rsl.xml", ROBOTS_TXT, "*")
-    assert told(tmp_path, manifest) == {
+    assert rights_of(tmp_path, manifest) == {
         f"{CLOSED}/a": [*closed, no, rsl],
         f"{CLOSED}/open/b": [*closed, rsl, ("permitted", "train-ai=y", ROBOTS_TXT, "*")],
         f"{CLOSED}/search?q=1": [*closed, ("robots_txt", "Disallow: /search", ROBOTS_TXT, "*"), no, rsl],
     }
-    assert {right["at"] for row in found(tmp_path, manifest) for right in row["rights"]} == {"2026-11-20T06:00:00Z"}
+    assert {right["at"] for row in rows_of(tmp_path, manifest) for right in row["rights"]} == {"2026-11-20T06:00:00Z"}
     assert manifest.rejected == {ROBOTS_RECORD: 1}
 
 
 def test_what_cloudflare_writes_into_robots_txt_is_a_preference(tmp_path: Path) -> None:
     text = "User-Agent: *\nContent-Signal: search=yes,ai-train=no\nAllow: /\n"
     manifest = checked(tmp_path, [page("https://cf.example/"), robots("https://cf.example", text)])
-    assert told(tmp_path, manifest)["https://cf.example/"] == [("content_usage", "ai-train=no", ROBOTS_TXT, "*")]
+    assert rights_of(tmp_path, manifest)["https://cf.example/"] == [("content_usage", "ai-train=no", ROBOTS_TXT, "*")]
 
 
 OF_HOSTS: list[tuple[str, list[bytes], str | None]] = [
@@ -236,14 +236,14 @@ OF_HOSTS: list[tuple[str, list[bytes], str | None]] = [
 def test_the_robots_txt_in_force_is_that_of_the_host_at_the_time(number: int, tmp_path: Path) -> None:
     url, answers, state = OF_HOSTS[number]
     manifest = checked(tmp_path, answers, [page(url)])
-    assert [row["robots_txt"] for row in found(tmp_path, manifest)] == [state]
+    assert [row["robots_txt"] for row in rows_of(tmp_path, manifest)] == [state]
 
 
 def test_of_a_large_robots_txt_500_kib_are_read(tmp_path: Path) -> None:
     late = "User-agent: *\n" + "Allow: /x\n" * (60 << 10) + "Disallow: /\n"
     assert len(late) > 500 << 10
     manifest = checked(tmp_path, [robots("https://a.example", late), page("https://a.example/")])
-    assert [row["robots_txt"] for row in found(tmp_path, manifest)] == ["allowed"]
+    assert [row["robots_txt"] for row in rows_of(tmp_path, manifest)] == ["allowed"]
 
 
 # --- The policy ------------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_a_policy_rejects_with_the_strongest_signal_as_reason(tmp_path: Path) ->
         "https://a.example/tdm": "check_rights:tdm_reservation",
     }
     assert (manifest.rows, manifest.rows_in, sum(manifest.rejected.values())) == (2, 6, 4)
-    by_url = {row["url"]: row for row in found(tmp_path, manifest, "rejects")}
+    by_url = {row["url"]: row for row in rows_of(tmp_path, manifest, "rejects")}
     assert json.loads(by_url["https://a.example/no"]["evidence"]) == {
         "rights": [
             {"signal": "robots_txt", "value": "Disallow: /no", "source": ROBOTS_TXT, "agent": "CCBot",
@@ -280,7 +280,7 @@ def test_a_policy_rejects_with_the_strongest_signal_as_reason(tmp_path: Path) ->
 
 def test_a_policy_tags_or_keeps(tmp_path: Path) -> None:
     manifest = checked(tmp_path, POLICY, tdm_reservation="keep", noindex="tag")
-    kept = {row["url"]: row for row in found(tmp_path, manifest)}
+    kept = {row["url"]: row for row in rows_of(tmp_path, manifest)}
     assert {url: row["opt_out"] for url, row in kept.items()} == {
         "https://a.example/no": "robots_txt",
         "https://a.example/yes": "noindex",
@@ -325,7 +325,7 @@ def crawl() -> list[list[bytes]]:
 
 def outcome(root: Path, manifest: Manifest) -> list[Any]:
     """Everything that a run says, whatever its order."""
-    parts = [sorted(found(root, manifest, part), key=str) for part in ("shards", "rejects", "robots")]
+    parts = [sorted(rows_of(root, manifest, part), key=str) for part in ("shards", "rejects", "robots")]
     return [*parts, manifest.rejected, manifest.metrics]
 
 
@@ -340,8 +340,8 @@ def test_batches_of_any_size_are_the_same(batch_rows: int, tmp_path: Path) -> No
 def test_how_records_are_spread_over_files_changes_nothing(tmp_path: Path) -> None:
     """Robots.txt files need not be in the file of their pages."""
     apart = checked(tmp_path / "apart", *crawl(), **REJECTING)
-    joined = checked(tmp_path / "joined", [made for records in crawl() for made in records], **REJECTING)
-    assert told(tmp_path / "apart", apart) == told(tmp_path / "joined", joined)
+    joined = checked(tmp_path / "joined", [each for records in crawl() for each in records], **REJECTING)
+    assert rights_of(tmp_path / "apart", apart) == rights_of(tmp_path / "joined", joined)
     assert reasons(tmp_path / "apart", apart) == reasons(tmp_path / "joined", joined)
 
 
@@ -358,7 +358,7 @@ def test_a_hot_host_costs_the_robots_txt_files_that_differ(tmp_path: Path) -> No
     """A host that is asked every hour, and says the same, has one row."""
     hourly = [robots("https://a.example", "User-agent: *", date=f"2026-11-20T{n:02}:00:00Z") for n in range(24)]
     manifest = checked(tmp_path, hourly, [page("https://a.example/")])
-    assert len(found(tmp_path, manifest, "robots")) == 1
+    assert len(rows_of(tmp_path, manifest, "robots")) == 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
@@ -421,5 +421,5 @@ def test_without_the_stage_records_are_what_they_were(tmp_path: Path) -> None:
     """Header fields that only check_rights reads are not stored, and a robots.txt is the record that it was."""
     folder = landed(Path(f"{tmp_path}-landed"), [page("https://a.example/", headers="TDM-Reservation: 1"), *POLICY[:2]])
     _, manifest = refined(tmp_path, "ingest", land(str(tmp_path), str(folder), "day")[0], landing=str(folder))
-    assert [row["metadata"] for row in found(tmp_path, manifest) if "http-rights" in str(row)] == []
-    assert {row["kind"] for row in found(tmp_path, manifest)} == {"response"}
+    assert [row["metadata"] for row in rows_of(tmp_path, manifest) if "http-rights" in str(row)] == []
+    assert {row["kind"] for row in rows_of(tmp_path, manifest)} == {"response"}

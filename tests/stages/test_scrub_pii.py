@@ -198,9 +198,9 @@ def test_each_kind_has_its_action() -> None:
     kept, dropped = scrubbed(params, text, "Card 4111 1111 1111 1111")
     assert re.fullmatch(r"user_[0-9a-f]{12}@2026\.example\.com 69\.196\.0\.85 <MAC> IBAN <IBAN>", str(kept["text"]))
     assert (kept["reason"], dropped["reason"]) == (None, PII)
-    assert [found["action"] for found in kept["redactions"]] == ["pseudonymize", "redact", "redact"]  # type: ignore[attr-defined]
+    assert [each["action"] for each in kept["redactions"]] == ["pseudonymize", "redact", "redact"]  # type: ignore[attr-defined]
     assert (kept["pii_ip"], kept["pii_card"], kept["pii_mac"], kept["pii_gps"]) == (None, 0, 1, None)
-    assert [found["action"] for found in dropped["redactions"]] == ["drop"]  # type: ignore[attr-defined]
+    assert [each["action"] for each in dropped["redactions"]] == ["drop"]  # type: ignore[attr-defined]
 
 
 def test_pseudonyms_of_a_kind_are_words_that_name_it_and_the_key() -> None:

@@ -129,10 +129,10 @@ def _attributes(page: bytes, lower: bytes, at: int, kind: bytes) -> dict[str, st
         return {}
     start = tag.start(2)
     values: dict[str, str] = {}
-    for found in _ATTRIBUTE.finditer(tag[2]):
-        group = found.lastindex or 1
-        value = page[start + found.start(group) : start + found.end(group)].decode("utf-8", "replace")
-        if found[4] and kind == b"meta":  # written as `content=noai/>`
+    for attribute in _ATTRIBUTE.finditer(tag[2]):
+        group = attribute.lastindex or 1
+        value = page[start + attribute.start(group) : start + attribute.end(group)].decode("utf-8", "replace")
+        if attribute[4] and kind == b"meta":  # written as `content=noai/>`
             value = value.removesuffix("/")
-        values.setdefault(found[1].decode("ascii"), html.unescape(value))
+        values.setdefault(attribute[1].decode("ascii"), html.unescape(value))
     return values

@@ -118,7 +118,7 @@ def form_starts(text: bytes) -> set[int]:
 
 
 def find_forms(text: bytes, limits: Limits) -> Iterator[Span]:
-    table, found = forms._table(limits.kinds), []
+    table, spans = forms._table(limits.kinds), []
     for form, (kind, check) in enumerate(table.owners):
         signs, places, *_ = table.forms
         written_as = signs[places[form] : places[form + 1]].tobytes().decode("latin-1")
@@ -130,13 +130,13 @@ def find_forms(text: bytes, limits: Limits) -> Iterator[Span]:
                 ahead = is_separate(text[:start] + b" ", start, start, b".-+")
                 behind = body != written_as or is_separate(b" " + text[match.end() :], 1, 1, b".-+")
                 if ahead and behind and (accepted := check(forms.Place(text, start, match.end(), limits))):
-                    found.append(Span(accepted.start, accepted.end, kind, accepted.value))
+                    spans.append(Span(accepted.start, accepted.end, kind, accepted.value))
     for word in _LONG.finditer(text):
         for kind, check in table.words:
             if accepted := check(forms.Place(text, word.start(), word.end(), limits)):
-                found.append(Span(accepted.start, accepted.end, kind, accepted.value))
+                spans.append(Span(accepted.start, accepted.end, kind, accepted.value))
     last = 0
-    for span in sorted(found, key=lambda span: (span.start, -span.end)):
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if span.start >= last:
             last = span.end
             yield span

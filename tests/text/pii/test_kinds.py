@@ -31,7 +31,7 @@ LABELS |= dict.fromkeys(("BIRTH_DATE", "DATE_OF_BIRTH"), "birth_date")
 RECALL = {"card": 1.0, "iban": 1.0, "national_id": 33 / 38, "mac": 15 / 16, "birth_date": 10 / 11}
 
 
-def found(text: str, language: str, **limits: Any) -> list[tuple[str, int, int]]:
+def spans_of(text: str, language: str, **limits: Any) -> list[tuple[str, int, int]]:
     """Return kind, start and end, in code points, of what is found of all kinds."""
     body = text.encode()
     spans = find_pii(body, Limits(regions_of(language, "", ("US",)), kinds=ALL, **limits))
@@ -52,7 +52,7 @@ def test_made_up_values_are_found_whole_and_nothing_else_is() -> None:
     for case in made_up():
         spans = [tuple(span) for span in case["spans"]]
         rules.update([case["rule"]] if spans else [])
-        if new(found(case["text"], case["lang"])) != spans:
+        if new(spans_of(case["text"], case["lang"])) != spans:
             wrong.append(case)
     assert wrong == []
     assert len(rules) > 15
@@ -63,7 +63,7 @@ def test_labelled_cases(shared_data: Path) -> None:
     gold, hits, total, right = (Counter[str]() for _ in range(4))
     with gzip.open(shared_data / "pii" / "pii-cases.jsonl.gz", "rt") as lines:
         for case in map(json.loads, lines):
-            spans = new(found(case["text"], case["lang"], public_ips=False))
+            spans = new(spans_of(case["text"], case["lang"], public_ips=False))
             labels = [(LABELS[s["type"]], s["start"], s["end"]) for s in case["spans"] if s["type"] in LABELS]
             gold.update(kind for kind, *_ in labels)
             hits.update(label[0] for label in labels if any(map(overlap_of(label), spans)))
@@ -114,21 +114,21 @@ def test_a_broken_finder_misses_its_canaries(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_lookalikes_are_left_alone(text: str, left: str) -> None:
-    assert new(found(text, "en")) == [], left
+    assert new(spans_of(text, "en")) == [], left
 
 
 def test_a_private_key_is_found_whole_and_a_cut_one_as_far_as_it_goes() -> None:
     line = "MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7AgEAAkEAq7BFUpkGp3LQmlQ"
     whole = f"-----BEGIN RSA PRIVATE KEY-----\n{line}\n{line}\n-----END RSA PRIVATE KEY-----"
-    assert found(f"a\n{whole}\nb", "en") == [("credential", 2, 2 + len(whole))]
+    assert spans_of(f"a\n{whole}\nb", "en") == [("credential", 2, 2 + len(whole))]
     cut = f"-----BEGIN RSA PRIVATE KEY-----\n{line}"
-    assert found(f"{cut}\nand prose", "en") == [("credential", 0, len(cut))]
+    assert spans_of(f"{cut}\nand prose", "en") == [("credential", 0, len(cut))]
 
 
 def test_national_forms_need_their_country_or_a_word() -> None:
-    assert new(found("12345678Z", "es")) == [("national_id", 0, 9)]
-    assert new(found("12345678Z", "en")) == []
-    assert new(found("536-22-1234", "en")) == [("national_id", 0, 11)]
+    assert new(spans_of("12345678Z", "es")) == [("national_id", 0, 9)]
+    assert new(spans_of("12345678Z", "en")) == []
+    assert new(spans_of("536-22-1234", "en")) == [("national_id", 0, 11)]
     assert find_pii(b"536-22-1234", Limits(("DE",))) == []
 
 

@@ -17,7 +17,7 @@ COIN = "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"
 LINE = "MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7"
 
 
-def found(text: str, *regions: str, **limits: Any) -> list[tuple[str, str]]:
+def written_values(text: str, *regions: str, **limits: Any) -> list[tuple[str, str]]:
     """Return kind and value, as written, of what is found of all kinds."""
     body = text.encode()
     spans = find_pii(body, Limits(regions or ("US",), kinds=ALL, **limits))
@@ -34,12 +34,12 @@ def found(text: str, *regions: str, **limits: Any) -> list[tuple[str, str]]:
     ],
 )  # fmt: skip
 def test_accounts(written: str) -> None:
-    assert found(f"pay to {written}, please") == [("iban", written)]
+    assert written_values(f"pay to {written}, please") == [("iban", written)]
 
 
 def test_letters_of_an_account_are_of_one_case_unless_it_is_called_one() -> None:
-    assert found("Fr1420041010050500013m02606") == []
-    assert found("IBAN Fr1420041010050500013m02606") == [("iban", "Fr1420041010050500013m02606")]
+    assert written_values("Fr1420041010050500013m02606") == []
+    assert written_values("IBAN Fr1420041010050500013m02606") == [("iban", "Fr1420041010050500013m02606")]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_letters_of_an_account_are_of_one_case_unless_it_is_called_one() -> None
     ],
 )
 def test_values_of_fields(field: str, kind: str, value: str) -> None:
-    assert found(f"{field}{value} ") == [(kind, value)]
+    assert written_values(f"{field}{value} ") == [(kind, value)]
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_values_of_fields(field: str, kind: str, value: str) -> None:
     ],
 )  # fmt: skip
 def test_records_tables_and_fingerprints_are_left_alone(text: str) -> None:
-    assert [kind for kind, _ in found(text, "US", "ES") if kind in ("card", "national_id", "mac")] == []
+    assert [kind for kind, _ in written_values(text, "US", "ES") if kind in ("card", "national_id", "mac")] == []
 
 
 def test_a_list_of_cards_is_no_table() -> None:
     cards = ["4111 1111 1111 1111", "5555 5555 5555 4444", "4012 8888 8888 1881"]
-    assert found("\n".join(cards)) == [("card", card) for card in cards]
-    assert found("mac: 00:1b:63:84:45:e6.") == [("mac", "00:1b:63:84:45:e6")]
+    assert written_values("\n".join(cards)) == [("card", card) for card in cards]
+    assert written_values("mac: 00:1b:63:84:45:e6.") == [("mac", "00:1b:63:84:45:e6")]
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_a_list_of_cards_is_no_table() -> None:
 )
 @pytest.mark.parametrize("token", [HUB, AWS])
 def test_a_token_inside_a_word_a_string_or_a_web_address(token: str, frame: str) -> None:
-    assert found(frame.format(token)) == [("credential", token)]
+    assert written_values(frame.format(token)) == [("credential", token)]
 
 
 @pytest.mark.parametrize("frame", ["-{}", "_{}_", "bitcoin:{}?amount=1"])
 def test_a_wallet_in_a_list_or_emphasis(frame: str) -> None:
-    assert found(frame.format(COIN)) == [("crypto", COIN)]
+    assert written_values(frame.format(COIN)) == [("crypto", COIN)]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_wallet_in_a_list_or_emphasis(frame: str) -> None:
     ],
 )
 def test_a_cut_key_that_is_quoted_or_has_headers(key: str) -> None:
-    assert found(key) == [("credential", key)]
+    assert written_values(key) == [("credential", key)]
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_a_cut_key_that_is_quoted_or_has_headers(key: str) -> None:
     [("jane:s3cret@example.org", ""), ("jane:s3!cret@db.example.org", ":5432/x"), ("jane:s3cret", "@10.0.0.1/x")],
 )
 def test_user_and_password_in_a_web_address(user: str, host: str) -> None:
-    assert found(f"at https://{user}{host} now") == [("email", user)]
+    assert written_values(f"at https://{user}{host} now") == [("email", user)]
 
 
 def test_a_pseudonym_with_the_name_of_a_key_is_kept() -> None:
-    assert found("user_0123456789ab@2026.example.com") != []
-    assert found("user_0123456789ab@2026.example.com", keep_pseudonyms=True) == []
+    assert written_values("user_0123456789ab@2026.example.com") != []
+    assert written_values("user_0123456789ab@2026.example.com", keep_pseudonyms=True) == []

@@ -56,8 +56,8 @@ def test_a_page_of_nothing_but_beginnings_of_tags_is_read_in_time() -> None:
     """Each of these took time that is quadratic in the page without a bound on tags."""
     noai = b'<meta name="robots" content="noai">'
     for part in (b"<meta ", b"<a license ", b"<script ", b"<script></script ", b"<!-- ", b"<link rel=license href='"):
-        found = markup_signals(noai + part * 300_000, frozenset())
-        assert [signal.signal for signal in found][:1] == ["noai"]
+        signals = markup_signals(noai + part * 300_000, frozenset())
+        assert [signal.signal for signal in signals][:1] == ["noai"]
 
 
 def test_a_page_in_utf_16_is_read() -> None:
@@ -66,7 +66,7 @@ def test_a_page_in_utf_16_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "expected"),
     [
         ("*: noai", [("noai", "*")]),
         ("googlebot: noindex, gptbot: noai, noml", [("noai", "gptbot"), ("noml", "gptbot")]),
@@ -75,6 +75,6 @@ def test_a_page_in_utf_16_is_read() -> None:
         ("unavailable_after: Friday, 25-Jun-10 15:00:00 GMT, noai", [("noai", "*")]),
     ],
 )
-def test_lines_of_several_agents_that_were_joined_are_told_apart(line: str, found: list[tuple[str, str]]) -> None:
+def test_lines_of_several_agents_that_were_joined_are_told_apart(line: str, expected: list[tuple[str, str]]) -> None:
     signals = header_signals({"x-robots-tag": line}, frozenset({"gptbot"}))
-    assert [(signal.signal, signal.agent) for signal in signals] == found
+    assert [(signal.signal, signal.agent) for signal in signals] == expected

@@ -49,8 +49,8 @@ def test_files_without_allow_are_read_as_python_reads_them(agents: list[str], cl
     parser = RobotFileParser()
     parser.parse(text.splitlines())
     for agent in AGENTS:
-        found = list(Robots(text.encode(), [agent]).disallowed(SITE + path))
-        assert bool(found) == (not parser.can_fetch(agent, SITE + path))
+        signals = list(Robots(text.encode(), [agent]).disallowed(SITE + path))
+        assert bool(signals) == (not parser.can_fetch(agent, SITE + path))
 
 
 @given(st.binary(max_size=400) | st.text(alphabet="User-agent: *\nDisallow/$#Content-Usage=n,\r\0", max_size=400))
