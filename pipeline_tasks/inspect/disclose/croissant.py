@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.disclose.facts import Facts
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin
 from pipeline_tasks.publish.exports.shards import PIECES
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.statements.statement import delivered, steps_of
+from pipeline_tasks.publish.statements.statement import steps_of
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Shard
@@ -90,8 +90,7 @@ Node = dict[str, Any]
 def croissant(facts: Facts) -> Node:
     """Return the description of a version as JSON-LD. Addresses of files are relative to the root."""
     about, version = facts.about, facts.version
-    files = delivered(facts.root, facts.stated[0])
-    sets = list(_file_sets(facts, files))
+    sets = list(_file_sets(facts))
     return {
         "@context": dict(CONTEXT),
         "@type": "sc:Dataset",
@@ -105,7 +104,7 @@ def croissant(facts: Facts) -> Node:
         "version": f"{version.number}.0.0",
         "inLanguage": [name for name, _ in facts.counts.languages() if name],
         "citeAs": about.citation or f"{facts.name}, {identifier(facts)}",
-        "distribution": [*map(_file_object, files), *(node for node, _ in sets)],
+        "distribution": [*map(_file_object, facts.files), *(node for node, _ in sets)],
         "recordSet": [_record_set(node, schema) for node, schema in sets if schema is not None],
         "prov:wasDerivedFrom": [_derived_from(facts, origin) for origin in facts.origins],
         "prov:wasGeneratedBy": _generated_by(facts),
@@ -142,12 +141,12 @@ def _encoding(path: str) -> str:
     return next((kind for ending, kind in ENCODINGS.items() if path.endswith(ending)), "application/octet-stream")
 
 
-def _file_sets(facts: Facts, files: Sequence[PublishedFile]) -> Iterator[tuple[Node, pa.Schema | None]]:
+def _file_sets(facts: Facts) -> Iterator[tuple[Node, pa.Schema | None]]:
     """Yield the sets of files that are alike, each with its columns; None for files that are no tables."""
     if facts.is_dataset:
         told = (("tokens", ".bin", None), ("ends", ".ends", None), ("pieces", ".lineage.parquet", PIECES))
         for name, ending, schema in told:
-            chosen = [file for file in files if file.path.endswith(ending)]
+            chosen = [file for file in facts.files if file.path.endswith(ending)]
             if chosen:
                 yield _file_set(name, TOLD[name], chosen), schema
         return

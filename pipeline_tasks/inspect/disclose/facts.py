@@ -11,7 +11,8 @@ from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
 from pipeline_tasks.inspect.disclose.page import Answer, Evidence
 from pipeline_tasks.inspect.versions import PUBLISHED, list_versions
 from pipeline_tasks.manifest import Manifest, total
-from pipeline_tasks.publish.statements.statement import Stated, stated_versions
+from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
 from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.publish.version_log import Version
@@ -59,8 +60,9 @@ class Facts:
     """What is told of a version.
 
     `stated` is the version with its manifests, and behind it those of the snapshots that a training dataset was built
-    from. `documents` are the ids of the manifests that the documents were counted in. `taken_down` are what is taken
-    down now, by kind; `erased` the rows of the delivered files that were erased since.
+    from. `files` are those that it delivers. `documents` are the ids of the manifests that the documents were counted
+    in. `taken_down` are what is taken down now, by kind; `erased` the rows of the delivered files that were erased
+    since.
     `state` says why the version does not count any more, "" for one that does; `sources_since` says it of the snapshots
     that a training dataset was built from, by their names.
     """
@@ -69,6 +71,7 @@ class Facts:
     about: About
     evidence: Evidence
     stated: tuple[Stated, ...]
+    files: tuple[PublishedFile, ...]
     counts: Counts
     total: Amount
     uses: Amount
@@ -139,6 +142,7 @@ def collected(root: str, version: Version, about: About) -> Iterator[Facts]:
             about=about,
             evidence=evidence,
             stated=tuple(stated),
+            files=tuple(delivered(root, stated[0])),
             counts=counts,
             total=counts.total(),
             uses=counts.uses(),

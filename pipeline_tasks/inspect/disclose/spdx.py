@@ -13,7 +13,6 @@ from pipeline_tasks.inspect.disclose.facts import Facts
 from pipeline_tasks.inspect.disclose.measures import actions_line
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.statements.statement import delivered
 from pipeline_tasks.recipe import LAND
 
 CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
@@ -42,7 +41,7 @@ def _graph(facts: Facts) -> Iterator[Element]:
     yield tool
     if facts.about.provider:
         yield {"type": "Organization", "spdxId": agent, "creationInfo": CREATION, "name": facts.about.provider}
-    files = [_file(base, file) for file in delivered(facts.root, facts.stated[0])]
+    files = [_file(base, file) for file in facts.files]
     sources = [_source(base, facts, origin) for origin in facts.origins]
     model = [_model(base, facts, agent)] if facts.about.model else []
     package = _dataset(dataset, facts, agent, at)
@@ -82,7 +81,6 @@ def _dataset(name: str, facts: Facts, agent: str, at: str) -> Element:
     noise = [f"{stage}: {rows:,} rows rejected" for stage, rows in lost.items()]
     collected = "; ".join(origin.line for origin in facts.origins)
     anonymized = [f"scrub_pii, {actions_line(manifest)}" for manifest in scrub.manifests] if scrub else []
-    size = sum(file.bytes for file in delivered(facts.root, facts.stated[0]))
     return {
         "type": "dataset_DatasetPackage",
         "spdxId": name,
@@ -96,7 +94,7 @@ def _dataset(name: str, facts: Facts, agent: str, at: str) -> Element:
         "originatedBy": [agent],
         **({"software_downloadLocation": about.url} if about.url.startswith(("http://", "https://")) else {}),
         "dataset_datasetType": ["text"],
-        "dataset_datasetSize": size,
+        "dataset_datasetSize": sum(file.bytes for file in facts.files),
         "dataset_dataCollectionProcess": collected,
         "dataset_dataPreprocessing": [f"{stage.stage}: {stage.title or 'see its params'}" for stage in facts.stages],
         **({"dataset_datasetNoise": "; ".join(noise)} if noise else {}),
