@@ -250,11 +250,10 @@ def source_identifier(origin: SourceOrigin) -> str:
 
 def _derived_from(facts: Facts, origin: SourceOrigin) -> Node:
     """Return a snapshot as an entity: what it was pulled from, its manifest, and the landed files."""
-    version = origin.version
-    [stated] = [each for each in facts.snapshots if each.version == version]
+    version, digests = origin.version, origin.stated.digests
     period = next((each for each in facts.periods if each.snapshot == version.snapshot), None)
     collected = {"prov:startedAtTime": period.first, "prov:endedAtTime": period.last} if period and period.first else {}
-    manifest = {"identifier": f"sha256:{stated.digests[LAND]}"} if LAND in stated.digests else {}
+    manifest = {"identifier": f"sha256:{digests[LAND]}"} if LAND in digests else {}
     return {
         "@type": "prov:Entity",
         "@id": source_identifier(origin),

@@ -100,11 +100,6 @@ class Facts:
         return COMPOSE in self.version.manifests
 
     @property
-    def snapshots(self) -> tuple[Stated, ...]:
-        """The snapshots that it is of, or was built from."""
-        return self.stated[1:] if self.is_dataset else self.stated
-
-    @property
     def name(self) -> str:
         """The version in words."""
         kind = "training dataset" if self.is_dataset else f"snapshot {self.version.snapshot} of recipe"

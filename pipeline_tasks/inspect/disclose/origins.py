@@ -69,7 +69,7 @@ class SourceOrigin:
     list of the template it belongs to.
     """
 
-    version: Version
+    stated: Stated
     files: int
     bytes: int
     archives: int
@@ -78,6 +78,11 @@ class SourceOrigin:
     crawlers: tuple[Crawler, ...] = ()
     read: int = 0
     gone: str = ""
+
+    @property
+    def version(self) -> Version:
+        """The version of the snapshot."""
+        return self.stated.version
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,7 +129,7 @@ def origin_of(stated: Stated, about: About) -> SourceOrigin:
     archives = [name for name in names if ARCHIVES.search(name)]
     note, gone = _note(version, landed)
     size = sum(shard.bytes for shard in landed)
-    base = SourceOrigin(version, len(names), size, len(archives), SourceAbout(), note, gone=gone)
+    base = SourceOrigin(stated, len(names), size, len(archives), SourceAbout(), note, gone=gone)
     base = replace(base, about=about.source(*base.names))
     if gone:
         return base

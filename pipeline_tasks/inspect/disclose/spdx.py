@@ -42,7 +42,7 @@ def _graph(facts: Facts) -> Iterator[Element]:
     if facts.about.provider:
         yield {"type": "Organization", "spdxId": agent, "creationInfo": CREATION, "name": facts.about.provider}
     files = [_file(base, file) for file in facts.files]
-    sources = [_source(base, facts, origin) for origin in facts.origins]
+    sources = [_source(base, origin) for origin in facts.origins]
     model = [_model(base, facts, agent)] if facts.about.model else []
     package = _dataset(dataset, facts, agent, at)
     yield package
@@ -117,10 +117,9 @@ def _hash(digest: str) -> Element:
     return {"type": "Hash", "algorithm": "sha256", "hashValue": digest}
 
 
-def _source(base: str, facts: Facts, origin: SourceOrigin) -> Element:
+def _source(base: str, origin: SourceOrigin) -> Element:
     """Return a snapshot as a dataset of its own: where it is described, and the manifest of what landed."""
-    version = origin.version
-    [stated] = [each for each in facts.snapshots if each.version == version]
+    version, digests = origin.version, origin.stated.digests
     address = source_identifier(origin)
     return {
         "type": "dataset_DatasetPackage",
@@ -132,7 +131,7 @@ def _source(base: str, facts: Facts, origin: SourceOrigin) -> Element:
         "dataset_datasetSize": origin.bytes,
         "description": f"{origin.files:,} landed files of {origin.bytes:,} bytes",
         **({"software_downloadLocation": address} if address.startswith("http") else {}),
-        **({"verifiedUsing": [_hash(stated.digests[LAND])]} if LAND in stated.digests else {}),
+        **({"verifiedUsing": [_hash(digests[LAND])]} if LAND in digests else {}),
     }
 
 

@@ -220,10 +220,8 @@ def _used(facts: Facts, own: Sequence[SourceOrigin], category: Category) -> Answ
 
 
 def _of(facts: Facts, own: Sequence[SourceOrigin]) -> tuple[str, ...]:
-    """Return the ids of the landings of sources, and of the manifests that their documents were counted in."""
-    numbers = {(origin.version.recipe, origin.version.number) for origin in own}
-    chosen = [each for each in facts.snapshots if (each.version.recipe, each.version.number) in numbers]
-    return tuple(cite_stage(facts, each, LAND) for each in chosen if LAND in each.manifests)
+    """Return the ids of the manifests of what landed of sources."""
+    return tuple(cite_stage(facts, origin.stated, LAND) for origin in own if LAND in origin.stated.manifests)
 
 
 def _described(facts: Facts, own: Sequence[SourceOrigin], category: Category) -> dict[str, Answer]:
