@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.disclose.facts import Facts
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin
 from pipeline_tasks.publish.exports.shards import PIECES
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.statements.statement import steps_of
+from pipeline_tasks.publish.statements.statement import steps_of, writers
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Shard
@@ -280,11 +280,13 @@ def _generated_by(facts: Facts) -> Node:
         }
         for each in facts.stated
     ]
-    writers = sorted({manifest.writer for each in facts.stated for manifest in each.manifests.values()})
     return {
         "@type": "prov:Activity",
         "prov:label": f"Refinery: {facts.name}",
         "prov:endedAtTime": facts.version.at,
         "prov:used": list({plan["@id"]: plan for plan in plans}.values()),
-        "prov:wasAssociatedWith": {"@type": "prov:SoftwareAgent", "prov:label": f"Refinery, {', '.join(writers)}"},
+        "prov:wasAssociatedWith": {
+            "@type": "prov:SoftwareAgent",
+            "prov:label": f"Refinery, {', '.join(writers(facts.stated))}",
+        },
     }

@@ -10,6 +10,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal
 from pipeline_tasks.inspect.disclose.measures import personal_data_answers, rights_answers, stages_table
 from pipeline_tasks.inspect.disclose.page import MISSING, Answer, Page, Part, provider
+from pipeline_tasks.publish.statements.statement import writers
 
 LEAD = (
     "Questions of Datasheets for Datasets (Gebru et al., arXiv 1803.09010). Answers with a mark such as [E1] follow "
@@ -113,7 +114,6 @@ def _told(facts: Facts) -> dict[str, Answer]:
     last = max((period.last for period in facts.periods), default="")
     landed = [origin.line for origin in facts.origins]
     decontaminated = facts.stage("decontaminate")
-    writers = ", ".join(sorted({manifest.writer for each in facts.stated for manifest in each.manifests.values()}))
     entry = (facts.entry,)
     return {
         "creator": provider(about.provider),
@@ -138,12 +138,14 @@ def _told(facts: Facts) -> dict[str, Answer]:
         "revoke": replace(taken, value=f"what is asked for is taken down, and erased, by logs; {taken.value}"),
         "preprocessing": Answer("yes, by the stages below, in their order", evidence=facts.sized),
         "raw": Answer("landed files stay where they landed, outside of the root; manifests name them by SHA-256"),
-        "software": Answer(f"Refinery; shards were written by {writers}", evidence=facts.sized),
+        "software": Answer(
+            f"Refinery; shards were written by {', '.join(writers(facts.stated))}", evidence=facts.sized
+        ),
         "risks": Answer(_contamination(decontaminated), evidence=decontaminated.evidence)
         if decontaminated
         else Answer("it was not compared with evaluation sets: the recipe has no decontaminate", evidence=facts.sized),
         "licence": provider(about.licence),
-        "restrictions": Answer(_terms(facts)) if _terms(facts) else MISSING,
+        "restrictions": Answer(terms) if (terms := _terms(facts)) else MISSING,
         "maintainer": provider(about.provider),
         "contact": provider(about.contact),
         "updated": Answer(f"it is version {version.number}; each version is an entry of a log", evidence=entry),

@@ -114,9 +114,9 @@ class Facts:
         """Return what a stage did, None if the recipe has no such stage."""
         return next((total for total in self.stages if total.stage == name), None)
 
-    def figure(self, value: int, unit: str = "", *evidence: str) -> Answer:
-        """Return a number that follows from the documents, or from other evidence."""
-        return Answer(value, unit, evidence=evidence or self.documents)
+    def figure(self, value: int, unit: str) -> Answer:
+        """Return a number that follows from the documents."""
+        return Answer(value, unit, evidence=self.documents)
 
 
 @contextmanager

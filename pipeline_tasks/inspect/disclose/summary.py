@@ -263,7 +263,7 @@ def _crawlers(facts: Facts, own: Sequence[SourceOrigin]) -> dict[str, Answer]:
 def _named(archives: Sequence[SourceOrigin]) -> str:
     """Return the crawlers that archives name, and how many archives were read for it."""
     named = _once(_crawler_line(crawler) for origin in archives for crawler in origin.crawlers)
-    read, total = (sum(getattr(origin, name) for origin in archives) for name in ("read", "archives"))
+    read, total = sum(origin.read for origin in archives), sum(origin.archives for origin in archives)
     return f"{named} (read now from {read:,} of {counted(total, 'landed archive')}, whose SHA-256 the manifest has)"
 
 

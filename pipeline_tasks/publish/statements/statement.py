@@ -90,7 +90,7 @@ def statement_of(root: str, version: Version) -> dict[str, Any]:
                 "resolvedDependencies": dependencies(stated),
             },
             "runDetails": {
-                "builder": {"id": BUILDER, "version": {"writer": _writers(stated)}},
+                "builder": {"id": BUILDER, "version": {"writer": ", ".join(writers(stated))}},
                 "metadata": {"invocationId": f"{version.recipe}/{version.number}", "finishedOn": version.at},
                 "byproducts": [*verdicts(root, stated), *heads(root, [each.version for each in stated])],
             },
@@ -216,8 +216,9 @@ def _verdicts(root: str, stated: Iterable[Stated]) -> Iterator[Resource]:
                 yield _resource(path, digest, {**said, **({"override": override} if override else {})})
 
 
-def _writers(stated: Iterable[Stated]) -> str:
-    return ", ".join(sorted({manifest.writer for each in stated for manifest in each.manifests.values()}))
+def writers(stated: Iterable[Stated]) -> list[str]:
+    """Return the versions of the code that wrote the shards of versions, each once."""
+    return sorted({manifest.writer for each in stated for manifest in each.manifests.values()})
 
 
 def _unique(resources: Iterable[Resource]) -> Iterator[Resource]:
