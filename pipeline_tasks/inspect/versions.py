@@ -1,7 +1,7 @@
 """Lists the published versions of every recipe: what each has, and whether it still counts."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -76,6 +76,17 @@ def list_versions(root: str, recipe: str) -> list[VersionLine]:
     newest = {entry.snapshot: entry for entry in entries}
     times = {entry.path: entry.modified for entry in storage.connect(root).list(f"datasets/{recipe}")}
     return [_line(root, entry, newest[entry.snapshot], times) for entry in entries if isinstance(entry, Version)]
+
+
+def uncounted(root: str, versions: Iterable[Version]) -> Iterator[VersionLine]:
+    """Yield the lines of those versions that do not count any more, as they are superseded or retracted."""
+    lines: dict[str, dict[int, VersionLine]] = {}
+    for version in versions:
+        if version.recipe not in lines:
+            lines[version.recipe] = {line.number: line for line in list_versions(root, version.recipe)}
+        line = lines[version.recipe][version.number]
+        if line.state != PUBLISHED:
+            yield line
 
 
 def _line(root: str, version: Version, newest: Version | Retraction, times: dict[str, float]) -> VersionLine:

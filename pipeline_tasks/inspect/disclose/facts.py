@@ -9,7 +9,7 @@ from pipeline_tasks.inspect.disclose.about import About, Category
 from pipeline_tasks.inspect.disclose.counting import Amount, Counts, Domains, Period, counted_documents
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
 from pipeline_tasks.inspect.disclose.page import Answer, Evidence
-from pipeline_tasks.inspect.versions import PUBLISHED, list_versions
+from pipeline_tasks.inspect.versions import uncounted
 from pipeline_tasks.manifest import Manifest, total
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
@@ -152,8 +152,8 @@ def collected(root: str, version: Version, about: About) -> Iterator[Facts]:
             takedown_log=_cite_head(root, TAKEDOWNS, evidence, "the log of takedowns"),
             erased=_erased_rows(root, documents),
             erasure_log=_cite_head(root, ERASURES, evidence, "the log of erasures"),
-            state=_state(root, version),
-            sources_since=dict(_sources_since(root, snapshots)) if COMPOSE in version.manifests else {},
+            state="".join(state for _, state in _states(root, [version])),
+            sources_since=dict(_states(root, [each.version for each in stated[1:]])),
         )
 
 
@@ -227,16 +227,10 @@ def most_first(tallies: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(total(tallies).items(), key=lambda item: (-item[1], item[0])))
 
 
-def _state(root: str, version: Version) -> str:
-    """Return why a version does not count any more, "" for one that does."""
-    [line] = [each for each in list_versions(root, version.recipe) if each.number == version.number]
-    return "" if line.state == PUBLISHED else f"{line.state} ({line.note})"
-
-
-def _sources_since(root: str, snapshots: Iterable[Stated]) -> Iterator[tuple[str, str]]:
-    for each in snapshots:
-        if state := _state(root, each.version):
-            yield f"version {each.version.number} of {each.version.recipe}, snapshot {each.version.snapshot},", state
+def _states(root: str, versions: Iterable[Version]) -> Iterator[tuple[str, str]]:
+    """Yield in words each version that does not count any more, and why."""
+    for line in uncounted(root, versions):
+        yield f"version {line.number} of {line.recipe}, snapshot {line.snapshot},", f"{line.state} ({line.note})"
 
 
 def _taken_down(root: str) -> dict[str, int]:

@@ -15,7 +15,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, SignatureRefused
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
-from pipeline_tasks.inspect.versions import PUBLISHED, list_versions
+from pipeline_tasks.inspect.versions import uncounted
 from pipeline_tasks.publish import takedowns, version_log
 from pipeline_tasks.publish.statements.envelope import open_envelope
 from pipeline_tasks.publish.statements.keys import PublicKey
@@ -216,22 +216,19 @@ def _landed(signed: Signed, version: Version) -> Iterator[Expected]:
 
 def _note_state(root: str, signed: Signed, version: Version, findings: Findings) -> None:
     """Note a version that does not count any more: the statement is true of it, and another one is read now."""
-    for line in list_versions(root, version.recipe):
-        if line.number == signed.number and line.state != PUBLISHED:
-            findings.note(f"{signed.title} is {line.state}: {line.note}; the statement is of it, and of no other")
+    for line in uncounted(root, [version]):
+        findings.note(f"{signed.title} is {line.state}: {line.note}; the statement is of it, and of no other")
 
 
 def _note_sources(root: str, signed: Signed, version: Version, findings: Findings) -> None:
     """Note the snapshots that a training dataset was built from and that do not count any more."""
     where = f"{root}/{version_path(signed.recipe, signed.number)}"
     with findings.guarded(where, HEAL):
-        for source in (each.version for each in stated_versions(root, version)[1:]):
-            for line in list_versions(root, source.recipe):
-                if line.number == source.number and line.state != PUBLISHED:
-                    findings.note(
-                        f"version {source.number} of {source.recipe}, from which {signed.title} was built, is "
-                        f"{line.state}: {line.note}"
-                    )
+        for line in uncounted(root, (each.version for each in stated_versions(root, version)[1:])):
+            findings.note(
+                f"version {line.number} of {line.recipe}, from which {signed.title} was built, is {line.state}: "
+                f"{line.note}"
+            )
 
 
 def _note_takedowns(root: str, signed: Signed, findings: Findings) -> None:
