@@ -1,11 +1,11 @@
 """`refinery sign` signs what a version delivers and what it was made from: an in-toto statement in a DSSE envelope."""
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.cli.whole_file import replace_whole
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import add_chosen, chosen_of, outside, print_result
@@ -49,7 +49,7 @@ def answer(options: argparse.Namespace) -> int:
     signed = read_statement(statement, str(out))
     name = key_id(key.public_key())
     _require_sound(signed, check_signed(options.root, signed, name, full=True).findings)
-    _write(out, sign(statement_bytes(statement), PAYLOAD_TYPE, key))
+    replace_whole(out, sign(statement_bytes(statement), PAYLOAD_TYPE, key), option="--out")
     facts = {
         "statement": str(out),
         "recipe": signed.recipe,
@@ -78,18 +78,6 @@ def _require_sound(signed: Signed, findings: Findings) -> None:
             "lists all, with the way to heal each"
         )
         raise ContractError(message)
-
-
-def _write(out: Path, body: bytes) -> None:
-    """Write the statement in one step; RecipeError if the folder cannot be written to."""
-    part = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        part.write_bytes(body)
-        part.replace(out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        message = f"{out} cannot be written ({error.strerror}); name another file by --out"
-        raise RecipeError(message) from error
 
 
 def _lines(signed: Signed, facts: dict[str, Any]) -> Iterator[str]:

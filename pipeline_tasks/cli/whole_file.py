@@ -19,10 +19,10 @@ def write_whole(path: Path, content: bytes) -> None:
     replace_whole(path, content)
 
 
-def replace_whole(path: Path, content: bytes, *, parents: bool = False) -> None:
+def replace_whole(path: Path, content: bytes, *, parents: bool = False, option: str = "--output") -> None:
     """Write the whole file or none, over what is there; RecipeError if it cannot be written.
 
-    With `parents` the folders above it are made.
+    With `parents` the folders above it are made. `option` is what another path is named with.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
@@ -32,7 +32,7 @@ def replace_whole(path: Path, content: bytes, *, parents: bool = False) -> None:
         temporary.rename(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        message = f"cannot write {path}: {error}; name another --output"
+        message = f"cannot write {path}: {error}; name another {option}"
         raise RecipeError(message) from error
 
 
