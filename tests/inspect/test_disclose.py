@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spdx_python_model.bindings import v3_0_1 as spdx_model
 
+from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.demo import warc
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -75,7 +76,7 @@ def told(root: str, version: Version, out: Path, about: Mapping[str, Any] | None
 
 @contextmanager
 def facts_of(root: str, version: Version, **about: Any) -> Any:
-    with collected(root, version, About(**about)) as facts:
+    with collected(root, version, bind_fields(About, about, "about")) as facts:
         yield facts
 
 

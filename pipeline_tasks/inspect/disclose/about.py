@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pipeline_tasks.binding import bind_fields, require_mapping
 from pipeline_tasks.errors import RecipeError
@@ -64,15 +64,12 @@ class About:
     user_data: str = ""
     synthetic_data: str = ""
     other_sources: str = ""
-    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sources: Mapping[str, SourceAbout] = field(default_factory=dict)
     datasheet: Mapping[str, str] = field(default_factory=dict)
 
     def source(self, *names: str) -> SourceAbout:
         """Return what is said of the first of these names that something is said of, else of every source."""
-        for name in (*names, "*"):
-            if name in self.sources:
-                return bind_fields(SourceAbout, self.sources[name], f"sources: {name}")
-        return SourceAbout()
+        return next((self.sources[name] for name in (*names, "*") if name in self.sources), SourceAbout())
 
 
 def read_about(path: str, questions: frozenset[str]) -> About:
@@ -83,10 +80,6 @@ def read_about(path: str, questions: frozenset[str]) -> About:
     if not path:
         return About()
     about = bind_fields(About, require_mapping(read_yaml(Path(path)), path), path)
-    for name in about.sources:
-        bind_fields(
-            SourceAbout, require_mapping(about.sources[name], f"{path}: sources: {name}"), f"{path}: sources: {name}"
-        )
     unknown = sorted(set(about.datasheet) - questions)
     if unknown:
         message = f"{path}: datasheet has no question {unknown[0]!r}; its keys are {', '.join(sorted(questions))}"
