@@ -1,7 +1,7 @@
 """Lists who saw texts of a root: the looks of pages, and of commands where the root is shared."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import date
 
@@ -42,12 +42,11 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def look_lines(chosen: Iterable[Look]) -> Iterator[str]:
+def look_lines(chosen: Sequence[Look]) -> Iterator[str]:
     """Yield a line for each look, and how many there are."""
-    count = 0
-    for count, look in enumerate(chosen, 1):  # noqa: B007 -- it is printed below
+    for look in chosen:
         yield " ".join(filter(None, _parts(look)))
-    yield counted(count, "look") if count else "nobody has looked: there is no such entry in the access log"
+    yield counted(len(chosen), "look") if chosen else "nobody has looked: there is no such entry in the access log"
 
 
 def _parts(look: Look) -> Iterator[str]:
