@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, SignatureRefused
@@ -40,12 +40,16 @@ HEAL = "restore the root from a backup: the statement is what was signed"
 
 @dataclass(slots=True)
 class Checked:
-    """What a root is against a statement: the statement, the id of the key that signed it, and what was found."""
+    """What a root is against a statement: the statement, the id of the key that signed it, and what was found.
+
+    `lost` are the ways in which delivered files were lost since: `erased`, `expired`.
+    """
 
     signed: Signed
     key: str
     mode: str
     findings: Findings = field(default_factory=Findings)
+    lost: set[Literal["erased", "expired"]] = field(default_factory=set)
 
 
 def read_signed(path: str, key: PublicKey) -> tuple[Signed, str]:
@@ -88,7 +92,7 @@ def check_signed(root: str, signed: Signed, key: str, *, full: bool) -> Checked:
         _check_materials(root, signed, version, findings)
         _note_state(root, signed, version, findings)
         _note_sources(root, signed, version, findings)
-    run_all(_object_checks(root, signed, version, findings, full=full))
+    run_all(_object_checks(root, checked, version, full=full))
     _note_takedowns(root, signed, findings)
     return checked
 
@@ -154,13 +158,12 @@ def _check_materials(root: str, signed: Signed, version: Version, findings: Find
                 findings.add(Problem(where, problem, f"SHA-256 {each['digest']['sha256']}", "", HEAL))
 
 
-def _object_checks(
-    root: str, signed: Signed, version: Version | None, findings: Findings, *, full: bool
-) -> Iterator[Callable[[], None]]:
+def _object_checks(root: str, checked: Checked, version: Version | None, *, full: bool) -> Iterator[Callable[[], None]]:
     """Yield a check of every file that was delivered, and of the landed ones that are still where they were."""
+    signed, findings = checked.signed, checked.findings
     for subject in signed.subjects:
         expected = _expected(root, subject)
-        if not _note_erased(root, subject, findings):
+        if not _note_erased(root, subject, checked):
             yield partial(check_object, expected, findings, full=full)
     if version is not None and version.landing:
         for expected in _landed(signed, version):
@@ -172,27 +175,29 @@ def _expected(root: str, subject: Resource) -> Expected:
     return Expected(f"{root}/{path}", "delivered files", (size,), (subject["digest"]["sha256"],), HEAL, root=root)
 
 
-def _note_erased(root: str, subject: Resource, findings: Findings) -> bool:
+def _note_erased(root: str, subject: Resource, checked: Checked) -> bool:
     """Note a delivered file that an erasure has rewritten or removed, or that has expired; return whether there is one.
 
     What came in its place has the digest that the log of erasures says, which the chain of that log protects: it is
     compared, and is not what was signed.
     """
-    path = str(subject["name"])
+    path, findings = str(subject["name"]), checked.findings
     with findings.guarded(f"{root}/{path}", erasures.LOG.way_out):
-        found = erased(root, path, subject["digest"]["sha256"])
-        if found is None:
+        erasure = erased(root, path, subject["digest"]["sha256"])
+        if erasure is None:
             return False
         if (expiry := erasures.expired(root).get(path)) is not None:
+            checked.lost.add("expired")
             findings.note(f"{root}/{path}: expired since it was signed, by the retention policy {expiry.retention}")
             return True
-        became = "removed" if found.after is None else f"rewritten as {found.after.path}"
+        checked.lost.add("erased")
+        after = erasure.after
+        became = "removed" if after is None else f"rewritten as {after.path}"
         findings.note(
-            f"{root}/{path}: {became} by an erasure since it was signed ({counted(found.rows, 'row')} of it); a copy "
+            f"{root}/{path}: {became} by an erasure since it was signed ({counted(erasure.rows, 'row')} of it); a copy "
             "that has the signed bytes has what was erased"
         )
-        if found.after is not None:
-            after = found.after
+        if after is not None:
             expected = Expected(
                 f"{root}/{after.path}", "erased files", (after.bytes,), (after.digest,), HEAL, root=root
             )
@@ -276,9 +281,7 @@ def statement_conclusion(checked: Checked) -> str:
     signed, findings = checked.signed, checked.findings
     if findings.problems:
         return counted(len(findings.problems), "problem")
-    erased_since = findings.checked["erased files"] or any("by an erasure since" in note for note in findings.notes)
-    expired_since = any("expired since it was signed" in note for note in findings.notes)
-    but = ", but for what was erased since" if erased_since else ""
-    but += f"{',' if not but else ' and'} but for what has expired since" if expired_since else ""
+    but = ", but for what was erased since" if "erased" in checked.lost else ""
+    but += f"{',' if not but else ' and'} but for what has expired since" if "expired" in checked.lost else ""
     whole = "every byte" if checked.mode == "full" else "every size and small object"
     return f"{signed.title} is what was signed, and no log that it names was rewritten since: {whole} was compared{but}"
