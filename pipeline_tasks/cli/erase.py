@@ -9,7 +9,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
-from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result
+from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result, whoami
 from pipeline_tasks.inspect.find import current_versions, uses
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import current_rows, takedowns
@@ -19,7 +19,7 @@ from pipeline_tasks.recipe import LOCAL, PACKED, TAKEDOWN
 from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import Documents
-from pipeline_tasks.upkeep.erasing.erasing import certify, erase, finish, planned, whoami
+from pipeline_tasks.upkeep.erasing.erasing import certify, erase, finish, planned
 from pipeline_tasks.upkeep.erasing.survey import Survey, survey
 from pipeline_tasks.upkeep.index import can_follow, follow
 

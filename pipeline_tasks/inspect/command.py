@@ -2,9 +2,11 @@
 
 import argparse
 import contextlib
+import getpass
 import json
 import math
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -201,6 +203,11 @@ def outside(place: str, root: str, option: str) -> str:
 
 def _is_below(place: str, root: str) -> bool:
     return f"{place.rstrip('/')}/".startswith(f"{root.rstrip('/')}/")
+
+
+def whoami() -> str:
+    """Return who runs a command: the user and the machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def version_of(options: argparse.Namespace) -> Version:

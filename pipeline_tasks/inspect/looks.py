@@ -1,11 +1,10 @@
 """Logs the looks of commands that print texts, or names of pages, of a shared root."""
 
 import argparse
-import getpass
 import os
-import socket
 from collections.abc import Iterable
 
+from pipeline_tasks.inspect.command import whoami
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store import access_log
 
@@ -18,11 +17,6 @@ def add_purpose(parser: argparse.ArgumentParser) -> None:
     help_ = "why you look, for the access log of a shared root"
     default = os.environ.get(access_log.PURPOSE, "")
     parser.add_argument("--purpose", default=default, metavar="WHY", help=f"{help_} (default: {access_log.PURPOSE})")
-
-
-def whoami() -> str:
-    """Return who looks: the user and the machine."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def looked(

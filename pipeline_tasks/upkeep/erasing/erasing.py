@@ -4,8 +4,6 @@ The new object is stored first, under the name of its content. Then an entry of 
 one, for every reader at once. The old object is removed last. What a kill left of that is done by the next erasure.
 """
 
-import getpass
-import socket
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -38,11 +36,6 @@ STAYS = (
     "addresses of documents in the evidence of other documents",
 )
 """What is left of a document below the root."""
-
-
-def whoami() -> str:
-    """Return who erases: the user and the machine."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def finish(root: str) -> int:

@@ -6,8 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.inspect.command import add_json, add_root, print_result
-from pipeline_tasks.upkeep.erasing.erasing import whoami
+from pipeline_tasks.inspect.command import add_json, add_root, print_result, whoami
 from pipeline_tasks.upkeep.retention.applying import apply
 from pipeline_tasks.upkeep.retention.plan import BLANK, COLD, DELETE, REMOVE, Plan, Step, find_steps
 from pipeline_tasks.upkeep.retention.policy import load_policy
