@@ -375,14 +375,14 @@ SHOWN = 10
 """Addresses that are shown of those that are opted out."""
 
 
-def opted_out_lines(found: Sequence[OptedOut]) -> Iterator[str]:
+def opted_out_lines(opted: Sequence[OptedOut]) -> Iterator[str]:
     """Yield the signals that are against addresses, of the first of them."""
-    for each in found[:SHOWN]:
+    for each in opted[:SHOWN]:
         signal = each.signal
         said = f"{signal.value} ({signal.source}{f' of {signal.at}' if signal.at else ''}, to {signal.agent})"
         yield f"  {signal.signal:<16} {each.url}  {said}"
-    if len(found) > SHOWN:
-        yield f"  and {len(found) - SHOWN:,} more (--json lists all)"
+    if len(opted) > SHOWN:
+        yield f"  and {len(opted) - SHOWN:,} more (--json lists all)"
 
 
 def affected_lines(affected: Sequence[Affected], *, undo: bool) -> Iterator[str]:

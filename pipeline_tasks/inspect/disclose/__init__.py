@@ -89,9 +89,9 @@ def _json(value: object) -> bytes:
 
 def _write_domains(facts: Facts, out: Path) -> Iterator[str]:
     """Write every domain that the template asks for, by list of sources; yield the names of the files."""
-    for category, (snapshots, found) in facts.domains.items():
+    for category, (snapshots, domains) in facts.domains.items():
         name = DOMAINS.format(category=category)
-        facts.counts.write_domains(snapshots, found.listed, out / name)
+        facts.counts.write_domains(snapshots, domains.listed, out / name)
         yield name
 
 
@@ -109,7 +109,7 @@ def _make(out: Path) -> None:
         raise RecipeError(message) from error
 
 
-TOLD: Mapping[str, str] = {
+FORMATS: Mapping[str, str] = {
     "summary.md": "the EU's template for the public summary of training content",
     "datasheet.md": "datasheet",
     CROISSANT: "Croissant 1.1",
@@ -119,7 +119,7 @@ TOLD: Mapping[str, str] = {
 
 def _lines(out: Path, written: Mapping[str, Any]) -> Iterator[str]:
     for name in written["files"]:
-        yield f"{out / name}{f'  {TOLD[name]}' if name in TOLD else ''}"
+        yield f"{out / name}{f'  {FORMATS[name]}' if name in FORMATS else ''}"
     tokens = f", {counted(written['tokens'], 'token')} in training" if written["tokens"] else ""  # a snapshot has none
     yield f"{counted(written['documents'], 'document')} with {written['bytes']:,} bytes of text{tokens}"
     for name, known in written["unused_sources"].items():

@@ -144,16 +144,16 @@ def _encoding(path: str) -> str:
 def _file_sets(facts: Facts) -> Iterator[tuple[Node, pa.Schema | None]]:
     """Yield the sets of files that are alike, each with its columns; None for files that are no tables."""
     if facts.is_dataset:
-        told = (("tokens", ".bin", None), ("ends", ".ends", None), ("pieces", ".lineage.parquet", PIECES))
-        for name, ending, schema in told:
+        kinds = (("tokens", ".bin", None), ("ends", ".ends", None), ("pieces", ".lineage.parquet", PIECES))
+        for name, ending, schema in kinds:
             chosen = [file for file in facts.files if file.path.endswith(ending)]
             if chosen:
-                yield _file_set(name, TOLD[name], chosen), schema
+                yield _file_set(name, DESCRIPTIONS[name], chosen), schema
         return
     yield from _document_sets(facts)
 
 
-TOLD: Mapping[str, str] = {
+DESCRIPTIONS: Mapping[str, str] = {
     "tokens": "Ids of tokens, little-endian and without a header; dataset.json has their type and the length.",
     "ends": "Positions at which pieces of documents end, as ascending 64-bit numbers.",
     "pieces": "A row per piece of a document: where its tokens are, and the landed record that it came from.",
@@ -175,8 +175,8 @@ def _document_sets(facts: Facts) -> Iterator[tuple[Node, pa.Schema]]:
         shards = [level[path] for path in sorted(level)]
         name = "documents" if depth == 0 else f"below-{depth}"
         files = [PublishedFile(shard.path, shard.bytes, shard.digest) for shard in shards]
-        told = TOLD["documents" if depth == 0 else "below"]
-        yield _file_set(name, told, files), _physical(facts.root, shards[0])
+        description = DESCRIPTIONS["documents" if depth == 0 else "below"]
+        yield _file_set(name, description, files), _physical(facts.root, shards[0])
 
 
 def _physical(root: str, shard: Shard) -> pa.Schema:
@@ -185,13 +185,13 @@ def _physical(root: str, shard: Shard) -> pa.Schema:
         return pq.read_schema(source)
 
 
-def _file_set(name: str, told: str, files: Sequence[PublishedFile]) -> Node:
+def _file_set(name: str, description: str, files: Sequence[PublishedFile]) -> Node:
     size = sum(file.bytes for file in files)
     return {
         "@type": "cr:FileSet",
         "@id": name,
         "name": name,
-        "description": f"{told} {len(files):,} files of {size:,} bytes.",
+        "description": f"{description} {len(files):,} files of {size:,} bytes.",
         "encodingFormat": _encoding(files[0].path),
         "includes": [file.path for file in files],
         "contentSize": f"{size} B",

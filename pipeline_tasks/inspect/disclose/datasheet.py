@@ -88,13 +88,13 @@ KEYS = frozenset(key for part in QUESTIONS.values() for key in part)
 
 def datasheet(facts: Facts) -> Page:
     """Return the datasheet of a version."""
-    told = _told(facts)
+    known = _known(facts)
     parts = [
         Part(
             title.lower().replace(",", "").replace(" ", "_"),
             title,
             {
-                question: provider(facts.about.datasheet.get(key, ""), told.get(key, MISSING))
+                question: provider(facts.about.datasheet.get(key, ""), known.get(key, MISSING))
                 for key, question in questions.items()
             },
             (stages_table(facts),) if "preprocessing" in questions else (),
@@ -104,7 +104,7 @@ def datasheet(facts: Facts) -> Page:
     return Page(f"Datasheet: {facts.name}", (LEAD,), tuple(parts), facts.evidence)
 
 
-def _told(facts: Facts) -> dict[str, Answer]:
+def _known(facts: Facts) -> dict[str, Answer]:
     """Return the answers that the root gives, by the key of the question."""
     about, version = facts.about, facts.version
     taken = rights_answers(facts)["Takedowns on request"]
@@ -166,14 +166,14 @@ def _count(facts: Facts) -> str:
 
 
 def _redundancies(facts: Facts) -> str:
-    found = [
+    rejections = [
         f"{stage.stage} rejected {sum(stage.rejected.values()):,} of {stage.rows_in:,}"
         for stage in facts.stages
         if stage.stage.startswith("dedup_")
     ]
     repeated = facts.uses.documents - facts.total.documents
     repeats = f"; {repeated:,} repetitions of documents were put in on purpose" if repeated else ""
-    return ("; ".join(found) or "duplicates were not looked for") + repeats
+    return ("; ".join(rejections) or "duplicates were not looked for") + repeats
 
 
 def _contamination(stage: StageTotal) -> str:

@@ -52,7 +52,7 @@ class DomainList(NamedTuple):
     """The domains with most bytes of some snapshots."""
 
     snapshots: tuple[str, ...]
-    found: Domains
+    domains: Domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ def _domain_lists(
     """Yield each list of sources that has documents with addresses, with the domains that have most bytes in it."""
     for category in dict.fromkeys(origin.category for origin in origins):
         snapshots = tuple(origin.version.snapshot for origin in origins if origin.category == category)
-        found = counts.domains(snapshots, SHOWN, small=small)
-        if found.total:
-            yield category, DomainList(snapshots, found)
+        domains = counts.domains(snapshots, SHOWN, small=small)
+        if domains.total:
+            yield category, DomainList(snapshots, domains)
 
 
 def document_manifest(root: str, stated: Stated) -> Manifest:
@@ -201,13 +201,13 @@ def _cite_head(root: str, log: Log, evidence: Evidence, what: str) -> tuple[str,
 
 def _stage_totals(stated: Sequence[Stated], evidence: Evidence) -> Iterator[StageTotal]:
     """Yield each stage that documents went through, in order, added up over the versions that have it."""
-    found: dict[str, list[tuple[Stated, Manifest]]] = {}
+    by_stage: dict[str, list[tuple[Stated, Manifest]]] = {}
     for each in (*stated[1:], stated[0]):
         for stage, manifest in each.manifests.items():
             if stage not in (LAND, COMPOSE):
-                found.setdefault(stage, []).append((each, manifest))
-    for stage in sorted(found, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name)):
-        parts = found[stage]
+                by_stage.setdefault(stage, []).append((each, manifest))
+    for stage in sorted(by_stage, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name)):
+        parts = by_stage[stage]
         manifests = tuple(manifest for _, manifest in parts)
         yield StageTotal(
             stage=stage,

@@ -73,14 +73,14 @@ def _takedowns(facts: Facts) -> Answer:
 
 
 def _rejected_as_taken_down(facts: Facts) -> Answer:
-    found = [
+    takedowns = [
         (count, stage.evidence)
         for stage in facts.stages
         for reason, count in stage.rejected.items()
         if reason.endswith(TAKEN_DOWN)
     ]
-    evidence = tuple(dict.fromkeys(name for _, names in found for name in names))
-    return Answer(sum(count for count, _ in found), "rows", evidence=evidence or _every_stage(facts))
+    evidence = tuple(dict.fromkeys(name for _, names in takedowns for name in names))
+    return Answer(sum(count for count, _ in takedowns), "rows", evidence=evidence or _every_stage(facts))
 
 
 def _lists(facts: Facts) -> Answer:
@@ -201,14 +201,14 @@ def personal_data_table(facts: Facts) -> Iterator[Table]:
     stage = facts.stage(SCRUB_PII)
     if stage is None:
         return
-    found: dict[str, list[int]] = {}
+    findings: dict[str, list[int]] = {}
     for manifest in stage.manifests:
         for name, profile in manifest.metrics.get("kept", {}).items():
             if name.startswith(PII) and profile["count"]:  # null where the kind was kept
-                total = found.setdefault(name.removeprefix(PII), [0, 0])
+                total = findings.setdefault(name.removeprefix(PII), [0, 0])
                 total[0] += int(profile["sum"])
                 total[1] += int(profile["count"]) - int(profile["bins"].get("0", 0))
-    rows: Rows = tuple((kind, *counts) for kind, counts in sorted(found.items()))
+    rows: Rows = tuple((kind, *counts) for kind, counts in sorted(findings.items()))
     head = ("kind", "findings", "documents with any")
     note = "Of the documents that the stage kept. Counts alone: no value is stored."
     yield Table("personal_data", "Personal data by kind", head, rows, stage.evidence, note)

@@ -117,8 +117,8 @@ class SourceOrigin:
     def name(self) -> str:
         """The name of the source: the provider's, else what the query names, else that of the snapshot."""
         query = self.note.query
-        asked = next((str(query[key]) for key in ("crawl", "repository", "address") if query.get(key)), "")
-        return self.about.name or asked or self.version.snapshot
+        named = next((str(query[key]) for key in ("crawl", "repository", "address") if query.get(key)), "")
+        return self.about.name or named or self.version.snapshot
 
 
 def origin_of(stated: Stated, about: About) -> SourceOrigin:
@@ -134,8 +134,8 @@ def origin_of(stated: Stated, about: About) -> SourceOrigin:
     if gone:
         return base
     first = _by_digest(landed, archives)[:ARCHIVES_READ]
-    found = [fields for name in first if (fields := _warcinfo(version, name)) is not None]
-    return _with_crawlers(base, found)
+    records = [fields for name in first if (fields := _warcinfo(version, name)) is not None]
+    return _with_crawlers(base, records)
 
 
 def _by_digest(landed: Shards, archives: Sequence[str]) -> list[str]:
@@ -144,13 +144,13 @@ def _by_digest(landed: Shards, archives: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name for _, name in pairs if name in wanted))
 
 
-def _with_crawlers(base: SourceOrigin, found: Sequence[Mapping[str, str]]) -> SourceOrigin:
-    crawlers = sorted(set(_crawlers(found)), key=lambda crawler: (crawler.name, crawler.description))
-    return replace(base, crawlers=tuple(crawlers), read=len(found))
+def _with_crawlers(base: SourceOrigin, records: Sequence[Mapping[str, str]]) -> SourceOrigin:
+    crawlers = sorted(set(_crawlers(records)), key=lambda crawler: (crawler.name, crawler.description))
+    return replace(base, crawlers=tuple(crawlers), read=len(records))
 
 
-def _crawlers(found: Iterable[Mapping[str, str]]) -> Iterator[Crawler]:
-    for fields in found:
+def _crawlers(records: Iterable[Mapping[str, str]]) -> Iterator[Crawler]:
+    for fields in records:
         name = next((fields[key] for key in NAMED_BY if fields.get(key)), "")
         if name:
             yield Crawler(name, fields.get("operator", ""), fields.get("robots", ""), fields.get("description", ""))

@@ -14,7 +14,7 @@ NOT_GIVEN = "not given"
 By = Literal["root", "provider", ""]
 """Who gives an answer: the root, by what is stored in it; the provider, in a file; nobody."""
 
-TOLD: Mapping[By, str] = {"root": "", "provider": " (stated by the provider)", "": ""}
+GIVERS: Mapping[By, str] = {"root": "", "provider": " (stated by the provider)", "": ""}
 
 Cell = str | int | float
 Rows = tuple[tuple[Cell, ...], ...]
@@ -176,7 +176,7 @@ def _markdown_lines(of: Page) -> Iterator[str]:
 def _said(answer: Answer) -> str:
     if answer.by == "":
         return f"*{NOT_GIVEN}*"
-    return f"{_plain(answer.text)}{TOLD[answer.by]} {_plain(cited(answer.evidence))}".rstrip()
+    return f"{_plain(answer.text)}{GIVERS[answer.by]} {_plain(cited(answer.evidence))}".rstrip()
 
 
 def _markdown_table(table: Table) -> Iterator[str]:
@@ -243,5 +243,5 @@ def _html_part(part: Part) -> Html:
 def _html_answer(answer: Answer) -> Html:
     if answer.by == "":
         return tag("span", NOT_GIVEN, css="warn")
-    told = tag("span", f"{TOLD[answer.by]} {cited(answer.evidence)}".rstrip(), css="dim")
-    return join((shown(answer.text, 4000), told))
+    giver = tag("span", f"{GIVERS[answer.by]} {cited(answer.evidence)}".rstrip(), css="dim")
+    return join((shown(answer.text, 4000), giver))

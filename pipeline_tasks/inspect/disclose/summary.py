@@ -187,7 +187,7 @@ def _list(facts: Facts, category: Category) -> Part:
         answers |= _described(facts, own, category)
     tables = [_sources(facts, own)] if own else []
     if category in facts.domains:
-        tables.append(_domain_table(facts, facts.domains[category].found, category))
+        tables.append(_domain_table(facts, facts.domains[category].domains, category))
     return Part(category, LISTS[category], answers, tuple(tables), _assumed(own))
 
 
@@ -314,20 +314,20 @@ def _pulled(origin: SourceOrigin) -> str:
     return f"{note.pulled[:10]} ({files})" if note.pulled else "not by a pull"
 
 
-def _domain_table(facts: Facts, found: Domains, category: Category) -> Table:
+def _domain_table(facts: Facts, domains: Domains, category: Category) -> Table:
     share = "5 %, at most 1,000," if facts.about.small_enterprise else "10 %"
-    covered = _share(sum(amount.bytes for _, amount in found.rows), found.bytes)
-    file, unnamed = DOMAINS.format(category=category), found.unnamed
-    more = f" The first {SHOWN:,} are below; {file} has all." if found.listed > len(found.rows) else ""
+    covered = _share(sum(amount.bytes for _, amount in domains.rows), domains.bytes)
+    file, unnamed = DOMAINS.format(category=category), domains.unnamed
+    more = f" The first {SHOWN:,} are below; {file} has all." if domains.listed > len(domains.rows) else ""
     without = f" {counted(unnamed.documents, 'document')} of {unnamed.bytes:,} bytes have no address."
     note = (
-        f"The {share} of {counted(found.total, 'registered domain')} with most bytes of text that was kept: "
-        f"{found.listed:,}. Those below have {covered:.1%} of the bytes of all.{more}"
+        f"The {share} of {counted(domains.total, 'registered domain')} with most bytes of text that was kept: "
+        f"{domains.listed:,}. Those below have {covered:.1%} of the bytes of all.{more}"
         f"{without if unnamed.documents else ''} Bytes are of the text that was kept, not of the pages as they were "
         "crawled. A registered domain is one below a suffix of the ICANN part of the Public Suffix List: all sites of "
         "a host such as github.io are one."
     )
-    rows: Rows = tuple((name, *_cells(facts, amount)) for name, amount in found.rows)
+    rows: Rows = tuple((name, *_cells(facts, amount)) for name, amount in domains.rows)
     head = ("domain", *_amounts(facts))
     return Table("domains", "Most relevant domain names", head, rows, facts.documents, note)
 

@@ -267,8 +267,8 @@ def read_statement(statement: object, where: str) -> Signed:
         if definition["buildType"] != BUILD_TYPE:
             message = f"its build type is {definition['buildType']!r}"
             raise ValueError(message)  # noqa: TRY301
-        asked = definition["externalParameters"]
-        named = str(asked["recipe"]), str(asked["snapshot"]), int(asked["version"])
+        parameters = definition["externalParameters"]
+        named = str(parameters["recipe"]), str(parameters["snapshot"]), int(parameters["version"])
         parts = (statement["subject"], definition["resolvedDependencies"], details["byproducts"])  # type: ignore[index]
         subjects, dependencies, byproducts = (tuple(map(_read, part)) for part in parts)
         _require_anchor(named[0], named[2], subjects, byproducts)
