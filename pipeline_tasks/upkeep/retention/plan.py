@@ -13,7 +13,7 @@ from pipeline_tasks.publish.ledger import recorded_recipes
 from pipeline_tasks.publish.lost_log import require_log
 from pipeline_tasks.publish.trainers.place import FILES
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, STAGES
+from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, STAGES, TAKEDOWN, TOKENIZE
 from pipeline_tasks.run.row_cache import CACHE as CACHE_FOLDER
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
@@ -21,6 +21,7 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current, expired
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.s3_store import STANDARD
 from pipeline_tasks.store.shard_rows import facts_of
 from pipeline_tasks.upkeep.retention.policy import (
     CACHE,
@@ -30,7 +31,6 @@ from pipeline_tasks.upkeep.retention.policy import (
     RECEIPTS,
     REJECTS,
     REPORTS,
-    STANDARD,
     VERSIONS,
     Policy,
 )
@@ -53,7 +53,6 @@ NOTHING = {
 """Why a kind has nothing to do."""
 
 DATA_DOCS = "/docs/index.html"
-TOKENIZE, TAKEDOWN = "tokenize", "takedown"
 
 
 @dataclass(frozen=True, slots=True)

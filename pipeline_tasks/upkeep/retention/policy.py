@@ -9,6 +9,7 @@ from pipeline_tasks.binding import bind_fields, nearest, require_known, require_
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import RECIPES
+from pipeline_tasks.store.s3_store import STANDARD
 from pipeline_tasks.upkeep.vacuum import DAY, GRACE
 from pipeline_tasks.yaml_file import read_yaml
 
@@ -47,8 +48,6 @@ WHY_NOT: Mapping[tuple[str, str], str] = {
 
 COLDER = ("STANDARD_IA", "ONEZONE_IA", "GLACIER_IR")
 """Storage classes whose objects are read without a restore, and cost less for as long as they are not read."""
-
-STANDARD = "STANDARD"
 
 LEAST_DAYS = GRACE / DAY
 MOST_DAYS = 36_500
