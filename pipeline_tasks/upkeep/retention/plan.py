@@ -98,13 +98,17 @@ class _Dated(NamedTuple):
 
 @dataclass(slots=True)
 class _Root:
-    """What a root has: its objects by path, committed stages, versions, and the time by the store's clock."""
+    """What a root has: its objects by path, committed stages, versions, and the time by the store's clock.
+
+    `live` are the versions that datasets consist of: the newest of each snapshot that is not retracted.
+    """
 
     root: str
     store: Store
     entries: dict[str, Entry]
     stages: list[Prefix]
     versions: list[Version]
+    live: list[Version]
     now: float
 
     def is_older(self, modified: float, days: int) -> bool:
@@ -119,15 +123,6 @@ class _Root:
             if known is None or known.number < version.number:
                 by_recipe[version.recipe] = version
         return list(by_recipe.values())
-
-    @property
-    def live(self) -> list[Version]:
-        """The versions that datasets consist of: the newest of each snapshot that is not retracted."""
-        return [
-            version
-            for recipe in sorted({version.recipe for version in self.versions})
-            for version in version_log.latest_by_snapshot(self.root, recipe)
-        ]
 
 
 def find_steps(root: str, policy: Policy) -> Plan:
@@ -158,8 +153,9 @@ def _look(root: str) -> _Root:
     for recipe in recipes:
         require_log(root, recipe)
     versions = [version for recipe in sorted(recipes) for version in version_log.versions(root, recipe)]
+    live = [version for recipe in sorted(recipes) for version in version_log.latest_by_snapshot(root, recipe)]
     stages = [prefix for prefix in prefixes(store, (*STAGES, COMPOSE)) if prefix.manifests]
-    return _Root(root, store, {entry.path: entry for entry in store.list("")}, stages, versions, clock(store))
+    return _Root(root, store, {entry.path: entry for entry in store.list("")}, stages, versions, live, clock(store))
 
 
 # --- Rows that manifests name -----------------------------------------------------------------------------------
