@@ -91,6 +91,11 @@ class Prefix:
         """Whether runs of several fingerprints share it."""
         return is_shared(self.name)
 
+    @property
+    def committed_at(self) -> float:
+        """When the newest of its manifests was committed, by the store's clock; ValueError if none is."""
+        return max(entry.modified for entry in self.entries if is_slot(entry))
+
     def all_are(self, is_old: IsOld) -> bool:
         """Whether every file passes a test of its age."""
         return all(is_old(entry) for entry in self.entries)

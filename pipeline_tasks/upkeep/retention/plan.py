@@ -35,7 +35,7 @@ from pipeline_tasks.upkeep.retention.policy import (
     Policy,
 )
 from pipeline_tasks.upkeep.retention.rows import content_bytes, says
-from pipeline_tasks.upkeep.vacuum import DAY, Prefix, clock, export_of, is_slot, prefixes
+from pipeline_tasks.upkeep.vacuum import DAY, Prefix, clock, export_of, prefixes
 
 BLANK, REMOVE, DELETE, COLD = "blank", "remove", "delete", "cold"
 """What is done: rows are blanked, a named object is removed, one that nothing names is, or the class changes."""
@@ -89,11 +89,10 @@ class Plan:
 
 
 class _Dated(NamedTuple):
-    """A shard that manifests name, the newest commit of one, its kind, and whether it is needed as something else."""
+    """A shard that manifests name, and the newest commit of one."""
 
     shard: Shard
     modified: float
-    kind: str
 
 
 @dataclass(slots=True)
@@ -163,43 +162,38 @@ def _look(root: str) -> _Root:
 
 def _plan_rows(plan: Plan, held: _Root, kind: str) -> None:
     """Plan to blank the old shards of rejected or quarantined rows that nothing needs as something else."""
-    rule = plan.policy.rules.get(kind)
-    if rule is None or rule.expire_days is None:
+    days = plan.policy.expire_days(kind)
+    if days is None:
         return
     done = expired(held.root)
     for path, dated in sorted(_rejected(held, kind).items()):
-        if not held.is_older(dated.modified, rule.expire_days):
+        if not held.is_older(dated.modified, days):
             continue
-        entry = held.entries.get(current(held.root, path))
+        entry, named = held.entries.get(current(held.root, path)), held.entries.get(path)
         if path in done:
-            if (
-                entry is not None and path in held.entries and entry.path != path
-            ):  # a kill left it, or it was made again
-                _add(plan, kind, DELETE, held.entries[path], held.entries[path].bytes)
-            if dated.shard.below:
-                plan.texts_stay += dated.shard.rows
-        elif entry is not None and dated.shard.rows:
-            if says(held.root, entry.path):
-                _add(plan, kind, BLANK, entry, content_bytes(held.root, entry.path), dated.shard.rows)
-            if dated.shard.below:
-                plan.texts_stay += dated.shard.rows
+            if entry is not None and named is not None and entry is not named:  # a kill left it, or it was made again
+                _add(plan, kind, DELETE, named, named.bytes)
+        elif entry is not None and dated.shard.rows and says(held.root, entry.path):
+            _add(plan, kind, BLANK, entry, content_bytes(held.root, entry.path), dated.shard.rows)
+        if dated.shard.below and (path in done or entry is not None):
+            plan.texts_stay += dated.shard.rows
 
 
 def _rejected(held: _Root, kind: str) -> dict[str, _Dated]:
     """Return the shards of rejected or quarantined rows by path, each with the newest commit that names it."""
-    found: dict[str, _Dated] = {}
+    dated: dict[str, _Dated] = {}
     needed: set[str] = set()
     for prefix in held.stages:
-        committed = max(entry.modified for entry in prefix.entries if is_slot(entry))
+        committed = prefix.committed_at
         for manifest in prefix.manifests:
             if manifest.stage == TAKEDOWN:  # an undone takedown brings them back
                 continue
             needed |= {shard.path for shard in (*manifest.shards, *manifest.history_shards, *manifest.below)}
             for shard in manifest.rejects if kind == REJECTS else manifest.quarantine:
-                before = found.get(shard.path)
+                before = dated.get(shard.path)
                 newest = max(committed, before.modified if before else committed)
-                found[shard.path] = _Dated(shard, newest, kind)
-    return {path: dated for path, dated in found.items() if path not in needed}
+                dated[shard.path] = _Dated(shard, newest)
+    return {path: each for path, each in dated.items() if path not in needed}
 
 
 def _below(root: str, path: str) -> Shard | None:
@@ -217,15 +211,15 @@ def _below(root: str, path: str) -> Shard | None:
 
 def _plan_reports(plan: Plan, held: _Root) -> None:
     """Plan to remove old reports and pages of Data Docs, but those of the newest version of each recipe."""
-    rule = plan.policy.rules.get(REPORTS)
-    if rule is None or rule.expire_days is None:
+    days = plan.policy.expire_days(REPORTS)
+    if days is None:
         return
     needed = {version.report for version in held.newest}
     needed |= {
         _page_of(path_of(verdict)) for version in held.newest for verdict in version.verdicts.values() if verdict
     }
     for path, entry in held.entries.items():
-        if _is_report(path) and path not in needed and held.is_older(entry.modified, rule.expire_days):
+        if _is_report(path) and path not in needed and held.is_older(entry.modified, days):
             _add(plan, REPORTS, DELETE if path in expired(held.root) else REMOVE, entry, entry.bytes)
 
 
@@ -242,10 +236,10 @@ def _is_report(path: str) -> bool:
 
 def _plan_exports(plan: Plan, held: _Root) -> None:
     """Plan to remove old exports in the root as a whole, but those of the newest versions: the list of files first."""
-    rule = plan.policy.rules.get(EXPORTS)
-    if rule is None or rule.expire_days is None:
+    days = plan.policy.expire_days(EXPORTS)
+    if days is None:
         return
-    for files, _ in _old_exports(held, rule.expire_days):
+    for files, _ in _old_exports(held, days):
         for entry in sorted(files, key=lambda entry: (not entry.path.endswith(f"/{FILES}"), entry.path)):
             _add(plan, EXPORTS, DELETE, entry, entry.bytes)
 
@@ -267,25 +261,25 @@ def _old_exports(held: _Root, days: int) -> Iterator[tuple[list[Entry], float]]:
 
 def _plan_receipts(plan: Plan, held: _Root) -> None:
     """Plan to remove old receipts of stages that are committed whole: only a retry reads them."""
-    rule = plan.policy.rules.get(RECEIPTS)
-    if rule is None or rule.expire_days is None:
+    days = plan.policy.expire_days(RECEIPTS)
+    if days is None:
         return
     for prefix in held.stages:
         if any(not manifest.poison for manifest in prefix.manifests):
             receipts = (entry for entry in prefix.entries if entry.path.startswith(f"{prefix.name}/receipts/"))
             for entry in receipts:
-                if held.is_older(entry.modified, rule.expire_days):
+                if held.is_older(entry.modified, days):
                     _add(plan, RECEIPTS, DELETE, entry, entry.bytes)
 
 
 def _plan_cache(plan: Plan, held: _Root) -> None:
     """Plan to remove what is old in caches of rows: what names a segment goes before it."""
-    rule = plan.policy.rules.get(CACHE)
-    if rule is None or rule.expire_days is None:
+    days = plan.policy.expire_days(CACHE)
+    if days is None:
         return
     cached = [entry for path, entry in held.entries.items() if path.startswith(f"{CACHE_FOLDER}/")]
     for entry in sorted(cached, key=lambda entry: (not entry.path.endswith(".json"), entry.path)):
-        if held.is_older(entry.modified, rule.expire_days):
+        if held.is_older(entry.modified, days):
             _add(plan, CACHE, DELETE, entry, entry.bytes)
 
 
@@ -327,14 +321,14 @@ def _cooling(held: _Root, kind: str, manifests: Mapping[int, Sequence[Manifest]]
 
 def _shards(stages: Iterable[Prefix]) -> dict[str, float]:
     """Return the shards of kept rows that manifests name, each with the newest commit."""
-    found: dict[str, float] = {}
+    commits: dict[str, float] = {}
     for prefix in stages:
-        committed = max(entry.modified for entry in prefix.entries if is_slot(entry))
+        committed = prefix.committed_at
         for manifest in prefix.manifests:
             for shard in (*manifest.shards, *manifest.below):
                 if not shard.is_landed:
-                    found[shard.path] = max(committed, found.get(shard.path, committed))
-    return found
+                    commits[shard.path] = max(committed, commits.get(shard.path, committed))
+    return commits
 
 
 def _by_version(held: _Root) -> dict[int, list[Manifest]]:
@@ -372,13 +366,13 @@ def _hot(held: _Root, manifests: Mapping[int, Sequence[Manifest]]) -> set[str]:
 
 def _resting(root: str, shards: Iterable[Shard]) -> set[str]:
     """Return the paths of shards, and of those below them that their rows are read from."""
-    found: set[str] = set()
+    paths: set[str] = set()
     store, level = storage.connect(root), list(shards)
-    while level := [shard for shard in level if not shard.is_landed and shard.path not in found]:
-        found |= {shard.path for shard in level}
+    while level := [shard for shard in level if not shard.is_landed and shard.path not in paths]:
+        paths |= {shard.path for shard in level}
         layers = [shard.path for shard in level if shard.below]
         level = [below for below in storage.each(store, lambda path: _below(root, path), layers) if below is not None]
-    return found
+    return paths
 
 
 def _older_versions(held: _Root, manifests: Mapping[int, Sequence[Manifest]]) -> Iterator[tuple[str, float]]:

@@ -120,6 +120,11 @@ class Policy:
     rules: Mapping[str, Rule]
     prices: Prices
 
+    def expire_days(self, kind: str) -> int | None:
+        """Return after how many days objects of a kind expire, None if they never do."""
+        rule = self.rules.get(kind)
+        return rule.expire_days if rule else None
+
 
 def policy_names(folder: Path = POLICIES) -> list[str]:
     """Return the names of the policies in `folder`, sorted."""
