@@ -72,10 +72,10 @@ class LookRoute(APIRoute):
 def _log(route: str, request: Request, response: Response, seer: Seer) -> None:
     query = request.query_params.multi_items()
     plain = {name: value for name, value in query if name in _PLAIN and _PLAIN[name].fullmatch(value)}
-    words: dict[str, object] = {}
+    words: dict[str, list[str]] = {}
     for name, value in query:
         if name not in plain and value:
-            words[name] = [*words.get(name, []), value]  # type: ignore[misc]  # it is a list
+            words.setdefault(name, []).append(value)
     look = access_log.Look(
         by=seer.name,
         through=PAGE,
