@@ -621,8 +621,13 @@ def _readable(choice: Choice, role: Role) -> Choice:
 
 def _require_own(request: Request, token: str, reader: str, version: Version) -> None:
     """Raise 403 for a form that is not of this reader's page."""
+    _require_own_form(request, has_token=is_token(token, reader, version))
+
+
+def _require_own_form(request: Request, *, has_token: bool) -> None:
+    """Raise 403 for a form of another site, or one without the token of its user."""
     is_own = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    if not is_own or not is_token(token, reader, version):
+    if not is_own or not has_token:
         raise HTTPException(FORBIDDEN, STALE)
 
 
@@ -747,9 +752,7 @@ def purpose_page(request: Request, user: GetUserDep, following: Term = "") -> HT
 @app.post("/purpose")
 def purpose_answer(request: Request, user: GetUserDep, form: Annotated[PurposeForm, Form()]) -> Response:
     """Keep the purpose in the browser until the end of the day, and show the page that was asked for."""
-    is_own = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    if not is_own or not is_form_token(form.token, user.get_name()):
-        raise HTTPException(FORBIDDEN, STALE)
+    _require_own_form(request, has_token=is_form_token(form.token, user.get_name()))
     answer = RedirectResponse(own_address(form.following), SEE_OTHER)
     keep_purpose(request, answer, user.get_name(), form.purpose)
     return answer

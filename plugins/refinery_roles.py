@@ -13,11 +13,9 @@ from airflow.api_fastapi.auth.managers.models.resource_details import Connection
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import HTTPException, Request
 from refinery_credentials import CONNECTION
-from refinery_purpose import PurposeNeeded, purpose_of, require_purpose
+from refinery_purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
 
 from pipeline_tasks.recipe import STAGES
-
-FORBIDDEN = 403
 
 
 class Role(StrEnum):
