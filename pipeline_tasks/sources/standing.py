@@ -92,20 +92,20 @@ def standings(landings: str, recipes: Sequence[SourceRecipe]) -> list[Standing]:
     The name of what was pulled without a recipe is "".
     """
     store = storage.connect(landings)
-    everything = list(storage.each(store, partial(_found, store), store.folders()))
-    landed = sorted((one for one in everything if isinstance(one, LandedSource)), key=_when, reverse=True)
-    begun = sorted((one for one in everything if isinstance(one, UnfinishedPull)), key=_when, reverse=True)
+    pulled = list(storage.each(store, partial(_found, store), store.folders()))
+    landed = sorted((one for one in pulled if isinstance(one, LandedSource)), key=_when, reverse=True)
+    begun = sorted((one for one in pulled if isinstance(one, UnfinishedPull)), key=_when, reverse=True)
     known = {recipe.name: recipe for recipe in recipes}
     brought: list[Brought] = [*landed, *begun]
     others = sorted({one.recipe for one in brought} - known.keys())
-    hosts = circuits()
+    known_hosts = circuits()
     return [
         _standing(
             name,
             known.get(name),
             [one for one in landed if one.recipe == name],
             [one for one in begun if one.recipe == name],
-            hosts,
+            known_hosts,
         )
         for name in [*known, *others]
     ]
@@ -120,12 +120,12 @@ def _standing(
     recipe: SourceRecipe | None,
     landed: Sequence[LandedSource],
     begun: Sequence[UnfinishedPull],
-    every: Sequence[Circuit],
+    known_hosts: Sequence[Circuit],
 ) -> Standing:
     brought: list[Brought] = [*landed[:1], *begun]
     queries = [recipe.source.query()] if recipe else [one.query for one in brought]
     hosts = {host for query in queries for host in hosts_of(query)}
-    shown = tuple(circuit for circuit in every if circuit.host in hosts)
+    shown = tuple(circuit for circuit in known_hosts if circuit.host in hosts)
     return Standing(name, recipe, tuple(landed), tuple(begun), shown)
 
 

@@ -139,16 +139,16 @@ def expired(root: str) -> Mapping[str, Erasure]:
 @lru_cache(maxsize=16)
 def _expired(root: str, number: int, digest: str) -> Mapping[str, Erasure]:
     del number, digest  # they name the state of the log
-    found: dict[str, Erasure] = {}
+    by_path: dict[str, Erasure] = {}
     for entry in erasures(root):
         for each in entry.objects:
             # What an erasure leaves of an expired object is expired, too, and the object itself is erased now.
-            by = entry if entry.retention else found.pop(each.before.path, None)
-            if by is not None and each.after is not None:
-                found[each.after.path] = by
+            expiry = entry if entry.retention else by_path.pop(each.before.path, None)
+            if expiry is not None and each.after is not None:
+                by_path[each.after.path] = expiry
             if entry.retention:
-                found[each.before.path] = entry
-    return found
+                by_path[each.before.path] = entry
+    return by_path
 
 
 def removed(root: str, path: str) -> ContractError:

@@ -143,9 +143,9 @@ def version_of(table: str, version: int | str) -> Version:
     with _delta_errors(f"{table} at {version}"):
         opened = _newest(place)
         opened.load_as_version(moment)
-    made = _opened(place, opened.version())
-    _require_made(made, moment)
-    return made
+    newest = _opened(place, opened.version())
+    _require_made(newest, moment)
+    return newest
 
 
 def _require_made(version: Version, moment: datetime) -> None:
