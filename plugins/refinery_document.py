@@ -103,42 +103,48 @@ def duplicates_command(root: str, version: Version, wanted: str) -> str:
     return shlex.join(["refinery", "duplicates", wanted, root, "--recipe", version.recipe])
 
 
-def explored(root: str, version: Version, wanted: str, file: str = "") -> Explored:
+def explored(root: str, version: Version, wanted: str, file: str = "", *, sees_all: bool) -> Explored:
     """Return the page of a document of a snapshot; without one that is `wanted`, it asks for an id.
 
-    Where the page knows the landed `file` of a record of it, the shards of that are read first.
+    Who does not see all, a curator, gets a kept document alone. A rejected one is, for them, as one that does not
+    exist. Where the page knows the landed `file` of a record of it, the shards of that are read first.
     """
     page = Explored(version, wanted)
     if not wanted:
         return page
     try:
-        return _filled(root, page, file)
+        known = document(root, version, wanted, MOST_BYTES, file)
+        if sees_all:
+            return _with_findings(root, _with_places(root, page, known), known)
+        if known.is_kept:
+            return _for_curators(_with_places(root, page, known), known)
     except RecipeError as error:
-        return replace(page, message=str(error))
+        if sees_all:
+            return replace(page, message=str(error))
+    message = f"no document {wanted} was kept of snapshot {version.snapshot}; stewards see rejected ones"
+    return replace(page, message=message)
 
 
-def for_curators(page: Explored) -> Explored:
-    """Return what curators see: of a kept document its kept records, without evidence, places, cut text and headers.
-
-    A rejected document is, for them, as one that does not exist.
-    """
-    known = page.document
-    if known is None or not known.is_kept:
-        message = f"no document {page.wanted} was kept of snapshot {page.version.snapshot}; stewards see rejected ones"
-        return Explored(page.version, page.wanted, message if page.wanted else "")
+def _for_curators(page: Explored, known: Document) -> Explored:
+    """Add the kept records of a document, without evidence, places, cut text and headers."""
     kept = [record for record in known.records if record.last.outcome == KEPT]
     records = tuple(replace(record, edits=(), steps=tuple(map(_without_findings, record.steps))) for record in kept)
-    shown = replace(known, records=records)
-    return replace(page, document=shown, headers=[()] * min(len(kept), RECORDS_SHOWN), cluster=None, edits=())
+    return replace(page, document=replace(known, records=records), headers=[()] * min(len(kept), RECORDS_SHOWN))
 
 
 def _without_findings(step: Step) -> Step:
     return replace(step, evidence="", facts={name: fact for name, fact in step.facts.items() if _is_single(fact)})
 
 
-def _filled(root: str, page: Explored, file: str) -> Explored:
-    known = document(root, page.version, page.wanted, MOST_BYTES, file)
+def _with_places(root: str, page: Explored, known: Document) -> Explored:
+    """Add where training datasets have a document."""
     reach = reach_of(root, current_versions(root), 0, MOST_LINEAGE)
+    places = list(islice(_places(root, page.version, known.id, reach), PLACES_SHOWN))
+    return replace(page, places=places, reach=reach)
+
+
+def _with_findings(root: str, page: Explored, known: Document) -> Explored:
+    """Add a document, with the headers of its landed records, its duplicates, and what stages cut from it."""
     shown = known.records[:RECORDS_SHOWN]
     weight = _bytes_of_clusters(root, page.version)
     return replace(
@@ -147,8 +153,6 @@ def _filled(root: str, page: Explored, file: str) -> Explored:
         headers=[list(landed_header(known.landing, asdict(record), MOST_HEADER)) for record in shown],
         cluster=_cluster(root, page.version, known.id) if weight <= MOST_OF_CLUSTERS else None,
         cluster_unread=weight if weight > MOST_OF_CLUSTERS else 0,
-        places=list(islice(_places(root, page.version, known.id, reach), PLACES_SHOWN)),
-        reach=reach,
         edits=[_shown_edit(root, page.version, _farthest(known), edit) for edit in _farthest(known).edits],
     )
 

@@ -35,7 +35,6 @@ from refinery_document import (
     TEXT_SHOWN,
     duplicates_command,
     explored,
-    for_curators,
     signals,
     single_facts,
     stretches,
@@ -517,8 +516,8 @@ def document_page(
     A page that leads here may name the landed `file` of a record of it, so that the shards of that are read first.
     """
     version = version_log.current(root(), recipe, snapshot)
-    page, sees_all = explored(root(), version, doc.strip(), file), may_see(request, user, Role.STEWARD)
-    page = page if sees_all else for_curators(page)
+    sees_all = may_see(request, user, Role.STEWARD)
+    page = explored(root(), version, doc.strip(), file, sees_all=sees_all)
     values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
     limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED}
     limits |= {"most_bytes": MOST_OF_DOCUMENT, "most_clusters": MOST_OF_CLUSTERS}
