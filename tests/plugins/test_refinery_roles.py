@@ -308,7 +308,7 @@ def test_a_look_says_what_was_asked_for_and_not_the_words(ask: Ask, crawl: Crawl
     assert (first.of, first.role, first.rows > 0, len(first.documents)) == (day, "steward", True, first.rows)
     assert first.asked != second.asked
     assert typed.asked
-    assert "ada" not in str(typed)
+    assert [words for words in ("my name", "name is", "is ada") if words in str(typed)] == []
     assert (known.of, known.documents, known.asked) == (day | {"doc": crawl.kept_id}, (crawl.kept_id,), "")
     assert all(a.at <= b.at for a, b in pairwise(access_log.looks(crawl.root)))
 
