@@ -13,7 +13,7 @@ _LINKED = (
 )
 _FIGURES = "figure:has(pre, table)"
 _UNPICTURED = (
-    f"{_FIGURES}, figure:has(figcaption), "
+    f"{_FIGURES}, figure:has(code, figcaption), "
     "figure:not(:has(img, picture, video, audio, svg, canvas, iframe, object, embed, noscript))"
 )
 _NOTES = f"aside{NOTE}"
@@ -73,9 +73,10 @@ def _unfold(tree: Any, figure: Any, *, published: bool) -> None:  # noqa: ANN401
 
 
 def _is_content(figure: Any, *, published: bool) -> bool:  # noqa: ANN401
-    """Return whether a figure has a table or code; in a manual also a caption, or words in the place of a picture.
+    """Return whether a figure has a table or a block of code; in a manual also a caption, code, or words alone.
 
-    In published pages such words repeat a sentence of the text (`pullquote`), and captions are of pictures.
+    In published pages such words repeat a sentence of the text (`pullquote`), and captions are of pictures. In a manual
+    a picture beside code is a sign (`Bad code. Don't copy!`).
     """
     return bool(figure.matches(_FIGURES if published else _UNPICTURED))
 
