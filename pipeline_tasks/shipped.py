@@ -11,6 +11,9 @@ from pipeline_tasks.errors import RecipeError
 
 PACKAGE = Path(__file__).resolve().parent
 
+SHIPPED = ("dags", "expectations", "sql")
+"""The folders that are in the package in a wheel, and beside it in a checkout."""
+
 
 def shipped(name: str) -> Path:
     """Return the folder `dags`, `expectations` or `sql`."""

@@ -130,7 +130,13 @@ Row = Annotated[int, Query(ge=0)]
 
 NOT_FOUND, FORBIDDEN, SEE_OTHER, UNPROCESSABLE = 404, 403, 303, 422
 
-TITLES = {NOT_FOUND: "Not found", FORBIDDEN: "Not allowed", 503: "Try again later", 409: "Damaged"}
+TITLES = {
+    NOT_FOUND: "Not found",
+    FORBIDDEN: "Not allowed",
+    503: "Try again later",
+    409: "Damaged",
+    501: "Not installed here",
+}
 """Titles of error pages, by status."""
 
 COMMITTED = re.compile(r"[a-z_]+/[0-9a-f]{24}/manifest\.((partial-[0-9a-f]{12}|\d+)\.)?json")
@@ -207,6 +213,15 @@ def refinery_error(_: Request, error: RefineryError) -> Response:
         return _error_page(FORBIDDEN, str(error))
     status = 503 if isinstance(error, Transient) else 404 if isinstance(error, RecipeError) else 409
     return _error_page(status, str(error))
+
+
+@app.exception_handler(ModuleNotFoundError)
+def lacking(_: Request, error: ModuleNotFoundError) -> Response:
+    """Say what a page needs that this environment lacks: with the extra `airflow` alone, some work on texts."""
+    if error.name is None or error.name.startswith(("pipeline_tasks", "refinery_")):
+        raise error
+    way_out = "install the package with its extra `refine` where the api-server runs"
+    return _error_page(501, f"This page needs {error.name}, which is not installed here: {way_out}.")
 
 
 @app.exception_handler(HTTPException)

@@ -8,11 +8,10 @@ others of the stage.
 import asyncio
 import contextlib
 import math
-import os
 import shlex
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +21,12 @@ from airflow.sdk.exceptions import AirflowTaskTerminated
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from refinery_credentials import adopt_credentials_in_triggerer
 
+from pipeline_tasks.engines import ray_jobs
 from pipeline_tasks.engines.address import is_jobs_api
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, Transient
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service import daemon
+from pipeline_tasks.service.processes import start_lasting
 from pipeline_tasks.service.requests import Reply, raise_refusal
 from pipeline_tasks.service.session import CLAIM, CLOSED, ENDED, LOG, LOST, REPLIED, Session, Watch, open_jobs
 from pipeline_tasks.store import temporary
@@ -181,11 +181,10 @@ def _start(session: Session, number: int, job: str, jobs_api: str) -> Callable[[
     """Start a driver; return what says whether it has ended."""
     module, arguments = "pipeline_tasks.service.driver", [session.root, session.name, str(number)]
     if jobs_api:
-        with _jobs(jobs_api) as client:
-            client.submit_job(entrypoint=shlex.join(["python", "-m", module, *arguments]), submission_id=job)
-        return partial(_has_ended, jobs_api, job)
+        ray_jobs.submit(jobs_api, shlex.join(["python", "-m", module, *arguments]), job)
+        return partial(ray_jobs.has_ended, jobs_api, job)
     log = _log(job)
-    process = daemon.start_lasting(module, arguments, log, {LOG: str(log)})
+    process = start_lasting(module, arguments, log, {LOG: str(log)})
     return lambda: process.poll() is not None
 
 
@@ -203,25 +202,6 @@ def _see_alive(session: Session, waiting: Waiting, has_ended: Callable[[], bool]
             )
             raise JobLost(message)
         time.sleep(FIRST_BEAT / 60)
-
-
-def _has_ended(jobs_api: str, job: str) -> bool:
-    with _jobs(jobs_api) as client:
-        return bool(client.get_job_status(job).is_terminal())
-
-
-@contextlib.contextmanager
-def _jobs(jobs_api: str) -> Iterator[Any]:
-    """Have a client of Ray's Jobs API; JobLost if it does not answer."""
-    from ray.job_submission import JobSubmissionClient
-
-    os.environ.setdefault("RAY_AUTH_MODE", "token")  # the token itself: RAY_AUTH_TOKEN or ~/.ray/auth_token
-    os.environ["RAY_API_SERVER_ADDRESS"] = jobs_api  # or a RAY_ADDRESS would win over the connection
-    try:
-        yield JobSubmissionClient(jobs_api)
-    except (ConnectionError, RuntimeError) as error:
-        message = f"{jobs_api}: Ray's Jobs API did not answer ({str(error)[:300]}); it is tried again later"
-        raise JobLost(message) from error
 
 
 def _log(job: str) -> Path:
@@ -244,10 +224,9 @@ def _log_of(waiting: Waiting) -> str:
     """Return where the log of a lost driver is, and its end where it can be read."""
     starter = _starter(waiting)
     if waiting.jobs_api:
-        with contextlib.suppress(JobLost), _jobs(waiting.jobs_api) as client:
-            return (
-                f"the log of its Ray job {starter['job']} ends: {str(client.get_job_logs(starter['job']))[-LOG_END:]}"
-            )
+        with contextlib.suppress(JobLost):
+            end = ray_jobs.log_end(waiting.jobs_api, starter["job"], LOG_END)
+            return f"the log of its Ray job {starter['job']} ends: {end}"
         return log_place(waiting)
     path = _log(starter["job"])
     if starter["host"] == socket.gethostname() and path.exists():

@@ -5,13 +5,16 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import numba
 from numba.core.caching import UserProvidedCacheLocator
+from packaging.requirements import Requirement
 
 from pipeline_tasks.text.base.compiled import cache_folder
 from tests.embedded import PROJECT
@@ -64,16 +67,39 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
-def install(wheel: Path, folder: Path) -> Installed:
-    """Install a wheel into a new environment, beside links to all packages of this one but ours."""
+def install(wheel: Path, folder: Path, extra: str = "") -> Installed:
+    """Install a wheel into a new environment, beside links to all packages of this one but ours.
+
+    With an `extra`, the links are only to what the package asks for with it.
+    """
     venv.create(folder / "venv", symlinks=True)
     here = Installed(folder / "venv" / "bin" / "python", folder / "work")
     here.folder.mkdir()
-    for package in Path(sysconfig.get_path("purelib")).iterdir():
+    for package in asked_for(extra) if extra else Path(sysconfig.get_path("purelib")).iterdir():
         if not package.name.startswith((*OURS, "__pycache__")):
             (here.packages / package.name).symlink_to(package)
     _pip("--python", here.python, "install", "--no-deps", "--no-index", wheel)
     return here
+
+
+def asked_for(extra: str) -> list[Path]:
+    """Return the files and folders of all packages that the project asks for with an extra, directly or not."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    waiting = [Requirement(line) for line in (*project["dependencies"], *project["optional-dependencies"][extra])]
+    known: dict[tuple[str, frozenset[str]], Distribution] = {}
+    while waiting:
+        asked = waiting.pop()
+        key = asked.name.lower(), frozenset(asked.extras)
+        if key not in known:
+            known[key] = distribution(asked.name)
+            lines = map(Requirement, known[key].requires or ())
+            waiting += [line for line in lines if _applies(line, asked.extras)]
+    files = {(found, file.parts[0]) for found in known.values() for file in found.files or () if file.parts[0] != ".."}
+    return sorted({Path(str(found.locate_file(name))) for found, name in files})
+
+
+def _applies(line: Requirement, extras: set[str]) -> bool:
+    return line.marker is None or any(line.marker.evaluate({"extra": extra}) for extra in (*extras, ""))
 
 
 def _pip(*arguments: str | Path) -> None:

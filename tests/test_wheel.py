@@ -1,6 +1,7 @@
 """The wheel is whole: alone it proves that what runs from a checkout runs from an installed package, too."""
 
 import json
+import venv
 import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -12,6 +13,7 @@ from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import BUILDS, recipe_names
 from tests.embedded import PROJECT
 from tests.installed import Installed, build_wheel, install, share_compiled, source_files
+from tests.small_root import SmallRoot
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +62,51 @@ print(json.dumps({
 """What Airflow finds, of an environment as `refinery run` and `refinery up` make it."""
 
 
+SENT = """
+import json, sys
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service import daemon
+from pipeline_tasks.service.requests import LandRequest
+root, day = sys.argv[1:]
+landed = daemon.send(LandRequest(root, day, snapshot="day"))
+request = RefineRequest(root, "ingest", {}, landed["manifest"], landing=day, recipe="web", snapshot="day", run_id="r")
+ingested = daemon.send(request)
+daemon.stop()
+heavy = [name for name in ("numba", "pyspark", "ray", "great_expectations", "torch") if name in sys.modules]
+print(json.dumps({"land": landed, "ingest": ingested, "here": heavy}))
+"""
+"""What a task does: it sends requests; `here` are the libraries of the work that it has loaded."""
+
+WALKED = """
+import html, json, re, sys
+from collections import defaultdict
+from urllib.parse import urljoin, urlsplit
+import refinery_plugin
+from airflow.api_fastapi.app import init_auth_manager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi.testclient import TestClient
+init_auth_manager()
+app = refinery_plugin.app
+app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="OP")
+visitor, waiting, seen, pages = TestClient(app), ["/page", "/sources", "/find"], set(), defaultdict(list)
+while waiting:
+    page = waiting.pop(0)
+    kind = page.split("?")[0].split("/")[1]
+    if page in seen or len(pages[kind]) == 12:
+        continue
+    seen.add(page)
+    answer = visitor.get(page)
+    pages[kind].append(answer.status_code)
+    for link in re.findall(r'href="([^"]+)"', answer.text):
+        at = urlsplit(urljoin(f"http://here/refinery{page}", html.unescape(link)))
+        if at.netloc == "here" and at.path.startswith("/refinery/"):
+            waiting.append(at.path.removeprefix("/refinery") + (f"?{at.query}" if at.query else ""))
+heavy = [name for name in ("numba", "pyspark", "ray", "great_expectations", "torch") if name in sys.modules]
+print(json.dumps({"pages": pages, "here": heavy}))
+"""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))
@@ -70,8 +117,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return install(wheel, tmp_path_factory.mktemp("installed"))
 
 
-def printed(here: Installed, script: str) -> Any:
-    done = here.run("-c", script)
+@pytest.fixture(scope="module")
+def thin(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """An environment for Airflow alone: it has no engine and no kernel."""
+    return install(wheel, tmp_path_factory.mktemp("thin"), "airflow")
+
+
+def printed(here: Installed, script: str, *arguments: str | Path, **variables: str) -> Any:
+    done = here.run("-c", script, *arguments, **variables)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -104,8 +157,11 @@ def test_an_installed_wheel_has_recipes_suites_and_sql(installed: Installed) -> 
     assert seen["queries"] == queries()
 
 
-def test_airflow_finds_the_dags_and_the_plugin_of_an_installed_wheel_once(installed: Installed) -> None:
-    seen = printed(installed, REGISTERED)
+@pytest.mark.parametrize("environment", ["installed", "thin"])
+def test_airflow_finds_the_dags_and_the_plugin_of_an_installed_wheel_once(
+    environment: str, request: pytest.FixtureRequest
+) -> None:
+    seen = printed(request.getfixturevalue(environment), REGISTERED)
     assert seen["faults"] == [{}, {}]
     assert [names.count("refinery") for names in seen["plugins"]] == [1, 1]
     assert seen["copies"]["refinery_alerts"] == 1
@@ -114,6 +170,53 @@ def test_airflow_finds_the_dags_and_the_plugin_of_an_installed_wheel_once(instal
     assert {"refine", "build_corpus", "arrivals", "maintenance"} <= set(seen["dags"])
     assert "It is not there." in seen["page"]
     assert seen["style"] > 0
+
+
+def test_an_airflow_without_engines_and_kernels_sends_its_work_to_another_environment(
+    thin: Installed, installed: Installed, tmp_path: Path
+) -> None:
+    (tmp_path / "day").mkdir()
+    (tmp_path / "day" / "a.jsonl").write_text('{"text": "hello"}\n')
+    elsewhere = {"REFINERY_PYTHON": str(installed.python), "PYTHONPATH": "/nowhere"}
+    seen = printed(thin, SENT, tmp_path / "root", tmp_path / "day", **elsewhere)
+    assert seen["here"] == []
+    assert seen["land"]["files"] == 1
+    assert seen["ingest"]["rows"] == 1
+
+
+@pytest.mark.parametrize("fault", ["other code", "no package", "no interpreter"])
+def test_an_environment_that_cannot_do_the_work_is_named(
+    thin: Installed, installed: Installed, fault: str, tmp_path: Path
+) -> None:
+    venv.create(tmp_path / "bare", symlinks=True)
+    interpreter = {
+        "other code": installed.python,
+        "no package": tmp_path / "bare" / "bin" / "python",
+        "no interpreter": tmp_path / "python",
+    }[fault]
+    later = installed.packages / "pipeline_tasks" / "later.py"
+    if fault == "other code":
+        later.write_text("# a later release\n")
+    done = thin.run("-c", SENT, tmp_path / "root", tmp_path / "day", REFINERY_PYTHON=str(interpreter))
+    later.unlink(missing_ok=True)
+    assert done.returncode != 0
+    [*_, last] = done.stderr.splitlines()
+    refusal = {"other code": "RecipeError", "no package": "JobLost", "no interpreter": "RecipeError"}[fault]
+    assert refusal in last
+    assert str(interpreter) in last
+
+
+def test_pages_of_an_airflow_without_kernels_are_whole_or_say_what_they_need(
+    thin: Installed, small_root: SmallRoot
+) -> None:
+    """Every page that a link of another leads to is opened."""
+    assert thin.run("-m", "airflow", "db", "migrate", AIRFLOW_HOME=str(thin.folder)).returncode == 0
+    seen = printed(thin, WALKED, AIRFLOW_HOME=str(thin.folder), REFINERY_ROOT=small_root.root)
+    assert seen["here"] == []
+    assert {"page", "snapshot", "rejects", "document", "compare", "lineage", "manifest"} <= seen["pages"].keys()
+    lacking = {kind for kind, statuses in seen["pages"].items() if 501 in statuses}
+    assert {kind for kind, statuses in seen["pages"].items() if not {200, 404, 501}.issuperset(statuses)} == set()
+    assert lacking <= {"read", "breakdown"}
 
 
 @pytest.mark.timeout(1800)  # a cold cache, on a busy machine

@@ -1,9 +1,7 @@
 """Handles one request in a process of its own: what kills that process kills no other work."""
 
 import json
-import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +9,8 @@ from pathlib import Path
 from pipeline_tasks import errors
 from pipeline_tasks.recipe import LOCAL, Resources
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.service.processes import environment, interpreter
 from pipeline_tasks.service.requests import Reply, encode, raise_refusal
-from pipeline_tasks.shipped import python_path
 
 TEXT = 300
 """Characters of an error's text that are kept."""
@@ -39,8 +37,8 @@ def refine_alone(request: RefineRequest) -> Reply:
         asked, answered = Path(folder, "request.json"), Path(folder, "reply.json")
         asked.write_text(json.dumps({**encode(request), "reply": str(answered)}))
         finished = subprocess.run(  # noqa: S603 -- our own interpreter and module
-            [sys.executable, "-m", "pipeline_tasks", str(asked)],
-            env={**os.environ, "PYTHONPATH": python_path()},
+            [interpreter(), "-m", "pipeline_tasks", str(asked)],
+            env=environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

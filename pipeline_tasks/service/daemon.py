@@ -11,22 +11,21 @@ import hashlib
 import json
 import os
 import secrets
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
-from pipeline_tasks.errors import JobLost
+from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.service.dispatch import Dispatcher
+from pipeline_tasks.service.processes import interpreter, last_words, require_code, start_lasting
 from pipeline_tasks.service.requests import Reply, Request, encode, raise_refusal
-from pipeline_tasks.shipped import PACKAGE, python_path
+from pipeline_tasks.shipped import PACKAGE
 from pipeline_tasks.store import temporary
 from pipeline_tasks.store.credential import CONNECTIONS
 from pipeline_tasks.store.named_store import OURS
@@ -72,7 +71,7 @@ def _paths() -> Paths:
     """
     folder = temporary.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(SETTINGS)]
-    who = _short([sys.executable, str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
+    who = _short([interpreter(), str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
     code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
     name = f"{who}-{code}.sock"
     return Paths(temporary.socket_folder(len(name)) / name, folder / f"{who}.log", folder / f"{who}.lock")
@@ -118,20 +117,10 @@ def _start(socket: Path, log: Path) -> Connection:
             process.returncode = 0  # it outlives this process: nobody here waits for it
             return line
         time.sleep(0.1)
-    message = f"the worker daemon did not start; its log: {log}"
+    message = f"the worker daemon did not start: {last_words(log)} (its log: {log})"
+    if process.returncode == RecipeError.exit_code:
+        raise RecipeError(message)
     raise JobLost(message)
-
-
-def start_lasting(
-    module: str, arguments: Sequence[str], log: Path, variables: Mapping[str, str] = MappingProxyType({})
-) -> "subprocess.Popen[bytes]":
-    """Start a module of this package as a process that outlives this one; what it prints is appended to `log`."""
-    command = [sys.executable, "-m", module, *arguments]
-    env = {**os.environ, "PYTHONPATH": python_path(), **variables}
-    with log.open("ab") as sink:
-        return subprocess.Popen(  # noqa: S603 -- our own interpreter and module
-            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, start_new_session=True
-        )
 
 
 # --- The daemon ------------------------------------------------------------------------------------------------
@@ -220,5 +209,6 @@ def stop() -> None:
 
 
 if __name__ == "__main__":
+    require_code()
     with temporary.owned():
         serve(Path(sys.argv[1]))

@@ -14,6 +14,7 @@ from pathlib import Path
 from pipeline_tasks.engines.choose import cancel, stop_all
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.service.dispatch import Dispatcher
+from pipeline_tasks.service.processes import require_code
 from pipeline_tasks.service.requests import Reply
 from pipeline_tasks.service.session import BEAT, CANCELED, CLAIM, CLOSED, LOG, PAUSES, Session, open_jobs
 from pipeline_tasks.store import temporary
@@ -160,5 +161,6 @@ def main(root: str, name: str, number: str) -> int:
 
 
 if __name__ == "__main__":
+    require_code()
     with temporary.owned():
         sys.exit(main(*sys.argv[1:]))

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.engines import ray_jobs
 from pipeline_tasks.engines.address import FORMS, Place, ray_address, spark_address
 from pipeline_tasks.engines.choose import engine, start
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.publish import version_log
 from tests.archives import response, zipped
 from tests.chain import command
+from tests.cluster.containers import wait_until
 from tests.commands import Refinery
 from tests.dags.test_run import page
 from tests.embedded import PROJECT
 from tests.engines.ray_head import RayHead, ray_head
 from tests.refining import commit_parent, refined
+from tests.s3_server import free_port
 from tests.toys import table
 
 RECIPE = """
@@ -180,6 +183,52 @@ def test_a_run_submits_its_stages_to_the_jobs_api(
     assert again.returncode == 0, again.stdout + again.stderr
     manifests = [version_log.current(str(root), "small").manifests for root in roots]
     assert manifests[0] == manifests[1]
+
+
+@pytest.mark.slow
+def test_a_job_is_started_and_followed_by_the_rest_of_its_cluster(
+    head: RayHead, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    address = f"http://{head.jobs}"
+    monkeypatch.setenv("RAY_AUTH_TOKEN", head.env["RAY_AUTH_TOKEN"])
+    ray_jobs.submit(address, f"touch {tmp_path}/there; echo done", "first")
+    for _ in wait_until("the job has ended", 120, each=0.5):
+        if ray_jobs.has_ended(address, "first"):
+            break
+    assert (tmp_path / "there").exists()
+    assert ray_jobs.log_end(address, "first", 5) == "done\n"
+    with pytest.raises(JobLost, match="first"):
+        ray_jobs.submit(address, "true", "first")
+    with pytest.raises(JobLost, match="404"):
+        ray_jobs.has_ended(address, "second")
+
+
+@pytest.mark.slow
+def test_the_token_of_a_cluster_is_taken_from_where_ray_takes_it(
+    head: RayHead, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    address, token = f"http://{head.jobs}", head.env["RAY_AUTH_TOKEN"]
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for named in ({}, {"RAY_AUTH_TOKEN": "8" * 64}, {"RAY_AUTH_TOKEN": token, "RAY_AUTH_MODE": "disabled"}):
+        with monkeypatch.context() as patch:
+            for name, value in named.items():
+                patch.setenv(name, value)
+            with pytest.raises(JobLost, match="RAY_AUTH_TOKEN"):
+                ray_jobs.submit(address, "true", "refused")
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text(f"{token}\n")
+    ray_jobs.submit(address, "true", "by-file")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "8" * 64)  # the variable wins
+    with pytest.raises(JobLost, match="RAY_AUTH_TOKEN"):
+        ray_jobs.has_ended(address, "by-file")
+
+
+def test_a_jobs_api_that_is_not_there_is_a_lost_job() -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(JobLost, match=address):
+        ray_jobs.has_ended(address, "any")
 
 
 @pytest.mark.slow
