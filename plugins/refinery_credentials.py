@@ -1,8 +1,9 @@
 """Takes S3 credentials from the connection `aws_default`, and secrets of sources, stores and pseudonyms from others.
 
 The Amazon provider reads the connection: keys, `profile_name`, `role_arn` with `assume_role_method` and its arguments,
-`service_config`. Storage is boto3 in many processes, so what the provider reads is handed on as boto3's environment. A
-role becomes a profile of a configuration file, so that boto3 itself renews what expires.
+`service_config`. A role becomes a profile of a configuration file, so that boto3 itself renews what expires. A task's
+process has others behind it, so what the provider reads is handed on as boto3's environment. A triggerer and a web
+server are shared with all of Airflow: there the clients of our URIs get it, and the environment stays as it is.
 """
 
 import asyncio
@@ -11,9 +12,8 @@ import contextlib
 import hashlib
 import io
 import os
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from pipeline_tasks.store import temporary
+from pipeline_tasks.store import s3_client, temporary
 from pipeline_tasks.store.credential import variable_of
 
 CONNECTION = "aws_default"
@@ -30,33 +30,25 @@ PII_CONNECTION = "refinery_pii"
 OWN = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 """Variables by which an environment says who it is; then the connection is not asked."""
 
+S3 = "s3://"
+
 ASKED = 60.0
 """Seconds after which a page asks for the connection again."""
-
-_ADOPTING = threading.Lock()
-"""Held while the variables change, as threads of a web server or a triggerer do it at one time."""
-
-_ADOPTED: dict[str, str] = {}
-"""What this process took from the connection; a triggerer outlives keys, and changes of the connection."""
 
 PROFILE, BASE = "refinery", "refinery-base"
 """Names of the profiles of our configuration file: the role, and who takes it."""
 
 
 def missing(*uris: object) -> bool:
-    """Return whether a URI needs S3 credentials that the environment does not have, but for those of the connection."""
-    return any(str(uri).startswith("s3://") for uri in uris) and not any(map(_is_own, OWN))
-
-
-def _is_own(name: str) -> bool:
-    return bool(os.environ.get(name)) and os.environ[name] != _ADOPTED.get(name)
+    """Return whether a URI needs S3 credentials that the environment does not have."""
+    return any(str(uri).startswith(S3) for uri in uris) and not any(map(os.environ.get, OWN))
 
 
 def adopt_credentials(*uris: object) -> None:
     """Let this process (and the processes that it starts) use the connection's credentials for S3 URIs."""
     if missing(*uris):
         try:
-            _adopt(settings_of(Connection.get(CONNECTION)))
+            os.environ.update(settings_of(Connection.get(CONNECTION)))
         except AirflowNotFoundException:
             return  # an instance profile or a credentials file may do, which boto3 finds by itself
 
@@ -79,37 +71,29 @@ def adopt_secret(variable: str) -> None:
             os.environ[variable] = str(password)
 
 
-async def adopt_credentials_in_triggerer(*uris: object) -> None:
-    """As `adopt_credentials`, for triggers."""
+async def give_credentials_in_triggerer(*uris: object) -> None:
+    """Let clients of the buckets of S3 URIs use the connection's credentials, and nothing else of a triggerer."""
     if missing(*uris):
-        try:
-            _adopt(await asyncio.to_thread(settings_of, await Connection.async_get(CONNECTION)))
-        except AirflowNotFoundException:
-            return
+        with contextlib.suppress(AirflowNotFoundException):
+            _give(await asyncio.to_thread(settings_of, await Connection.async_get(CONNECTION)), uris)
 
 
-def adopt_credentials_for_pages(*uris: object) -> None:
-    """As `adopt_credentials`, for pages of the web server: they ask for the connection once a minute."""
+def give_credentials_to_pages(*uris: object) -> None:
+    """As `give_credentials_in_triggerer`, for pages of the web server: they ask for the connection once a minute."""
     if missing(*uris):
         _ask(uris, int(time.monotonic() // ASKED))
 
 
 @lru_cache(maxsize=1)
 def _ask(uris: tuple[object, ...], minute: int) -> None:  # noqa: ARG001 -- once a minute
-    adopt_credentials(*uris)
+    with contextlib.suppress(AirflowNotFoundException):
+        _give(settings_of(Connection.get(CONNECTION)), uris)
 
 
-def _adopt(settings: Mapping[str, str]) -> None:
-    """Set variables, and remove those that an earlier connection set and this one does not."""
-    with _ADOPTING:
-        former = {name for name, value in _ADOPTED.items() if os.environ.get(name) == value}
-        if former == settings.keys() and all(_ADOPTED[name] == settings[name] for name in former):
-            return
-        os.environ.update(settings)
-        for name in former - settings.keys():
-            del os.environ[name]
-        _ADOPTED.clear()
-        _ADOPTED.update(settings)
+def _give(settings: Mapping[str, str], uris: Iterable[object]) -> None:
+    for uri in map(str, uris):
+        if uri.startswith(S3):
+            s3_client.give(S3 + uri.removeprefix(S3).partition("/")[0], settings)
 
 
 def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
@@ -127,11 +111,17 @@ def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflo
     where = {
         "AWS_REGION": aws.region_name,
         endpoint: aws.endpoint_url,
-        "AWS_ENDPOINT_URL_STS": aws.get_service_config("sts").get("endpoint_url"),
+        "AWS_ENDPOINT_URL_STS": _sts(aws),
     }
     if own := aws.get_service_config("s3").get("endpoint_url"):
         where["AWS_ENDPOINT_URL_S3"] = own
     return who | {name: str(value) for name, value in where.items() if value}
+
+
+def _sts(aws: Any) -> str | None:  # noqa: ANN401 -- an AwsConnectionWrapper
+    """Return where roles are taken, None for AWS's own place."""
+    url = aws.get_service_config("sts").get("endpoint_url")
+    return str(url) if url else None
 
 
 def _keys(key: str | None, secret: str | None, token: str | None) -> dict[str, str]:
@@ -152,7 +142,10 @@ def _role(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrappe
         "external_id": given.get("ExternalId"),
         "duration_seconds": given.get("DurationSeconds"),
     }
-    profiles = {PROFILE: role}
+    sections = {f"profile {PROFILE}": role}
+    if sts := _sts(aws):
+        role["services"] = PROFILE
+        sections[f"services {PROFILE}"] = {"sts": f"\nendpoint_url = {sts}"}
     federation = extra.get("assume_role_with_web_identity_federation")
     if aws.assume_role_method == "assume_role_with_web_identity" and federation == "file":
         role["web_identity_token_file"] = extra.get("assume_role_with_web_identity_token_file")
@@ -160,14 +153,14 @@ def _role(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrappe
         return _taken_now(aws)
     elif aws.aws_access_key_id:
         names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-        profiles[BASE] = {name: getattr(aws, name) for name in names}
+        sections[f"profile {BASE}"] = {name: getattr(aws, name) for name in names}
         role["source_profile"] = BASE
     elif aws.profile_name:
         role["source_profile"] = aws.profile_name
     else:
         in_container = os.environ.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
         role["credential_source"] = "EcsContainer" if in_container else "Ec2InstanceMetadata"
-    return {"AWS_CONFIG_FILE": str(_config_file(profiles)), "AWS_PROFILE": PROFILE}
+    return {"AWS_CONFIG_FILE": str(_config_file(sections)), "AWS_PROFILE": PROFILE}
 
 
 def _taken_now(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrapper
@@ -178,14 +171,14 @@ def _taken_now(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionW
     return _keys(keys.access_key, keys.secret_key, keys.token)
 
 
-def _config_file(profiles: Mapping[str, Mapping[str, Any]]) -> Path:
-    """Write profiles, after those that the user has, to a file that only this user reads; return its path."""
+def _config_file(sections: Mapping[str, Mapping[str, Any]]) -> Path:
+    """Write sections, after those that the user has, to a file that only this user reads; return its path."""
     config = configparser.ConfigParser(interpolation=None)
     config.read(os.path.expanduser(os.environ.get("AWS_CONFIG_FILE", "~/.aws/config")))  # noqa: PTH111 -- as boto3 does
-    for name in (PROFILE, BASE):  # the file may be one that this process wrote
-        config.remove_section(f"profile {name}")
-    for name, values in profiles.items():
-        config[f"profile {name}"] = {key: str(value) for key, value in values.items() if value}
+    for name in (f"profile {PROFILE}", f"profile {BASE}", f"services {PROFILE}"):  # the file may be one of ours
+        config.remove_section(name)
+    for name, values in sections.items():
+        config[name] = {key: str(value) for key, value in values.items() if value}
     text = io.StringIO()
     config.write(text)
     body = text.getvalue().encode()

@@ -26,7 +26,7 @@ from refinery_breakdown import SHOWN as BREAKDOWN_SHOWN
 from refinery_build import build_of
 from refinery_columns import GROUPS_SHOWN, columns_page
 from refinery_compare import SETTINGS_SHOWN, compared
-from refinery_credentials import adopt_credentials_for_pages
+from refinery_credentials import give_credentials_to_pages
 from refinery_dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
 from refinery_document import (
     MEMBERS_SHOWN,
@@ -176,7 +176,7 @@ class IntruderForm(BaseModel):
 
 def with_credentials() -> None:
     """Let a page read the root and the landing with the credentials of Airflow's connection, as tasks do."""
-    adopt_credentials_for_pages(root(), os.environ.get("REFINERY_LANDING", ""))
+    give_credentials_to_pages(root(), os.environ.get("REFINERY_LANDING", ""))
 
 
 app = FastAPI(

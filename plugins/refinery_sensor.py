@@ -11,7 +11,7 @@ from airflow.sdk import BaseSensorOperator, Context
 from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
-from refinery_credentials import adopt_credentials, adopt_credentials_in_triggerer
+from refinery_credentials import adopt_credentials, give_credentials_in_triggerer
 from refinery_run import Run, announce, run_of
 
 from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, Arrival, arrival_of
@@ -61,7 +61,7 @@ class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Check the input, say what is missing, sleep, and check again until the deadline."""
-        await adopt_credentials_in_triggerer(self.uri)
+        await give_credentials_in_triggerer(self.uri)
         said, repeat, seen, since = "", 0.0, "", 0.0
         while True:
             arrival = await asyncio.to_thread(arrival_of, self.uri, self.accept)

@@ -19,7 +19,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowTaskTerminated
 from airflow.triggers.base import BaseTrigger, TriggerEvent
-from refinery_credentials import adopt_credentials_in_triggerer
+from refinery_credentials import give_credentials_in_triggerer
 
 from pipeline_tasks.engines import ray_jobs
 from pipeline_tasks.engines.address import is_jobs_api
@@ -83,7 +83,7 @@ class ReplyTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, sleep, and look again."""
-        await adopt_credentials_in_triggerer(self.waiting["root"])
+        await give_credentials_in_triggerer(self.waiting["root"])
         watch = Waiting(**self.waiting).watch()
         state = await asyncio.to_thread(watch.look)
         while not state:

@@ -1,9 +1,13 @@
-"""Builds boto3's S3 clients for this process's AWS environment, or a named store, and asks for their buckets."""
+"""Builds boto3's S3 clients for this process's AWS environment, what a URI was given, or a named store.
+
+A process that others share (a triggerer, a web server) gives the URIs of Refinery their settings, and leaves its own
+environment as it is.
+"""
 
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.named_store import NamedStore
@@ -20,28 +24,52 @@ MOST_TRIES = "AWS_MAX_ATTEMPTS"
 """The variable of boto3 that says how often a request is sent."""
 
 
-def s3_client(named: NamedStore | None = None) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
-    """Return the client for this process's AWS environment, or of a named store, of which that says nothing."""
+class Settings(NamedTuple):
+    """The variables that decide which server and which credentials a client is for, sorted.
+
+    They are those of this process, unless they were given: then a client heeds none of the process's.
+    """
+
+    variables: tuple[tuple[str, str], ...]
+    are_given: bool = False
+
+
+OWN = Settings(())
+"""What decides nothing: boto3 itself asks this process's environment."""
+
+_GIVEN: dict[str, Settings] = {}
+"""What was given, by URI."""
+
+
+def give(uri: str, variables: Mapping[str, str]) -> None:
+    """Let clients of objects at and below a URI be what these variables of boto3 say, from now on."""
+    _GIVEN[uri.rstrip("/")] = Settings(tuple(sorted(variables.items())), are_given=True)
+
+
+def s3_client(named: NamedStore | None = None, uri: str = "") -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+    """Return the client for objects at a URI, or of a named store, of which this process's environment says nothing."""
     if named is not None:
         return _named_client(named, named.keys, os.getpid())
-    return _client(_environment(), os.getpid())
+    return _client(_settings(uri), os.getpid())
 
 
-def require_bucket(bucket: str) -> None:
-    """Raise RecipeError if a bucket does not exist."""
-    _require_bucket(_environment(), bucket)
+def require_bucket(uri: str) -> None:
+    """Raise RecipeError if the bucket of a URI does not exist."""
+    _require_bucket(_settings(uri), uri.removeprefix("s3://").partition("/")[0])
 
 
-def _environment() -> tuple[tuple[str, str], ...]:
-    """Return the variables that decide which server and which credentials a client is for."""
-    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+def _settings(uri: str) -> Settings:
+    """Return what the longest part of a URI was given, else what this process's environment says."""
+    above = [given for given in tuple(_GIVEN) if f"{uri}/".startswith(f"{given}/")]
+    if above:
+        return _GIVEN[max(above, key=len)]
+    return Settings(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_"))))
 
 
 @lru_cache(maxsize=8)
-def _client(environment: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ANN401 -- as above
+def _client(settings: Settings, process: int) -> Any:  # noqa: ANN401 -- as above
     del process  # a forked process must not answer on the connections of its parent
-    variables = dict(environment)
-    return _new_client(variables, PATIENT, _tries(variables))
+    return _new_client(settings, PATIENT, _tries(dict(settings.variables)))
 
 
 @lru_cache(maxsize=8)
@@ -57,18 +85,29 @@ def _named_client(named: NamedStore, keys: tuple[str, str, str], process: int) -
     return _patient(client, _tries(os.environ))
 
 
-def _new_client(variables: Mapping[str, str], options: Mapping[str, Any], tries: int | None) -> Any:  # noqa: ANN401 -- as above
-    own_server = "AWS_ENDPOINT_URL_S3" in variables or "AWS_ENDPOINT_URL" in variables
-    session = _session()
+def _new_client(settings: Settings, options: Mapping[str, Any], tries: int | None) -> Any:  # noqa: ANN401 -- as above
+    variables = dict(settings.variables)
+    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL")
+    session = _session(settings)
     region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
-    return _patient(session.client("s3", config=_config(own_server=own_server, **options), region_name=region), tries)
+    given = {"ignore_configured_endpoint_urls": True} if settings.are_given else {}
+    config = _config(own_server=endpoint is not None, **options, **given)
+    where = {"endpoint_url": endpoint} if settings.are_given else {}
+    return _patient(session.client("s3", config=config, region_name=region, **where), tries)
 
 
-def _session() -> Any:  # noqa: ANN401 -- as above
+def _session(settings: Settings = OWN) -> Any:  # noqa: ANN401 -- as above
     import boto3
     import botocore.session
 
     core = botocore.session.get_session()
+    if settings.are_given:
+        variables = dict(settings.variables)
+        for option, name in (("config_file", "AWS_CONFIG_FILE"), ("profile", "AWS_PROFILE")):
+            if name in variables:
+                core.set_config_variable(option, variables[name])
+        if key := variables.get("AWS_ACCESS_KEY_ID"):
+            core.set_credentials(key, variables.get("AWS_SECRET_ACCESS_KEY"), variables.get("AWS_SESSION_TOKEN"))
     core.register_component("data_loader", _models(core.get_config_variable("data_path") or ""))
     return boto3.session.Session(botocore_session=core)
 
@@ -108,7 +147,7 @@ def require_reachable(uri: str) -> None:
 
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     try:
-        client = _new_client(dict(_environment()), QUICK, QUICK_TRIES)
+        client = _new_client(_settings(uri), QUICK, QUICK_TRIES)
         client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
     except (BotoCoreError, ClientError, ValueError) as error:  # ValueError: an endpoint that is no URL
         raise translated(uri, bucket, error) from error
@@ -118,11 +157,11 @@ def require_reachable(uri: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _require_bucket(environment: tuple[tuple[str, str], ...], bucket: str) -> None:
+def _require_bucket(settings: Settings, bucket: str) -> None:
     from botocore.exceptions import ClientError
 
     try:
-        _client(environment, os.getpid()).head_bucket(Bucket=bucket)
+        _client(settings, os.getpid()).head_bucket(Bucket=bucket)
     except ClientError as error:
         if error_code(error) not in ABSENT:
             raise
@@ -130,19 +169,18 @@ def _require_bucket(environment: tuple[tuple[str, str], ...], bucket: str) -> No
         raise RecipeError(message) from error
 
 
-def options_of_other_clients() -> dict[str, str]:
-    """Return what a library with an S3 client of its own needs to reach the same server with the same rights.
+def options_of_other_clients(uri: str = "") -> dict[str, str]:
+    """Return what a library with an S3 client of its own needs to reach a URI's server with the same rights.
 
     The names are those of Rust's `object_store`.
     """
-    import boto3
-
-    client, variables = s3_client(), dict(_environment())
+    settings = _settings(uri)
+    client, variables = s3_client(uri=uri), dict(settings.variables)
     endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or ""
     options = {"aws_region": str(client.meta.region_name)}
     if endpoint:
         options |= {"aws_endpoint": endpoint, "allow_http": str(endpoint.startswith("http://")).lower()}
-    credentials = boto3.session.Session().get_credentials()
+    credentials = _session(settings).get_credentials()
     if credentials is not None:
         frozen = credentials.get_frozen_credentials()
         options |= {"aws_access_key_id": frozen.access_key, "aws_secret_access_key": frozen.secret_key}

@@ -69,11 +69,11 @@ class S3Store:
 
     @property
     def _client(self) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
-        return s3_client(self._named)
+        return s3_client(self._named, self.root)
 
     def _require_bucket(self) -> None:
         if self._named is None:  # who may read objects of another may not ask for the bucket
-            require_bucket(self._bucket)
+            require_bucket(self.root)
 
     def _key(self, path: str) -> str:
         confined(self.root, path)

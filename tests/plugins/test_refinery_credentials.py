@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.service.requests import encode
+from pipeline_tasks.store import s3_client
 from tests.refining import commit_parent
 from tests.s3_server import S3Server
 
@@ -33,18 +35,49 @@ def connection(**extra: object) -> str:
     return json.dumps({"conn_type": "aws", "login": "key", "password": "secret", "extra": extra})
 
 
+@pytest.fixture(autouse=True)
+def _nothing_given() -> Iterator[None]:
+    """Forget what a test gave to URIs: other tests have the same ones."""
+    yield
+    s3_client._GIVEN.clear()
+
+
+Give = Callable[[str], None]
+
+
+@pytest.fixture(params=["triggerer", "pages"])
+def give(request: pytest.FixtureRequest) -> Give:
+    """What lets the clients of a URI in a process that others share have the credentials of the connection."""
+    import refinery_credentials
+
+    def in_triggerer(uri: str) -> None:
+        asyncio.run(refinery_credentials.give_credentials_in_triggerer(uri))
+
+    def to_pages(uri: str) -> None:
+        refinery_credentials._ask.cache_clear()  # a minute has passed
+        refinery_credentials.give_credentials_to_pages(uri)
+
+    return in_triggerer if request.param == "triggerer" else to_pages
+
+
+def credentials(uri: str) -> tuple[Any, ...] | None:
+    """Return key, secret and token of the client of a URI; None without any."""
+    found = s3_client.s3_client(uri=uri)._request_signer._credentials
+    return None if found is None else tuple(found.get_frozen_credentials())[:3]
+
+
+def forget_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove what the fixtures of the server set."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)  # restored afterwards, whatever is set in between
+
+
 @pytest.mark.usefixtures("bare")
-@pytest.mark.parametrize("in_triggerer", [False, True])
-def test_a_connection_serves_where_the_environment_is_silent(
-    monkeypatch: pytest.MonkeyPatch, *, in_triggerer: bool
-) -> None:
-    from refinery_credentials import adopt_credentials, adopt_credentials_in_triggerer
+def test_a_connection_serves_where_the_environment_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_credentials import adopt_credentials
 
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url="http://127.0.0.1:9", region_name="eu-1"))
-    if in_triggerer:
-        asyncio.run(adopt_credentials_in_triggerer("s3://refinery/landing"))
-    else:
-        adopt_credentials("s3://refinery/root", None)
+    adopt_credentials("s3://refinery/root", None)
     assert {name: os.environ.get(name) for name in VARIABLES} == {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
@@ -55,29 +88,62 @@ def test_a_connection_serves_where_the_environment_is_silent(
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_process_that_lives_on_follows_a_connection_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A triggerer lives for weeks: keys are rotated, those of a role that only the provider can take expire."""
-    from refinery_credentials import adopt_credentials, adopt_credentials_in_triggerer
-
-    def settings() -> dict[str, str]:
-        asyncio.run(adopt_credentials_in_triggerer("s3://refinery/root"))
-        return {name: os.environ[name] for name in (*VARIABLES, *OTHERS) if os.environ.get(name)}
-
+def test_a_process_that_others_share_follows_a_connection_that_changes_and_keeps_its_environment(
+    give: Give, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A triggerer lives for weeks, and the triggers of other teams run in it."""
     keyed = {"conn_type": "aws", "login": "key", "password": "of June", "extra": {"aws_session_token": "short"}}
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(keyed))
-    assert settings()["AWS_SESSION_TOKEN"] == "short"
+    before = dict(os.environ)
+    give("s3://refinery/root")
+    assert dict(os.environ) == before
+    assert credentials("s3://refinery/root/of/it") == ("key", "of June", "short")
+    assert credentials("s3://refinery2/root") is None
+    assert credentials("") is None
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps({**keyed, "password": "of July", "extra": {}}))
-    assert settings() == {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "of July"}
-    role = {**keyed, "extra": {"role_arn": ROLE}}
-    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(role))
-    first = settings()
-    assert settings() == first
-    assert set(first) == {"AWS_PROFILE", "AWS_CONFIG_FILE"}
-    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps({"conn_type": "aws", "extra": {"role_arn": ROLE}}))
-    assert "of June" not in Path(settings()["AWS_CONFIG_FILE"]).read_text()
+    give("s3://refinery/root")
+    assert credentials("s3://refinery/root") == ("key", "of July", None)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
-    adopt_credentials("s3://refinery/root")
-    assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "too")
+    give("s3://other/root")
+    assert credentials("s3://other/root") == ("mine", "too", None)
+
+
+def test_a_triggerer_and_pages_read_a_bucket_by_the_connection_alone(
+    give: Give, s3_server: S3Server, s3_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment of the process says of another server, which the triggers of others need."""
+    from pipeline_tasks.store import storage
+
+    forget_variables(monkeypatch)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_REGION", "eu-9")
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url=s3_server.endpoint))
+    give(f"{s3_root}/landing")
+    store = storage.connect(s3_root)
+    assert store.create("one", b"1")
+    assert store.read("one") == b"1"
+    options = s3_client.options_of_other_clients(s3_root)
+    assert (options["aws_endpoint"], options["aws_access_key_id"]) == (s3_server.endpoint, "key")
+
+
+def test_a_triggerer_and_pages_take_the_role_of_the_connection_at_its_own_place(
+    give: Give, s3_server: S3Server, s3_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline_tasks.store import storage
+
+    forget_variables(monkeypatch)
+    place = {"endpoint_url": s3_server.endpoint}
+    extra = {"role_arn": ROLE, "region_name": "us-east-1", **place, "service_config": {"sts": place}}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(**extra))
+    before = dict(os.environ)
+    give(s3_root)
+    assert storage.connect(s3_root).create("one", b"1")
+    taken = credentials(s3_root)
+    assert taken is not None
+    assert taken[0] != "key"
+    assert taken[2]
+    assert dict(os.environ) == before
 
 
 @pytest.mark.usefixtures("bare")
@@ -105,8 +171,7 @@ def test_storage_works_with_what_the_connection_says(
 
     from pipeline_tasks.store import storage
 
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)  # restored afterwards, whatever is set in between
+    forget_variables(monkeypatch)
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url=s3_server.endpoint))
     adopt_credentials(s3_root)
     assert os.environ["AWS_ENDPOINT_URL"] == s3_server.endpoint
@@ -133,8 +198,7 @@ def test_storage_takes_the_role_of_the_connection_and_boto3_can_take_it_again(
 
     from pipeline_tasks.store import storage
 
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)  # restored afterwards, whatever is set in between
+    forget_variables(monkeypatch)
     mine = tmp_path / "config"
     mine.write_text("[profile mine]\nregion = eu-1\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(mine))
@@ -221,10 +285,9 @@ def test_pages_read_a_root_with_what_the_connection_says(
     s3_server: S3Server, s3_root: str, visitor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks took their credentials from the connection, and the pages of what they had made found none."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)  # restored afterwards, whatever is set in between
+    forget_variables(monkeypatch)
     monkeypatch.setenv("REFINERY_ROOT", s3_root)
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url=s3_server.endpoint))
     page = visitor.get("/snapshot/web/2026-11-19")
     assert (page.status_code, "credentials" in page.text) == (404, False)
-    assert os.environ["AWS_ACCESS_KEY_ID"] == "key"
+    assert "AWS_ACCESS_KEY_ID" not in os.environ, "other pages of the web server have no use for it"

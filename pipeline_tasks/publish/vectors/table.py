@@ -324,7 +324,7 @@ def _local(uri: str) -> str:
 
 
 def _options(uri: str) -> dict[str, str] | None:
-    return options_of_other_clients() if uri.startswith("s3://") else None
+    return options_of_other_clients(uri) if uri.startswith("s3://") else None
 
 
 def _state_of(dataset: Any) -> State:  # noqa: ANN401 -- Lance's

@@ -180,7 +180,7 @@ def newest_version(table: str) -> int:
 def _newest(place: str, version: int | None = None) -> "DeltaTable":
     from deltalake import DeltaTable
 
-    options = options_of_other_clients() if place.startswith("s3://") else None
+    options = options_of_other_clients(place) if place.startswith("s3://") else None
     return DeltaTable(place, version=version, storage_options=options)
 
 
