@@ -1,14 +1,14 @@
 """Gathers what the page that compares two versions, of one recipe or two, shows: what differs, and plots of both."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from refinery_run import base
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.chosen import named_version
+from pipeline_tasks.inspect.chosen import chosen_version, named_version
 from pipeline_tasks.inspect.diff import Diff, Retention, compare
 from pipeline_tasks.inspect.distributions import paired_distributions
 from pipeline_tasks.inspect.document_sets import Amount
@@ -184,16 +184,17 @@ def documents_of(a: Version, b: Version) -> int:
     return a.documents + b.documents
 
 
-def compared(root: str, recipe: str, a: str, b: str, *, documents: bool) -> Compared:
+def compared(root: str, recipe: str, a: str, b: str, *, documents: bool, others: Collection[str]) -> Compared:
     """Return the page of two versions, by number or snapshot; RecipeError if the recipe has not been published.
 
-    `RECIPE:NAME` names one of another recipe. Without `b` it is the newest version, and without `a` the one that `b`
-    follows: the newest if `b` is of another recipe, and that of another recipe if there is no other of this one.
+    `RECIPE:NAME` names one of another recipe, of those in `others`. Without `b` it is the newest version, and without
+    `a` the one that `b` follows: the newest if `b` is of another recipe, and that of another recipe if there is no
+    other of this one.
     """
     versions = list_versions(root, recipe)
     if not versions:
         version_log.current(root, recipe)  # raises: it says what is published
-    page = Compared(recipe, versions[::-1], _others(root, recipe), a, b, documents)
+    page = Compared(recipe, versions[::-1], _others(root, others), a, b, documents)
     if len(versions) < FEWEST and not page.others:
         return replace(page, message=f"{recipe} has one version; there is none to compare it with")
     try:
@@ -204,8 +205,8 @@ def compared(root: str, recipe: str, a: str, b: str, *, documents: bool) -> Comp
 
 def _filled(root: str, page: Compared, versions: Sequence[VersionLine]) -> Compared:
     """Return the page with what differs; RecipeError for a version that is not there, or too many documents."""
-    b = named_version(root, page.recipe, page.b or str(versions[-1].number))
-    a = named_version(root, page.recipe, page.a or _followed(page, versions, b))
+    b = _named(root, page, page.b or str(versions[-1].number))
+    a = _named(root, page, page.a or _followed(page, versions, b))
     page = replace(page, a=_side(page.recipe, a), b=_side(page.recipe, b))
     if page.a == page.b:
         message = f"version {a.number} of {a.recipe} is on both sides; choose another for one of them"
@@ -222,10 +223,15 @@ def _filled(root: str, page: Compared, versions: Sequence[VersionLine]) -> Compa
     )
 
 
-def _others(root: str, recipe: str) -> dict[str, Sequence[VersionLine]]:
+def _named(root: str, page: Compared, name: str) -> Version:
+    """Return a version by its name; who may not see its recipe is told what they would be of one that is not there."""
+    is_shown = name.partition(":")[0] in (page.recipe, *page.others)
+    return named_version(root, page.recipe, name) if is_shown else chosen_version(root, page.recipe, name)
+
+
+def _others(root: str, recipes: Collection[str]) -> dict[str, Sequence[VersionLine]]:
     """Return the newest versions of each other recipe, the newest first."""
-    names = [name for name in version_log.recipes(root) if name != recipe]
-    lines = {name: list_versions(root, name)[::-1][:OTHERS_SHOWN] for name in names}
+    lines = {name: list_versions(root, name)[::-1][:OTHERS_SHOWN] for name in recipes}
     return {name: versions for name, versions in lines.items() if versions}
 
 

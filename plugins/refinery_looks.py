@@ -1,7 +1,6 @@
 """Logs who saw texts on a page, before the page is sent: a page whose look cannot be logged is not shown."""
 
 import logging
-import os
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Self
@@ -11,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from refinery_roles import Seer
+from refinery_run import root
 
 from pipeline_tasks.store import access_log
 
@@ -25,11 +25,6 @@ _DOCUMENT = re.compile("[0-9a-f]{32}")
 
 _PLAIN = {"token": re.compile(r"\d{1,18}"), "start": re.compile(r"\d{1,18}"), "doc": _DOCUMENT}
 """Fields of addresses that are logged as they are, where they look so; of all others the digest is."""
-
-
-def root() -> str:
-    """Return the root whose content is shown: `REFINERY_ROOT`."""
-    return os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
 
 
 class Counted:

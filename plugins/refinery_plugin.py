@@ -47,7 +47,7 @@ from refinery_intruder import Asked, IntruderPage, intruder_page
 from refinery_intruder import answered as intruder_answered
 from refinery_landed import landed_now
 from refinery_lineage import LISTED, PLACES_SHOWN, lineage_page
-from refinery_looks import LookRoute, Shown, ShownFile, root
+from refinery_looks import LookRoute, Shown, ShownFile
 from refinery_map import map_page
 from refinery_operators import DocsLink, ManifestLink
 from refinery_overview import recipe_pages, state_of, state_of_run
@@ -55,8 +55,8 @@ from refinery_purpose import PurposeNeeded, form_token, is_form_token, keep_purp
 from refinery_read import MOST_DRAWN, STALE, ReadingPage, answered, is_token, reading_page, shares_of
 from refinery_rejects import MEDIA_TYPES as FILE_TYPES
 from refinery_rejects import MOST_ROWS, file_name, file_of, rejects_of
-from refinery_roles import RAW, Role, curator, is_curator, is_steward, may_see, require, steward
-from refinery_run import base
+from refinery_roles import RAW, Role, curator, holds, is_reader, may_see, reader, require, steward
+from refinery_run import base, root
 from refinery_runs import newest_runs
 from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
 from refinery_similar import similar_page
@@ -184,7 +184,7 @@ app = FastAPI(
     docs_url=None,
     redoc_url=None,
     openapi_url=None,
-    dependencies=[Depends(requires_access_view(AccessView.WEBSITE)), Depends(with_credentials)],
+    dependencies=[Depends(requires_access_view(AccessView.WEBSITE)), Depends(with_credentials), Depends(reader)],
 )
 
 
@@ -256,11 +256,12 @@ def render(page: str, **values: Any) -> Shown:  # noqa: ANN401 -- values of a te
 
 
 @app.get("/page")
-def snapshots() -> HTMLResponse:
-    """Show every recipe's snapshots: their states, what to do next, trends, and what each stage kept."""
+def snapshots(user: GetUserDep) -> HTMLResponse:
+    """Show the snapshots of recipes whose DAG a user may read: states, what to do, trends, and what each stage kept."""
     storage.require_folder(root())
     landed = landed_now()
-    return render("snapshots.html", recipes=recipe_pages(root(), landed.snapshots), landed=landed)
+    pages = [page for page in recipe_pages(root(), landed.snapshots) if is_reader(user, page.recipe)]
+    return render("snapshots.html", recipes=pages, landed=landed)
 
 
 @app.get("/sources")
@@ -411,9 +412,10 @@ def breakdown_page(recipe: str, snapshot: str, by: Name = "", across: Name = "")
 
 
 @app.get("/compare/{recipe}")
-def compare_page(recipe: str, a: Name = "", b: Name = "", documents: Name = "") -> Response:
+def compare_page(recipe: str, user: GetUserDep, a: Name = "", b: Name = "", documents: Name = "") -> Response:
     """Show what differs between two versions, named by number or snapshot; with `documents`, by id, too."""
-    page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents))
+    others = [name for name in version_log.recipes(root()) if name != recipe and is_reader(user, name)]
+    page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents), others=others)
     shown = render("compare.html", compared=page, settings_shown=SETTINGS_SHOWN, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
     return shown
@@ -509,14 +511,14 @@ def sample_page(request: Request, path: str, user: GetUserDep, reason: str = "")
 
 
 @app.get("/trace/{recipe}/{snapshot}", dependencies=[Depends(curator)])
-def trace_page(recipe: str, snapshot: str, user: GetUserDep, token: int = 0) -> HTMLResponse:
+def trace_page(request: Request, recipe: str, snapshot: str, user: GetUserDep, token: int = 0) -> HTMLResponse:
     """Show the document and the landed record that a packed token comes from; its header is for stewards."""
     version = version_log.current(root(), recipe, snapshot)
     if COMPOSE not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
     origin = trace(root(), version, token, MOST_HEADER)
     source = refined_version(root(), version, origin.snapshot)
-    origin = origin if is_steward(user) else replace(origin, header=())
+    origin = origin if holds(request, user, Role.STEWARD) else replace(origin, header=())
     return render("trace.html", version=version, origin=origin, source=source).of(1, [origin.document])
 
 
@@ -596,7 +598,7 @@ def read_page(
     Who may not read texts sees the shares alone; curators read kept documents, without the landed page.
     """
     version = version_log.current(root(), recipe, snapshot)
-    if not is_curator(user):
+    if not holds(request, user, Role.CURATOR):
         return _read_response(version, shares_of(root(), version), Role.VIEWER)
     role = _reader(request, user)
     page = reading_page(root(), version, _readable(choice, role), after, user.get_name(), beside=role is Role.STEWARD)
@@ -623,7 +625,7 @@ def read_answer(
 
 def _reader(request: Request, user: GetUserDep) -> Role:
     """Return as what a curator or steward reads, and have the look logged."""
-    role = Role.STEWARD if is_steward(user) else Role.CURATOR
+    role = Role.STEWARD if holds(request, user, Role.STEWARD) else Role.CURATOR
     require(request, user, role)
     return role
 
@@ -670,7 +672,7 @@ def intruder_of_snapshot(
     Who may not read texts sees the shares alone.
     """
     version = version_log.current(root(), recipe, snapshot)
-    may_read = is_curator(user)
+    may_read = holds(request, user, Role.CURATOR)
     if may_read:
         require(request, user, Role.CURATOR)
     page = intruder_page(root(), version, asked, user.get_name() if may_read else "")

@@ -1,6 +1,7 @@
 """Reads the params and dates of a DAG run, and announces what came of it, in one place."""
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,11 @@ log = logging.getLogger("refinery")
 
 SNAPSHOT = "{snapshot}"
 """Placeholder of the run's snapshot in the param `input`."""
+
+
+def root() -> str:
+    """Return the root whose content is shown: `REFINERY_ROOT`."""
+    return os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tests.publish.test_building import built, recipe_of, refined_days
 
 ROLES = ("viewer", "curator", "steward")
 AIRFLOW = dict(zip(ROLES, ("VIEWER", "USER", "OP"), strict=True))
+OPEN = ("/page", "/purpose", "/static/{name}")
 DOCS = Path(__file__).parents[2] / "docs" / "security.md"
 
 
@@ -159,11 +160,11 @@ def requests(crawl: Crawl) -> list[tuple[str, str]]:
 # --- Roles ------------------------------------------------------------------------------------------------------------
 
 
-def held(user: Any, auth: Any) -> tuple[bool, bool]:
-    """Whether a user is a curator and a steward."""
+def held(user: Any, auth: Any, recipe: str = "web") -> tuple[bool, bool]:
+    """Whether a user is a curator and a steward of a recipe."""
     from refinery_roles import is_curator, is_steward
 
-    return is_curator(user, auth), is_steward(user, auth)
+    return is_curator(user, recipe, auth), is_steward(user, recipe, auth)
 
 
 def test_the_roles_of_the_simple_auth_manager() -> None:
@@ -201,12 +202,75 @@ def test_the_roles_of_fab() -> None:
         "Op": (True, True),
         "Admin": (True, True),
     }
-    approve, connect = ("can_edit", "HITL Detail"), ("can_edit", "Connections")
-    assert [held(UserOfFab(*perms), auth) for perms in ((approve,), (connect,), (approve, connect))] == [
-        (True, False),
-        (False, False),
-        (True, True),
-    ]
+    approve, connect, edit = ("can_edit", "HITL Detail"), ("can_edit", "Connections"), ("can_edit", "DAGs")
+    given = {"a": (approve, edit), "b": (connect, edit), "c": (approve, connect, edit), "d": (approve, connect)}
+    assert {name: held(UserOfFab(*perms), auth) for name, perms in given.items()} == {
+        "a": (True, False),
+        "b": (False, False),
+        "c": (True, True),
+        "d": (False, False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("dag", "recipes"),
+    [
+        ("refine", ["web", "web.trial"]),
+        ("refine_news", ["news", "news.trial"]),
+        ("build_corpus", ["corpus"]),
+        ("refined", []),
+        ("other", []),
+    ],
+)
+def test_a_right_on_a_dag_is_one_on_the_versions_that_it_makes(dag: str, recipes: list[str]) -> None:
+    from refinery_roles import is_reader
+
+    fab = pytest.importorskip("airflow.providers.fab.auth_manager.fab_auth_manager")
+    auth, own = fab.FabAuthManager(), (("can_read", f"DAG:{dag}"), ("can_edit", f"DAG:{dag}"))
+    user = UserOfFab(("can_edit", "HITL Detail"), *own)
+    every = ["web", "web.trial", "news", "news.trial", "corpus", "d", "ned"]
+    assert [recipe for recipe in every if is_reader(user, recipe, auth)] == recipes
+    assert [recipe for recipe in every if held(user, auth, recipe)[0]] == recipes
+    assert [recipe for recipe in every if held(user, auth, recipe)[1]] == []
+
+
+def of_team(monkeypatch: pytest.MonkeyPatch, *dags: str) -> None:
+    """Let users have their roles for these DAGs alone."""
+    from airflow.api_fastapi.app import get_auth_manager
+
+    auth = get_auth_manager()
+    known = auth.is_authorized_dag
+
+    def is_authorized_dag(*, details: Any = None, **asked: Any) -> bool:
+        return details is not None and details.id in dags and known(details=details, **asked)
+
+    monkeypatch.setattr(auth, "is_authorized_dag", is_authorized_dag)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_who_has_rights_on_other_dags_gets_nothing_of_a_recipe(
+    role: str, ask: Ask, crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_team(monkeypatch, "refine", "refine_other", "build_tiny2")
+    for route, request in requests(crawl):
+        answer = ask(role, request)
+        assert (request, shown(answer, crawl.kept | crawl.rejected)) == (request, [])
+        assert (request, answer.status_code) == (request, 403) or route.split()[1] in OPEN
+        assert (request, "2026-11-20" in answer.text) == (request, False)
+
+
+def test_who_has_rights_on_one_of_two_recipes_sees_that_one(
+    ask: Ask, crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_team(monkeypatch, "refine_tiny")
+    assert ask("curator", "GET /document/tiny/2026-11-20").status_code == 200
+    assert ask("viewer", "GET /snapshot/tiny/2026-11-20").status_code == 200
+    assert ask("viewer", "GET /snapshot/corpus/build").status_code == 403
+    assert ask("steward", f"GET /manifest/{crawl.path('extract')}").status_code == 403, "it may be of another recipe"
+    for asked in ("", "?b=corpus:1", "?a=corpus:1&b=1"):
+        assert "corpus" not in ask("viewer", f"GET /compare/tiny{asked}").text.replace("corpus:1", "")
+    page = ask("viewer", "GET /page").text
+    assert ("/snapshot/tiny/2026-11-20" in page, "/snapshot/corpus/build" in page) == (True, False)
 
 
 # --- Routes -----------------------------------------------------------------------------------------------------------
