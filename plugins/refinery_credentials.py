@@ -20,6 +20,7 @@ from typing import Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
+from refinery_places import require_admitted
 
 from pipeline_tasks.store import s3_client, temporary
 from pipeline_tasks.store.credential import variable_of
@@ -45,7 +46,11 @@ def missing(*uris: object) -> bool:
 
 
 def adopt_credentials(*uris: object) -> None:
-    """Let this process (and the processes that it starts) use the connection's credentials for S3 URIs."""
+    """Let this process (and the processes that it starts) use the connection's credentials for S3 URIs.
+
+    RecipeError for a place that a run may not name.
+    """
+    require_admitted(*uris)
     if missing(*uris):
         try:
             os.environ.update(settings_of(Connection.get(CONNECTION)))
