@@ -30,8 +30,9 @@ EVERYWHERE = settings(settings.get_profile("default"), deadline=None, suppress_h
 """No verdict depends on how busy the machine is, nor on its being CI's."""
 
 settings.register_profile("ci", EVERYWHERE, max_examples=50, derandomize=True)
+settings.register_profile("quick", EVERYWHERE, max_examples=12, derandomize=True)
 settings.register_profile("nightly", EVERYWHERE, max_examples=500, print_blob=True)
-settings.load_profile("ci")  # `pytest --hypothesis-profile nightly` takes the other
+settings.load_profile("ci")  # `pytest --hypothesis-profile` takes another
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
