@@ -9,9 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.ablate.held_out import MOST_SHARED, HeldOut, load_held_out, shared_with
-from pipeline_tasks.ablate.held_out_sets import read_items, tokenized
-from pipeline_tasks.ablate.job import HELD_OUT, PLAN, Arm, Job, Plan, jobs_of, read_plan, read_result, unfinished
+from pipeline_tasks.ablate.held_out import HeldOut, load_held_out
+from pipeline_tasks.ablate.held_out_sets import LEAST_DOCUMENTS, unseen
+from pipeline_tasks.ablate.job import (
+    HELD_OUT,
+    PLAN,
+    Arm,
+    Job,
+    Plan,
+    jobs_of,
+    read_plan,
+    read_result,
+    unfinished,
+    widened,
+)
 from pipeline_tasks.ablate.report import write_report
 from pipeline_tasks.ablate.sizes import SMOKE, Size, size_of
 from pipeline_tasks.ablate.statistics import (
@@ -36,9 +47,6 @@ VERDICT = "verdict.json"
 
 SHARED = "shared.json"
 """How many held-out documents were left out, because an arm has them."""
-
-LEAST_DOCUMENTS = 20
-"""Held-out documents of a group from which on it is compared by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +81,14 @@ def prepare(wanted: Wanted, folder: Path) -> Plan:
     datasets = [TokenDataset(uri) for uri in wanted.arms]
     tokenizers = [_tokenizer(uri) for uri in wanted.arms]
     _require_alike(wanted, datasets, tokenizers)
-    every = tokenized(read_items(wanted.sets), asdict(tokenizers[0]))
-    shares = np.array([shared_with(every, _sequences(dataset)) for dataset in datasets])
-    held_out = every.taken(np.max(shares, axis=0) <= MOST_SHARED)
-    if len(held_out) < LEAST_DOCUMENTS:
-        left = f"{len(held_out)} of {len(every)} held-out documents are in no arm"
-        message = f"{left}; name sets with {LEAST_DOCUMENTS} or more"
-        raise RecipeError(message)
+    sequences = [_sequences(dataset) for dataset in datasets]
+    held_out, shared = unseen(wanted.sets, tokenizers[0], sequences)
     folder.mkdir(parents=True, exist_ok=True)
     held_out.save(folder / f"{HELD_OUT}.new")
     digest = hashlib.sha256((folder / f"{HELD_OUT}.new").read_bytes()).hexdigest()
     plan = _plan(wanted, size, datasets, tokenizers[0], digest)
     _require_same(folder, plan)
-    facts = {"documents": len(every), "left": len(held_out), "in": (shares > MOST_SHARED).sum(axis=1).tolist()}
-    (folder / SHARED).write_text(json.dumps(facts) + "\n")
+    (folder / SHARED).write_text(json.dumps(shared) + "\n")
     (folder / f"{HELD_OUT}.new").replace(folder / HELD_OUT)
     (folder / PLAN).write_bytes(plan.body())
     return plan
@@ -104,7 +106,7 @@ def _plan(wanted: Wanted, size: Size, datasets: Sequence[TokenDataset], tokenize
         rates=wanted.rates or size.rates,
         seeds=tuple(range(wanted.seeds)),
         length=datasets[0].index.length,
-        vocabulary=-(-tokenizer.vocab_size // 64) * 64,  # matrices of such widths are multiplied faster
+        vocabulary=widened(tokenizer.vocab_size),
         eos=tokenizer.eos_id,
         held_out=held_out,
         threads=wanted.threads,
@@ -196,7 +198,7 @@ def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:
     verdict = Verdict(
         outcome(differences),
         differences,
-        dict(_groups(best, held_out)),
+        dict(differences_by_group(best, held_out)),
         tuple(float(bits_per_byte(arm, held_out.sizes).mean()) for arm in best),
         deviation,
         detectable(deviation, len(plan.seeds), tests),
@@ -213,7 +215,7 @@ def _bits(folder: Path, plan: Plan, arm: int, rate: float) -> Floats:
     return np.array([read_result(folder, Job(arm, rate, seed))["bits"] for seed in plan.seeds], np.float64)
 
 
-def _groups(bits: Sequence[Floats], held_out: HeldOut) -> Iterator[tuple[str, Difference]]:
+def differences_by_group(bits: Sequence[Floats], held_out: HeldOut) -> Iterator[tuple[str, Difference]]:
     """Yield the difference in each domain and language with enough documents; intervals hold for all together."""
     members: dict[str, list[int]] = {}
     for kind, names in (("domain", held_out.domains), ("language", held_out.languages)):

@@ -9,15 +9,39 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.ablate.held_out import HeldOut, joined
+from pipeline_tasks.ablate.held_out import MOST_SHARED, HeldOut, Ids, joined, shared_with
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish.exports.tokenizer import Tokenizer
+
+LEAST_DOCUMENTS = 20
+"""Held-out documents from which on models are compared, also those of a domain or language by itself."""
 
 FIELDS = ("text", "context", "continuation", "domain", "language")
+
+
+def unseen(
+    sets: Sequence[str], tokenizer: Tokenizer, trained_on: Sequence[Iterable[Ids]]
+) -> tuple[HeldOut, dict[str, Any]]:
+    """Return the held-out documents that no model sees, and how many there are, are left, and are in each dataset.
+
+    `trained_on` are the sequences of each dataset. RecipeError for sets that cannot be read, and if too few are left.
+    """
+    every = tokenized(read_items(sets), asdict(tokenizer))
+    shares = np.array([shared_with(every, sequences) for sequences in trained_on])
+    left = every.taken(np.max(shares, axis=0) <= MOST_SHARED)
+    if len(left) < LEAST_DOCUMENTS:
+        message = (
+            f"{len(left)} of {len(every)} held-out documents are in no arm; name sets with {LEAST_DOCUMENTS} or more"
+        )
+        raise RecipeError(message)
+    facts = {"documents": len(every), "left": len(left), "in": (shares > MOST_SHARED).sum(axis=1).tolist()}
+    return left, facts
 
 
 def read_items(paths: Sequence[str]) -> list[dict[str, str]]:

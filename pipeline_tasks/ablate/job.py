@@ -8,13 +8,23 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from pipeline_tasks.ablate.sizes import size_of
 from pipeline_tasks.errors import ContractError
 
 PLAN, HELD_OUT, RESULT = "plan.json", "held-out.npz", "result.json"
 
 ARMS = ("a", "b")
+
+
+WIDTHS = 64
+"""Vocabularies are as wide as a multiple of it: matrices of such widths are multiplied faster."""
+
+
+def widened(entries: int) -> int:
+    """Return the width of a vocabulary with so many entries."""
+    return -(-entries // WIDTHS) * WIDTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +38,16 @@ class Arm:
     sequences: int
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is trained: both arms for the same tokens, with each rate and seed, and how often the end is scored.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPlan:
+    """How each model of a folder is trained: its size, the tokens of a run, and how often the end is scored.
 
-    `eos` and `vocabulary` are those of the tokenizer, `held_out` is the digest of the held-out documents. `threads` are
-    those of torch on a CPU: sums follow from them.
+    `length` is that of sequences in tokens. `eos` and `vocabulary` are those of the tokenizer, `held_out` is the digest
+    of the held-out documents. `threads` are those of torch on a CPU: sums follow from them.
     """
 
-    arms: tuple[Arm, ...]
     size: str
     tokens: int
-    rates: tuple[float, ...]
-    seeds: tuple[int, ...]
     length: int
     vocabulary: int
     eos: int
@@ -48,9 +55,44 @@ class Plan:
     scored: int = 3
     threads: int = 2
 
+    @property
+    def batch(self) -> int:
+        """The sequences of a step."""
+        return max(size_of(self.size).batch_tokens // self.length, 1)
+
+    @property
+    def steps(self) -> int:
+        """The steps of a run."""
+        return max(self.tokens // (self.batch * self.length), 1)
+
     def body(self) -> bytes:
         """Return the plan as JSON."""
         return json.dumps(asdict(self), indent=1, sort_keys=True).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(TrainingPlan):
+    """What a comparison trains: both arms for the same tokens, with each rate and seed."""
+
+    arms: tuple[Arm, ...]
+    rates: tuple[float, ...]
+    seeds: tuple[int, ...]
+
+
+class Model(Protocol):
+    """One run: the name of its folder, its peak learning rate and its seed."""
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+
+    @property
+    def rate(self) -> float:
+        """The peak of its learning rate."""
+
+    @property
+    def seed(self) -> int:
+        """What decides its first weights and the order of its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +134,7 @@ def unfinished(folder: Path, plan: Plan, arms: Sequence[int] = (0, 1)) -> list[J
     return [job for job in jobs_of(plan) if job.arm in arms and not (folder / job.name / RESULT).exists()]
 
 
-def read_result(folder: Path, job: Job) -> dict[str, Any]:
+def read_result(folder: Path, job: Model) -> dict[str, Any]:
     """Return the result of a run; ContractError for a broken one."""
     path = folder / job.name / RESULT
     try:

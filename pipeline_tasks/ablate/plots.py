@@ -98,17 +98,24 @@ def _curves_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:
 # --- Forest -------------------------------------------------------------------------------------------------------
 
 
-def forest_plot(differences: Mapping[float, Difference], groups: Mapping[str, Difference]) -> Plot:
-    """Plot the difference at each rate and in each group of held-out documents, with intervals and a line at 0."""
+def forest_plot(
+    differences: Mapping[float, Difference], groups: Mapping[str, Difference], names: tuple[str, str] = ("b", "a")
+) -> Plot:
+    """Plot the difference at each rate and in each group of held-out documents, with intervals and a line at 0.
+
+    `names` are those of what is compared and of what it is compared with.
+    """
+    one, other = names
     rows = [_interval(f"all, rate {rate:g}", compared) for rate, compared in sorted(differences.items(), reverse=True)]
     rows += [_interval(name, compared) for name, compared in groups.items()]
     table = [(row["name"], *(f"{row[name]:+.4f}" for name in ("value", "low", "high")), row["says"]) for row in rows]
     note = (
-        "Bits per byte of b minus a, with 95 % intervals: to the left of 0 b is better. Groups are of the larger rate, "
-        "and their intervals are as wide as lets all of them hold together."
+        f"Bits per byte of {one} minus {other}, with 95 % intervals: to the left of 0 {one} is better. Groups are of "
+        "the larger rate, and their intervals are as wide as lets all of them hold together."
     )
-    head = ("held-out documents", "b - a", "low", "high", "b is")
-    return Plot("Where one arm is better", _forest_spec(rows), head, table, note)
+    title = "Where one arm is better" if names == ("b", "a") else f"Where {one} is better"
+    head = ("held-out documents", f"{one} - {other}", "low", "high", f"{one} is")
+    return Plot(title, _forest_spec(rows, f"bits per byte, {one} - {other}"), head, table, note)
 
 
 def _interval(name: str, compared: Difference) -> dict[str, Any]:
@@ -117,11 +124,11 @@ def _interval(name: str, compared: Difference) -> dict[str, Any]:
     return {"name": name, "value": compared.value, "low": compared.low, "high": compared.high, "says": says}
 
 
-def _forest_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:
+def _forest_spec(rows: Sequence[Mapping[str, Any]], title: str) -> Spec:
     names = [row["name"] for row in rows]
     bounds = [0.0, *(row[name] for row in rows for name in ("low", "high"))]
     axis = {"format": f"+.{tick_decimals(bounds, TICKS)}f", "tickCount": TICKS}
-    x = {"type": "quantitative", "title": "bits per byte, b - a", "axis": axis, "scale": {"zero": True, "nice": True}}
+    x = {"type": "quantitative", "title": title, "axis": axis, "scale": {"zero": True, "nice": True}}
     y = {"field": "name", "type": "ordinal", "sort": names, "title": None, "axis": {"ticks": False, "labelLimit": 220}}
     color = {"field": "says", "type": "nominal", "scale": {"domain": list(SIDES), "range": list(SIDES.values())}}
     shape = {"field": "says", "type": "nominal", "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())}}

@@ -36,11 +36,11 @@ def write_report(folder: Path, verdict: Verdict, held_out: HeldOut, least: int, 
     """
     plan = verdict.plan
     versions = [arm_version(arm) for arm in plan.arms]
-    curves = [_figure(curves_plot(folder, plan, rate)) for rate in sorted(plan.rates, reverse=True)]
+    curves = [figure(curves_plot(folder, plan, rate)) for rate in sorted(plan.rates, reverse=True)]
     sections = [
         _opening(verdict),
         _intervals(verdict),
-        _figure(forest_plot(verdict.differences, verdict.groups)),
+        figure(forest_plot(verdict.differences, verdict.groups)),
         tag("div", *curves, css="pair"),
         _data(plan, versions),
         _held_out(verdict),
@@ -57,7 +57,8 @@ def _short(name: str) -> str:
     return shown(name.rstrip("/").rpartition("/")[2], 80)
 
 
-def _figure(plot: Plot) -> Html:
+def figure(plot: Plot) -> Html:
+    """Return a plot with its numbers as a table."""
     numbers = table(plot.head, [[str(value) for value in row] for row in plot.rows], range(1, 4))
     drawn = Html(svg(plot).replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1))
     alternative = tag("details", tag("summary", "Numbers"), numbers)
@@ -268,14 +269,15 @@ def unsaid(verdict: Verdict, held_out: HeldOut, least: int) -> Iterator[str]:
     else:
         yield "Both arms had tokens enough. What it is worth that one of them has more is not measured."
     yield "Bits per byte measure how well texts are predicted, and not what a model can do after it is tuned."
-    small = [*_small(held_out.domains, "domain", least), *_small(held_out.languages, "language", least)]
+    small = [*small_groups(held_out.domains, "domain", least), *small_groups(held_out.languages, "language", least)]
     if small:
         named = shown(", ".join(small), 500)
         yield f"Groups with fewer than {least} documents are not compared by themselves: {named}."
     yield "Texts of other domains and languages than the held-out ones are not judged at all."
 
 
-def _small(names: Sequence[str], kind: str, least: int) -> Iterator[str]:
+def small_groups(names: Sequence[str], kind: str, least: int) -> Iterator[str]:
+    """Yield groups of held-out documents with fewer than `least`, each with how many it has."""
     for name, documents in sorted(Counter(names).items()):
         if documents < least:
             yield f"{kind} {name} ({documents})"

@@ -1,12 +1,19 @@
-"""Runs the jobs of a comparison one after the other on the best device of this machine."""
+"""Runs the models of a folder one after the other on the best device of this machine."""
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pipeline_tasks.ablate.arm_data import ArmData
 from pipeline_tasks.ablate.held_out import load_held_out
-from pipeline_tasks.ablate.job import HELD_OUT, read_plan, read_result, unfinished
+from pipeline_tasks.ablate.job import HELD_OUT, Model, TrainingPlan, read_plan, read_result, unfinished
 from pipeline_tasks.errors import RecipeError
+
+if TYPE_CHECKING:
+    from pipeline_tasks.ablate.training_run import Data
+
+Say = Callable[[str], None]
 
 
 def require_torch() -> None:
@@ -19,17 +26,23 @@ def require_torch() -> None:
         raise RecipeError(message)
 
 
-def run_jobs(folder: Path, number: int, count: int, say: Callable[[str], None], arms: Sequence[int] = (0, 1)) -> None:
+def run_jobs(folder: Path, number: int, count: int, say: Say, arms: Sequence[int] = (0, 1)) -> None:
     """Run each `count`-th job without a result, from the `number`-th on; `say` takes a line for each that has ended."""
+    plan = read_plan(folder)
+    jobs = unfinished(folder, plan, arms)[number::count]
+    _run(folder, plan, ((job, ArmData(plan.arms[job.arm], plan, job.seed)) for job in jobs), say)
+
+
+def _run(folder: Path, plan: TrainingPlan, models: Iterable[tuple[Model, "Data"]], say: Say) -> None:
     require_torch()
     import torch
 
     from pipeline_tasks.ablate.training_run import train
 
-    plan, held_out = read_plan(folder), load_held_out(folder / HELD_OUT)
+    held_out = load_held_out(folder / HELD_OUT)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    for job in unfinished(folder, plan, arms)[number::count]:
-        train(plan, job, held_out, folder, device)
-        result = read_result(folder, job)
+    for model, data in models:
+        train(plan, model, data, held_out, folder, device)
+        result = read_result(folder, model)
         bits = sum(result["bits"]) / float(held_out.sizes.sum())
-        say(f"{job.name}: {result['steps']:,} steps in {result['seconds']:,.0f} s, {bits:.4f} bits per byte")
+        say(f"{model.name}: {result['steps']:,} steps in {result['seconds']:,.0f} s, {bits:.4f} bits per byte")

@@ -1,7 +1,7 @@
-"""Trains one model on one arm, from its first step or from the last state that was kept, and scores it at the end.
+"""Trains one model, from its first step or from the last state that was kept, and scores it at the end.
 
-The same plan, arm, rate and seed give the same weights, byte for byte, on the same kind of machine, with or without
-kills between: the order of the data is the loader's, and nothing else is drawn after the first weights.
+The same plan, data, rate and seed give the same weights, byte for byte, on the same kind of machine, with or without
+kills between: the order of the data follows from the seed, and nothing else is drawn after the first weights.
 """
 
 import hashlib
@@ -9,10 +9,10 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -21,13 +21,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from pipeline_tasks.ablate.held_out import HeldOut
-from pipeline_tasks.ablate.job import RESULT, Arm, Job, Plan
+from pipeline_tasks.ablate.job import RESULT, Model, TrainingPlan
 from pipeline_tasks.ablate.network import Decoder
 from pipeline_tasks.ablate.scoring import bits_of
 from pipeline_tasks.ablate.sizes import Size, size_of
-from pipeline_tasks.errors import ContractError, DigestMismatch
-from pipeline_tasks.training.dataset import TokenDataset
-from pipeline_tasks.training.share import Passes, Split
 
 WARM_UP = 0.05
 """Share of the steps in which the rate rises to its peak."""
@@ -58,17 +55,22 @@ class _Run:
     bits: list[list[float]]
 
 
-def train(plan: Plan, job: Job, held_out: HeldOut, folder: Path, device: torch.device) -> None:
+class Data(Protocol):
+    """What a run is trained on."""
+
+    def batches(self, step: int) -> Iterator[Mapping[str, Any]]:
+        """Yield the batch of each step from `step` on, with `input_ids`, `labels` and `cu_seqlens` as a loader's."""
+
+
+def train(plan: TrainingPlan, job: Model, data: Data, held_out: HeldOut, folder: Path, device: torch.device) -> None:
     """Train and score one run; its folder has `result.json` at the end, and a state from which it goes on before."""
-    size, arm, begun = size_of(plan.size), plan.arms[job.arm], time.monotonic()
+    size, steps, begun = size_of(plan.size), plan.steps, time.monotonic()
     _set_determinism(plan.threads)
-    dataset = _dataset(arm, plan, size, job.seed)
-    steps, place = steps_of(plan, size), folder / job.name
+    place = folder / job.name
     place.mkdir(parents=True, exist_ok=True)
     run = _resumed(place, plan, size, job, device)
-    dataset.load_state_dict(dataset.state_at(run.step * dataset.split.batch_size))
     scored, kept_at = scored_steps(steps, plan.scored), begun
-    for batch in _batches(dataset, steps - run.step):
+    for _, batch in zip(range(steps - run.step), data.batches(run.step), strict=False):
         run.losses.append(_advance(run, batch, _rate(run.step, steps, job.rate), device))
         run.step += 1
         if run.step in scored:
@@ -77,16 +79,6 @@ def train(plan: Plan, job: Job, held_out: HeldOut, folder: Path, device: torch.d
             _keep(place / STATE, run)
             kept_at = time.monotonic()
     _finish(place, plan, run, time.monotonic() - begun)
-
-
-def steps_of(plan: Plan, size: Size) -> int:
-    """Return the steps of a run."""
-    return max(plan.tokens // (batch_of(plan, size) * plan.length), 1)
-
-
-def batch_of(plan: Plan, size: Size) -> int:
-    """Return the sequences of a step."""
-    return max(size.batch_tokens // plan.length, 1)
 
 
 def scored_steps(steps: int, count: int) -> list[int]:
@@ -101,24 +93,6 @@ def _set_determinism(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _dataset(arm: Arm, plan: Plan, size: Size, seed: int) -> TokenDataset:
-    batch = batch_of(plan, size)
-    epochs = -(-steps_of(plan, size) * batch // max(arm.sequences, 1)) + 1
-    dataset = TokenDataset(arm.uri, Split(batch_size=batch), Passes(epochs, "always", seed, tail="drop"))
-    if dataset.index.digest != arm.digest:
-        message = f"{arm.uri} is not the dataset of the plan; begin the comparison anew in another folder"
-        raise DigestMismatch(message)
-    if dataset.index.length != plan.length:
-        message = f"{arm.uri} has sequences of {dataset.index.length}, and the other arm of {plan.length}"
-        raise ContractError(message)
-    return dataset
-
-
-def _batches(dataset: TokenDataset, steps: int) -> Iterator[dict[str, Any]]:
-    for _, batch in zip(range(steps), dataset.batches(), strict=False):
-        yield dict(batch)
-
-
 def _rate(step: int, steps: int, peak: float) -> float:
     """Return the learning rate of a step: a linear rise, and a cosine down to `LEAST_RATE`."""
     rising = max(int(steps * WARM_UP), 1)
@@ -128,7 +102,7 @@ def _rate(step: int, steps: int, peak: float) -> float:
     return peak * (LEAST_RATE + (1 - LEAST_RATE) * (1 + math.cos(math.pi * done)) / 2)
 
 
-def _advance(run: _Run, batch: dict[str, Any], rate: float, device: torch.device) -> float:
+def _advance(run: _Run, batch: Mapping[str, Any], rate: float, device: torch.device) -> float:
     """Take one step; return the mean loss of the batch, in bits per token."""
     labels = np.array(batch["labels"])
     labels.reshape(-1)[batch["cu_seqlens"][:-1]] = -100  # no document is predicted from the one before it
@@ -149,7 +123,7 @@ def _advance(run: _Run, batch: dict[str, Any], rate: float, device: torch.device
 # --- State --------------------------------------------------------------------------------------------------------
 
 
-def _resumed(place: Path, plan: Plan, size: Size, job: Job, device: torch.device) -> _Run:
+def _resumed(place: Path, plan: TrainingPlan, size: Size, job: Model, device: torch.device) -> _Run:
     """Return a run at its first step, or where its state was kept."""
     network = Decoder(size, plan.vocabulary, plan.length, job.seed).to(device)
     matrices = [weights for weights in network.parameters() if weights.ndim > 1]
@@ -192,7 +166,7 @@ def _load(path: Path, run: _Run, device: torch.device) -> None:
     run.losses, run.bits = tensors["losses"].tolist(), tensors["bits"].tolist()
 
 
-def _finish(place: Path, plan: Plan, run: _Run, seconds: float) -> None:
+def _finish(place: Path, plan: TrainingPlan, run: _Run, seconds: float) -> None:
     """Write the weights and the result, the result last, and remove the state."""
     weights = {name: value.detach().cpu().contiguous() for name, value in run.network.state_dict().items()}
     save_file(weights, place / MODEL)

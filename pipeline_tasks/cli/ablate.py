@@ -122,12 +122,13 @@ def _wanted(options: argparse.Namespace, folder: Path) -> Wanted:
         options.size,
         options.tokens,
         options.seeds,
-        _rates(options.rates),
+        rates_of(options.rates),
         options.threads,
     )
 
 
-def _rates(written: str) -> tuple[float, ...]:
+def rates_of(written: str) -> tuple[float, ...]:
+    """Return the learning rates of `--rates`; RecipeError for what is none."""
     try:
         rates = tuple(float(rate) for rate in written.split(",")) if written else ()
     except ValueError as error:

@@ -85,7 +85,7 @@ def arm(folder: Path, name: str, made: Sequence[Text]) -> str:
     recipe = folder / "made_up.yaml"
     recipe.write_text(RECIPE)
     refined(str(root), str(landing), How(recipe=str(recipe)))
-    version = built(str(root), _build(tokenizer))
+    version = built(str(root), build_recipe(tokenizer))
     return f"{root}/{version.recipe}@{version.number}"
 
 
@@ -109,7 +109,7 @@ def put_results(folder: Path, plan: Plan, shift: float, shift_of_small: float | 
         (folder / job.name / RESULT).write_text(json.dumps(result))
 
 
-def _build(tokenizer: Path) -> Recipe:
+def build_recipe(tokenizer: Path) -> Recipe:
     """Return the recipe of an arm: all documents, once, with a mixture of one group."""
     stages = {
         "tokenize": {"tokenizer": str(tokenizer)},
