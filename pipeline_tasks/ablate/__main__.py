@@ -1,10 +1,14 @@
-"""Runs what is left of a comparison, where only torch and the loader are: `python -m pipeline_tasks.ablate FOLDER`."""
+"""Runs what is left of a comparison or a mixture search: `python -m pipeline_tasks.ablate FOLDER`.
+
+It needs torch and the loader only.
+"""
 
 import argparse
 import sys
 from pathlib import Path
 
-from pipeline_tasks.ablate.running import run_jobs
+from pipeline_tasks.ablate.mixture.search_plan import SEARCH
+from pipeline_tasks.ablate.running import run_jobs, run_proxies
 
 
 def _say(line: str) -> None:
@@ -13,13 +17,15 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Run the jobs of a folder that have no result."""
+    """Run the models of a folder that have no result."""
     parser = argparse.ArgumentParser(prog="python -m pipeline_tasks.ablate", description=__doc__)
-    parser.add_argument("folder", help="folder of a comparison, as `refinery ablate --prepare` leaves it")
+    parser.add_argument("folder", help="folder that `refinery ablate --prepare`, or `mixture --prepare`, left")
     parser.add_argument("--share", default="0/1", metavar="I/N", help="each N-th run from the I-th on (all)")
     options = parser.parse_args()
     number, count = map(int, options.share.split("/"))
-    run_jobs(Path(options.folder), number, count, _say)
+    folder = Path(options.folder)
+    run = run_proxies if (folder / SEARCH).exists() else run_jobs
+    run(folder, number, count, _say)
     return 0
 
 

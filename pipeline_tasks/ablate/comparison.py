@@ -23,6 +23,7 @@ from pipeline_tasks.ablate.job import (
     unfinished,
     widened,
 )
+from pipeline_tasks.ablate.mixture.search_plan import SEARCH
 from pipeline_tasks.ablate.report import write_report
 from pipeline_tasks.ablate.sizes import SMOKE, Size, size_of
 from pipeline_tasks.ablate.statistics import (
@@ -126,6 +127,9 @@ def _require_alike(wanted: Wanted, datasets: Sequence[TokenDataset], tokenizers:
 
 def _require_same(folder: Path, plan: Plan) -> None:
     """Raise RecipeError for a folder of another comparison; more seeds of the same one are welcome."""
+    if (folder / SEARCH).exists():
+        message = f"{folder} has a mixture search; name another --to"
+        raise RecipeError(message)
     if not (folder / PLAN).exists():
         return
     there = read_plan(folder)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from pipeline_tasks.ablate.arm_data import ArmData
 from pipeline_tasks.ablate.held_out import load_held_out
 from pipeline_tasks.ablate.job import HELD_OUT, Model, TrainingPlan, read_plan, read_result, unfinished
+from pipeline_tasks.ablate.mixture.pool import read_pool
+from pipeline_tasks.ablate.mixture.proxy_data import ProxyData
+from pipeline_tasks.ablate.mixture.search_plan import read_search, untrained
 from pipeline_tasks.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -31,6 +34,14 @@ def run_jobs(folder: Path, number: int, count: int, say: Say, arms: Sequence[int
     plan = read_plan(folder)
     jobs = unfinished(folder, plan, arms)[number::count]
     _run(folder, plan, ((job, ArmData(plan.arms[job.arm], plan, job.seed)) for job in jobs), say)
+
+
+def run_proxies(folder: Path, number: int, count: int, say: Say, kinds: Sequence[str] = ()) -> None:
+    """As `run_jobs`, of the proxies of a search; of some `kinds`, or of all."""
+    search = read_search(folder)
+    pool = read_pool(folder, search.pool)
+    proxies = untrained(folder, search, kinds)[number::count]
+    _run(folder, search, ((proxy, ProxyData(pool, proxy, search.batch)) for proxy in proxies), say)
 
 
 def _run(folder: Path, plan: TrainingPlan, models: Iterable[tuple[Model, "Data"]], say: Say) -> None:

@@ -85,6 +85,9 @@ COMMANDS = {
     "ablate": Entry(
         "cli.ablate", "train small models on two recipes or datasets: which is better, how sure, at what price"
     ),
+    "mixture": Entry(
+        "cli.mixture", "search the mixture of a dataset's groups that gives the best models, by many small ones"
+    ),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
     "vacuum": Entry("upkeep.vacuum", "list (with --delete, remove) files that no manifest names", supervised=True),
