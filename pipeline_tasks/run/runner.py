@@ -227,6 +227,7 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, sav
         | ({"spread": joined([receipt.spread for receipt in receipts])} if planned.card.spread else {}),
         parent_digests=planned.parent_digests,
         resources=numbered(planned.resources.values()),
+        libraries=planned.libraries,
         below=_below(tracker, kept),
     )
 
