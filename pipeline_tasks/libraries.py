@@ -19,26 +19,35 @@ Libraries = Mapping[str, str]
 
 def installed(names: Iterable[str]) -> dict[str, str]:
     """Return the versions that are installed here; RecipeError names one that is not."""
-    return {name: _version(name) for name in sorted(names)}
+    versions = {name: _version(name) for name in sorted(names)}
+    for name, known in versions.items():
+        if not known:
+            message = (
+                f"{name} is not installed here, whose version is identity; install the package with its extra `refine`"
+            )
+            raise RecipeError(message)
+    return versions
 
 
-def release() -> str:
-    """Return the installed release of Refinery, "" where its code is not installed as a distribution."""
-    try:
-        return version(REFINERY)
-    except PackageNotFoundError:
-        return ""
+def present(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those that are installed here."""
+    return {name: known for name in sorted(names) if (known := _version(name))}
 
 
 @cache
 def _version(name: str) -> str:
+    """Return the version of a library, "" of one that is not installed."""
     if name == UNICODE:
         return unicodedata.unidata_version
     try:
         return version(name)
     except PackageNotFoundError:
-        message = f"{name} is not installed here, whose version is identity; install the package with its extra refine"
-        raise RecipeError(message) from None
+        return ""
+
+
+def release() -> str:
+    """Return the installed release of Refinery, "" where its code is not installed as a distribution."""
+    return _version(REFINERY)
 
 
 def require_same(planned: Libraries, here: Libraries, where: str) -> None:
@@ -62,4 +71,4 @@ def differences(before: Libraries, now: Libraries) -> list[str]:
 
 
 def _said(versions: Libraries, name: str) -> str:
-    return versions.get(name) or "not known"
+    return versions.get(name) or "none"

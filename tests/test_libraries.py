@@ -215,4 +215,4 @@ def test_a_library_that_is_not_installed_is_named() -> None:
 
 
 def test_differences_are_said_by_name() -> None:
-    assert differences({"a": "1", "b": "2"}, {"b": "3", "a": "1", "c": "4"}) == ["b 2 → 3", "c not known → 4"]
+    assert differences({"a": "1", "b": "2"}, {"b": "3", "a": "1", "c": "4"}) == ["b 2 → 3", "c none → 4"]
