@@ -14,7 +14,7 @@ from typing import Any
 from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.libraries import differences, present
+from pipeline_tasks.libraries import differences, installed
 from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import recorded_seconds
@@ -142,7 +142,7 @@ def _reasons_of_card(card: Stage[Any], manifest: Manifest) -> Iterator[str]:
     known = {**json.loads(canonical(params)), **{name: manifest.params.get(name) for name in secrets}}
     if changed := sorted(name for name in {*known, *manifest.params} if known.get(name) != manifest.params.get(name)):
         yield f"its code has other settings: {', '.join(changed)}"
-    yield from differences(manifest.libraries, present(card.libraries_of(params)))
+    yield from differences(manifest.libraries, installed(card.libraries_of(params)))
     yield from (f"{name} is another file" for name in _other_files(card, params, {*manifest.resources.values()}))
 
 

@@ -367,7 +367,10 @@ def _partition(store: Store, planned: Plan, span: Span, kind: str) -> Manifest:
     try:
         return _verified(store, path, planned, span)
     except FileNotFoundError as error:
-        message = f"{store.root}/{path}: no such manifest; refine that partition first"
+        message = (
+            f"{store.root}/{path}: no such manifest; refine that partition first, or all of the stage again if another "
+            "release or other libraries were installed since"
+        )
         raise RecipeError(message) from error
 
 
