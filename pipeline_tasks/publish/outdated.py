@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from pipeline_tasks.binding import bind
@@ -22,6 +23,7 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Stage
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named
 from pipeline_tasks.store.reading import read_manifest
 
@@ -102,7 +104,8 @@ def outdated_snapshot(root: str, recipe: str, snapshot: str) -> OutdatedVersion 
 def outdated(root: str, version: Version) -> OutdatedVersion:
     """Return what of a version this release would refine again from the same landed files by the same recipe."""
     try:
-        manifests = in_order({stage: read_manifest(root, referred) for stage, referred in version.manifests.items()})
+        read = storage.each(storage.connect(root), partial(read_manifest, root), version.manifests.values())
+        manifests = in_order(dict(zip(version.manifests, read, strict=True)))
     except RefineryError as error:
         return OutdatedVersion(version, unreadable=str(error))
     seconds: Mapping[str, float] = {}

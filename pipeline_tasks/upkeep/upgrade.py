@@ -80,9 +80,10 @@ def upgrade_lines(root: str, found: Sequence[OutdatedVersion]) -> Iterator[str]:
             f"cost      {cost} to refine {counted(len(behind), 'version')} again; nothing is refined until somebody "
             "runs it"
         )
+    lost = any(each.unreadable for each in found)
     yield (
-        "stays     every published version is read, verified, traced and trained from as before; new snapshots take "
-        "the history of the published ones"
+        f"stays     every {'other ' if lost else ''}published version is read, verified, traced and trained from as "
+        "before; new snapshots take the history of the published ones"
     )
     yield "rewrites  nothing: objects of a root are never written over, and no other part of it has to change"
 
