@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -40,8 +41,9 @@ class Manifest:
     `history` has the shards that the stage saved for later snapshots, by section: every section that the stage
     declares, without shards where it saved none. `below` has the shards of this stage that layers rest on
     (`stage.Layer`); those of other stages are in their manifests. `parents` are the fingerprints of the input and of
-    the history, and `parent_digests` the SHA-256 of their manifests as stored. `resources` and `writer` complete what
-    the fingerprint is computed from. `metrics` has whole numbers only, so that merging is exact in any order.
+    the history, and `parent_digests` the SHA-256 of their manifests as stored. `resources`, `libraries` and `writer`
+    complete what the fingerprint is computed from; `libraries` are the versions of those that decide rows, by name.
+    `metrics` has whole numbers only, so that merging is exact in any order.
 
     `poison` are the identities of those input shards that were quarantined whole (`PARTITION`). A manifest with any is
     partial: it lies beside the whole one, in the same prefix, and its fingerprint is the whole one's, a hyphen, and a
@@ -69,6 +71,7 @@ class Manifest:
     below: Shards = ()
     writer: str = WRITER
     poison: tuple[str, ...] = ()
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -136,9 +139,12 @@ SHARED = "shared-"
 """What the prefix of a stage's shared shards begins with, after the stage's name."""
 
 
-def shared_prefix(stage: str, version: int) -> str:
-    """Return the prefix of the shards that all runs of a stage's version share (`stage.Engine.map`, `stage.Layer`)."""
-    return f"{stage}/{SHARED}{digest_of([version, FORMAT, WRITER])[:24]}"
+def shared_prefix(stage: str, version: int, libraries: Mapping[str, str]) -> str:
+    """Return the prefix of the shards that all runs of a stage's version share (`stage.Engine.map`, `stage.Layer`).
+
+    Runs by other versions of its libraries share others.
+    """
+    return f"{stage}/{SHARED}{digest_of([version, FORMAT, WRITER, *([dict(libraries)] if libraries else [])])[:24]}"
 
 
 def is_shared(path: str) -> bool:
@@ -158,20 +164,25 @@ def commit_slots(stage: str, fingerprint: str) -> Iterator[str]:
 
 
 def fingerprint_of(
-    stage: str, version: int, params: object, parents: Iterable[str], resources: Mapping[str, str]
+    stage: str,
+    version: int,
+    params: object,
+    parents: Iterable[str],
+    resources: Mapping[str, str],
+    libraries: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the identity of a stage's output: what and how; never where, when, or by how many workers.
 
-    `resources` maps a parameter's file to its content digest; `parents` are fingerprints of the
-    input and of the history, in order.
+    `resources` maps a parameter's file to its content digest, and `libraries` the name of a library to its version;
+    `parents` are fingerprints of the input and of the history, in order.
     """
-    return _fingerprint(
-        {"stage": stage, "version": version, "params": params, "parents": list(parents), "resources": dict(resources)}
-    )
+    identity = {"stage": stage, "version": version, "params": params, "parents": list(parents)}
+    return _fingerprint({**identity, "resources": dict(resources)}, libraries)
 
 
-def _fingerprint(identity: Mapping[str, Any], writer: str = WRITER) -> str:
-    return digest_of({**identity, "format": FORMAT, "writer": writer})
+def _fingerprint(identity: Mapping[str, Any], libraries: Mapping[str, str], writer: str = WRITER) -> str:
+    named = {"libraries": dict(libraries)} if libraries else {}
+    return digest_of({**identity, **named, "format": FORMAT, "writer": writer})
 
 
 def identified(manifest: Manifest) -> Manifest:
@@ -187,7 +198,7 @@ def identified(manifest: Manifest) -> Manifest:
         "parents": list(manifest.parents),
         "resources": dict(manifest.resources),
     }
-    whole = _fingerprint(identity, manifest.writer)
+    whole = _fingerprint(identity, manifest.libraries, manifest.writer)
     lacking = f"-{digest_of(sorted(manifest.poison), 12)}" if manifest.poison else ""
     return replace(manifest, fingerprint=whole + lacking)
 
@@ -199,8 +210,9 @@ def _file_of(shard: Shard) -> list[object]:
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as it is stored: canonical and sealed, byte-identical between attempts."""
     named = {part.name: getattr(manifest, part.name) for part in fields(manifest)}
-    if not manifest.poison:
-        del named["poison"]
+    for name in ("poison", "libraries"):
+        if not named[name]:
+            del named[name]
     return seal({"format": FORMAT, **named})
 
 
@@ -251,7 +263,8 @@ def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
         _require(raw[name], _is_count(raw[name]), name)
     for name in ("rejected", "quarantined"):
         _require(raw[name], all(map(_is_count, raw[name].values())), name)
-    for name in ("params", "metrics", "resources"):
+    raw["libraries"] = raw.get("libraries", {})
+    for name in ("params", "metrics", "resources", "libraries"):
         _require(raw[name], isinstance(raw[name], dict), name)
     for name in ("parents", "parent_digests", "covers"):
         raw[name] = tuple(raw[name])

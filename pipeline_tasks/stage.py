@@ -302,6 +302,8 @@ class Stage(Generic[P]):
     `resources` returns the files that params name: their digests, not their paths, are part of identity. `check_files`
     reads them and raises RecipeError for one that is not what the params take it for. `secret`
     returns the field of params that needs a secret, or "": the runner fills it in, and its check is part of identity.
+    `libraries` names those whose output decides rows, each with whether it does by these params: their versions are
+    identity. Libraries behind a state are none: what a state computes differs between classes of hardware, too.
     `conserves` says what comes out as it went in: rows, rows as often as their column `copies` says, or tokens.
     `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`. `for_columns`
     returns the params for an input that has these columns. `idle` returns what of the stage has nothing to work with,
@@ -326,6 +328,7 @@ class Stage(Generic[P]):
     for_columns: Callable[[P, frozenset[str]], P] | None = None
     idle: Callable[[P, Mapping[str, Any]], tuple[Idle, ...]] | None = None
     has_state: Callable[[P], bool] | None = None
+    libraries: Mapping[str, Callable[[P], bool]] = field(default_factory=dict)
     conserves: Literal["rows", "copies", "tokens"] = "rows"
     engine: EngineName = "spark"
     profiled: tuple[str, ...] = ()
@@ -336,6 +339,15 @@ class Stage(Generic[P]):
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""
         return pa.schema([*self.writes, *(self.writes_for(params) if self.writes_for else ())])
+
+    def libraries_of(self, params: P) -> tuple[str, ...]:
+        """Return the libraries whose output decides rows by these params, in order."""
+        return tuple(sorted(name for name, is_used in self.libraries.items() if is_used(params)))
+
+
+def always(_: object) -> bool:
+    """Return that a library decides rows whatever the params are."""
+    return True
 
 
 def reject(batch: pa.RecordBatch, reasons: pa.Array, evidence: pa.Array | None = None) -> pa.RecordBatch:

@@ -53,6 +53,15 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     assert (MANIFEST.rows, MANIFEST.bytes) == (3, 120)
 
 
+def test_libraries_are_stored_where_there_are_any_and_count() -> None:
+    assert b'"libraries"' not in dump(MANIFEST)
+    named = identified(replace(MANIFEST, libraries={"ftfy": "6.3.1"}))
+    assert load(dump(named)) == named
+    assert named.fingerprint != MANIFEST.fingerprint
+    with pytest.raises(ContractError):
+        load(dump(replace(named, libraries={"ftfy": "6.3.2"})))
+
+
 def test_a_manifest_of_an_older_format_is_refused() -> None:
     older = json.loads(dump(MANIFEST))
     for changes, number in (({"format": 2}, 2), ({"format": None}, None)):

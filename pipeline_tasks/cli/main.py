@@ -102,6 +102,7 @@ COMMANDS = {
     "compact": Entry(
         "upkeep.compact", "merge the history of many snapshots, so that a run reads fewer files", supervised=True
     ),
+    "upgrade": Entry("upkeep.upgrade", "say what an installed release makes outdated, why, and what it costs"),
     "compile": Entry(
         "cli.compile", "compile the loops over text for this machine, so that no task has to", supervised=True
     ),

@@ -99,6 +99,7 @@ def findings(planned: PlannedRun, known: Sequence[Finding] = ()) -> list[Finding
         found += files(planned)
     if not is_refused(found):
         found += history(planned, listing)
+        found += upgrade(planned, listing)
     return list({finding.message: finding for finding in found}.values())
 
 
@@ -196,6 +197,20 @@ def history(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
             faults, broken = tried(RECIPE, lambda: list(history_faults(planned.root, here, name, snapshot)))  # noqa: B023
             yield from (_of_recipe(recipe, fault) for fault in faults or ())
             yield from broken
+
+
+def upgrade(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
+    """Note stages of the published snapshot that this release refines again because it has other code or libraries."""
+    from pipeline_tasks.publish.outdated import outdated_snapshot  # it loads what stages compute with
+
+    snapshot = planned.snapshot or (listing.snapshot if listing else "")
+    for recipe in planned.recipes:
+        if recipe.versions is None and snapshot and planned.sample == 1:
+            found, broken = tried(RECIPE, partial(outdated_snapshot, planned.root, recipe.name, snapshot))
+            yield from broken
+            if found and found.stages:
+                message = f"{found.account}; `refinery upgrade {planned.root}` lists all"
+                yield Finding(fault=False, where=RECIPE, message=message)
 
 
 def _of_recipe(recipe: Recipe, fault: Finding) -> Finding:

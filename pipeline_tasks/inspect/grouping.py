@@ -39,7 +39,7 @@ def groups_of(batch: pa.RecordBatch, by: str) -> pa.Array:
 
 def sites_of(batch: pa.RecordBatch) -> pa.Array:
     """Return the registered domain of each document's URL."""
-    from pipeline_tasks.text.urls.keys import sites
+    from pipeline_tasks.text.urls.sites import sites
 
     if "url" not in batch.schema.names:
         return pa.array([NO_SITE] * batch.num_rows, pa.string())

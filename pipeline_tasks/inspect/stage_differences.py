@@ -126,6 +126,7 @@ def _settings(manifest: Manifest) -> dict[str, Any]:
     settings = {
         **dict(_flat("params", manifest.params)),
         **dict(_flat("resources", manifest.resources)),
+        **dict(_flat("libraries", manifest.libraries)),
         "version": manifest.version,
         "writer": manifest.writer,
         "history": list(manifest.parents[1:]),

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ from pipeline_tasks.inspect.demand import Basis, StageRate
 from pipeline_tasks.inspect.plan_bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.database import is_postgres, sqlite_path
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, TOKENIZE
@@ -28,7 +26,6 @@ from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest
 
-HOUR = 3600
 EXTRACT = "extract"
 
 DESCRIPTIONS = ("tokens.json", "dataset.json")
@@ -160,7 +157,7 @@ def _landed(manifests: Manifests) -> int:
 
 def _stages(root: str, version: Version, manifests: Manifests, prefix: str) -> Iterator[StageCost]:
     """Yield what each stage of a version took; what it begins with was landed or composed, and took nothing here."""
-    seconds, expected = _recorded_seconds(root, version), _foretold_reads(manifests)
+    seconds, expected = recorded_seconds(root, version), _foretold_reads(manifests)
     parents = {manifest.fingerprint: manifest for manifest in manifests.values()}
     for stage, manifest in manifests.items():
         parent = parents.get(next(iter(manifest.parents), ""))
@@ -213,16 +210,6 @@ def _stage_cost(manifest: Manifest, reads: int, seconds: float | None, expected:
         foretold_reads=expected,
         foretold_seconds=expected / MEGABYTE * rate,
     )
-
-
-def _recorded_seconds(root: str, version: Version) -> dict[str, float]:
-    """Return the seconds of one core that the ledger has of a version's stages; empty without a ledger."""
-    dsn = ledger_of(root)
-    if not is_postgres(dsn) and not Path(sqlite_path(dsn)).exists():
-        return {}
-    with Ledger.open(dsn) as ledger:
-        rows = ledger.query("stage_cost", recipe=version.recipe, number=str(version.number))
-    return {row["stage"]: row["cpu_hours"] * HOUR for row in rows if row["cpu_hours"]}
 
 
 def _added(stages: Iterable[StageCost]) -> list[StageCost]:

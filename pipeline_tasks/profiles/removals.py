@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.profiles.sums import SUMS, columns_summed
-from pipeline_tasks.text.urls.keys import sites
+from pipeline_tasks.text.urls.sites import sites
 
 LEAST = 1000
 """Input rows from which on the losses of a source or site are stored and checked."""

@@ -56,6 +56,15 @@ def recorded_recipes(root: str) -> list[str]:
     return []
 
 
+def recorded_seconds(root: str, version: Version) -> dict[str, float]:
+    """Return the seconds of one core that the ledger has of a version's stages; empty without a ledger."""
+    if is_absent(dsn := ledger_of(root)):
+        return {}
+    with Ledger.open(dsn) as ledger:
+        rows = ledger.query("stage_cost", recipe=version.recipe, number=str(version.number))
+    return {row["stage"]: row["cpu_hours"] * 3600 for row in rows if row["cpu_hours"]}
+
+
 @dataclass(frozen=True, slots=True)
 class RunFailure:
     """Why a run of a snapshot ended without a version: the task, the class of its error, and the reason.

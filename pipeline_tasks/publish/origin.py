@@ -1,10 +1,11 @@
 """Says what a training dataset was built from and how, in a file beside it, so that it can be built again exactly."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
+from pipeline_tasks.libraries import differences, present
 from pipeline_tasks.manifest import WRITER, Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.published import read_published_file
@@ -26,13 +27,14 @@ DIGEST = "sha256:"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage as it ran: its version, its params and resources, and the fingerprint that follows from these."""
+    """A stage as it ran: version, params, resources and libraries, and the fingerprint that follows from these."""
 
     stage: str
     version: int
     params: Mapping[str, Any]
     resources: Mapping[str, str]
     fingerprint: str
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def origin_of(name: str, by_stage: Mapping[str, Manifest], index: bytes) -> Orig
 
 def _step(manifest: Manifest) -> Step:
     params = {} if manifest.stage == COMPOSE else manifest.params  # `sources` has them
-    return Step(manifest.stage, manifest.version, params, manifest.resources, manifest.fingerprint)
+    return Step(manifest.stage, manifest.version, params, manifest.resources, manifest.fingerprint, manifest.libraries)
 
 
 def origin_bytes(origin: Origin) -> bytes:
@@ -132,6 +134,8 @@ def require_same_code(origin: Origin) -> None:
     """Raise ContractError if this release would write other bytes: it lists each stage and package that differs."""
     cards = [(step, stage_card(step.stage).version) for step in origin.steps if step.stage in STAGES]
     differing = [f"{step.stage} {step.version} (here {now})" for step, now in cards if step.version != now]
+    libraries = {name: known for step in origin.steps for name, known in step.libraries.items()}
+    differing += differences(libraries, present(libraries))
     if origin.writer != WRITER:
         differing.append(f"{origin.writer} (here {WRITER})")
     unknown = [step.stage for step in origin.steps if step.stage not in (*STAGES, COMPOSE)]

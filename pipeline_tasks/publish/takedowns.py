@@ -21,7 +21,7 @@ from pipeline_tasks.store.log_chain import ChainEntry, Log, append, next_number,
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shard_file import ShardWriter
 from pipeline_tasks.text.urls.addresses import canonical_url
-from pipeline_tasks.text.urls.keys import is_public_suffix
+from pipeline_tasks.text.urls.sites import is_public_suffix
 from pipeline_tasks.text.urls.takedown import DOC, LIST, SITE, URL, evidence, keys_of, of_rows
 
 FOLDER = "takedowns"

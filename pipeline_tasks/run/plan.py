@@ -21,6 +21,7 @@ from pipeline_tasks.constraints import (
     Uri,
 )
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
+from pipeline_tasks.libraries import installed
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
 from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources, stage_card
 from pipeline_tasks.run.sorted_runs import run_bytes
@@ -83,6 +84,7 @@ class Plan:
     history: tuple[Manifest, ...]
     parent_digests: tuple[str, ...]
     resources: Mapping[str, str]
+    libraries: Mapping[str, str]
     fingerprint: str
     io: StageIO
 
@@ -113,7 +115,10 @@ def plan(request: RefineRequest) -> Plan:
     params, resources = resources_of(card, params)
     parents = [parent.fingerprint, *(earlier.fingerprint for earlier in history)]
     digests = numbered(resources.values())
-    fingerprint = fingerprint_of(card.name, card.version, _identity(params, resources), parents, digests)
+    libraries = installed(card.libraries_of(params))
+    identity = _identity(params, resources)
+    fingerprint = fingerprint_of(card.name, card.version, identity, parents, digests, libraries)
+    stage_io = _io(request, card, parent, resources, fingerprint)
     return Plan(
         request=request,
         card=card,
@@ -122,8 +127,14 @@ def plan(request: RefineRequest) -> Plan:
         history=tuple(history),
         parent_digests=tuple(digest for _, digest in committed),
         resources=resources,
+        libraries=libraries,
         fingerprint=fingerprint,
-        io=replace(_io(request, card, parent, resources, fingerprint), implied=_implied(params, resources)),
+        io=replace(
+            stage_io,
+            implied=_implied(params, resources),
+            libraries=libraries,
+            shared=shared_prefix(card.name, card.version, libraries),
+        ),
     )
 
 
@@ -188,7 +199,6 @@ def _io(
         snapshot=str(parent.params.get("snapshot", "")) if parent.landed else "",
         landing=request.landing,
         files=tuple(resources.items()),
-        shared=shared_prefix(card.name, card.version),
     )
 
 

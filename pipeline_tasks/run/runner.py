@@ -227,6 +227,7 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, sav
         | ({"spread": joined([receipt.spread for receipt in receipts])} if planned.card.spread else {}),
         parent_digests=planned.parent_digests,
         resources=numbered(planned.resources.values()),
+        libraries=planned.libraries,
         below=_below(tracker, kept),
     )
 
@@ -366,7 +367,10 @@ def _partition(store: Store, planned: Plan, span: Span, kind: str) -> Manifest:
     try:
         return _verified(store, path, planned, span)
     except FileNotFoundError as error:
-        message = f"{store.root}/{path}: no such manifest; refine that partition first"
+        message = (
+            f"{store.root}/{path}: no such manifest; refine that partition first, or all of the stage again if another "
+            "release or other libraries were installed since"
+        )
         raise RecipeError(message) from error
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import socket
 import sys
 import time
 from collections import Counter
@@ -15,7 +16,8 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, cause
-from pipeline_tasks.manifest import schema_pairs, shard_of
+from pipeline_tasks.libraries import REFINERY, Libraries, installed, release, require_same
+from pipeline_tasks.manifest import WRITER, schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
@@ -42,6 +44,8 @@ from pipeline_tasks.text.page import sandbox
 
 T = TypeVar("T")
 
+_RELEASE = release()
+
 Files = tuple[tuple[str, str], ...]
 """Paths of files and folders that params name, with digests."""
 
@@ -54,6 +58,8 @@ class StageIO:
     columns to profile, and `spread` those whose values are counted by where they are; `snapshot` and `landing` are the
     id and the folder of the landed snapshot; `files` are the paths of what the stage reads, with digests, and `implied`
     those of them that no param has, such as a packaged model or the files of a folder: any kernel may read them.
+    `libraries`, `writer` and `release` are the versions of what decides and writes rows where the stage was planned: a
+    worker with others refuses its tasks.
     """
 
     root: str
@@ -67,6 +73,9 @@ class StageIO:
     files: Files = ()
     implied: Files = ()
     shared: str = ""
+    libraries: Libraries = field(default_factory=dict)
+    writer: str = WRITER
+    release: str = _RELEASE
 
 
 Stream = Batches | HistoryReader | LayerInput
@@ -287,6 +296,7 @@ def _started(task: Task) -> Iterator[tuple[Kernel, str]]:
 
     The files that prepare a state are looked at where the state has to be made, and not for one that waits here.
     """
+    _require_planned(task.io)
     for uri, digest in task.io.implied:
         localize(uri, digest)  # raises if it is another here
     kernel = _with_local_files(task.kernel, task.io.files)
@@ -295,6 +305,18 @@ def _started(task: Task) -> Iterator[tuple[Kernel, str]]:
         return
     with state_of(task.state.name, functools.partial(_prepared, task.state.prepare, task.io.files)) as state:
         yield functools.partial(kernel, state), hardware_of(state)
+
+
+def _require_planned(stage_io: StageIO) -> None:
+    """Raise JobLost unless what decides and writes rows has here the versions by which the stage was planned."""
+    planned = {**stage_io.libraries, **_versions(stage_io.writer), REFINERY: stage_io.release}
+    here = {**installed(stage_io.libraries), **_versions(WRITER), REFINERY: _RELEASE}
+    require_same(planned, here, socket.gethostname())
+
+
+def _versions(writer: str) -> dict[str, str]:
+    """Return the libraries that a writer names with their versions."""
+    return dict(part.rsplit("-", 1) for part in writer.split())
 
 
 def _prepared(prepare: Prepare, files: Files) -> Any:  # noqa: ANN401 -- whatever `prepare` returns

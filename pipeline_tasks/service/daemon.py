@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Iterable
@@ -67,14 +68,21 @@ class Paths(NamedTuple):
 def _paths() -> Paths:
     """Return the paths of the daemon for this code and these credentials.
 
-    Other credentials have another daemon; a daemon that runs older code is replaced.
+    Other credentials have another daemon; a daemon that runs older code, or has older libraries loaded, is replaced.
     """
     folder = temporary.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(SETTINGS)]
     who = _short([interpreter(), str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
-    code = _short(f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
+    files = (f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
+    code = _short([*_installations(), *files])
     name = f"{who}-{code}.sock"
     return Paths(temporary.socket_folder(len(name)) / name, folder / f"{who}.log", folder / f"{who}.lock")
+
+
+def _installations() -> list[str]:
+    """Return when something was last installed for the daemon's interpreter: that adds a folder to its packages."""
+    beside = Path(interpreter()).parent.parent.glob("lib/python3*/site-packages")
+    return [str(folder.stat().st_mtime_ns) for folder in sorted({*beside, Path(sysconfig.get_path("purelib"))})]
 
 
 def _short(lines: Iterable[str]) -> str:

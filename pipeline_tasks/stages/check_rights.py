@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RIGHT, RIGHTS, ROBOTS
 from pipeline_tasks.stage import (
     Batches,
@@ -22,6 +23,7 @@ from pipeline_tasks.stage import (
     Section,
     Shards,
     Stage,
+    always,
     buckets_for,
     reject,
     replace_column,
@@ -411,6 +413,7 @@ STAGE = Stage(
     writes=pa.schema([*PAGE, *RIGHTS]),
     version=2,
     splits=False,
+    libraries={"protego": always, UNICODE: always},
     history={"robots": Section(ROBOTS_FILES, key="origin", order=("fetched", "file", "offset"))},
     reads_history=False,
     idle=idle,

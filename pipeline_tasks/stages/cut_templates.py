@@ -12,6 +12,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Positive, Ratio
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
     Batches,
@@ -21,6 +22,7 @@ from pipeline_tasks.stage import (
     Section,
     Shards,
     Stage,
+    always,
     buckets_for,
     buckets_of,
     replace_column,
@@ -252,6 +254,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("template_spans", pa.list_(SPAN)), pa.field("template_chars", pa.int64())]),
     version=2,
     splits=False,
+    libraries={UNICODE: always},
     history={"lines": Section(LINES, key="hash", order=("check",))},
     profiled=("chars", "template_chars"),
     reasons=(),

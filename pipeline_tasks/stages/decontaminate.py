@@ -13,8 +13,21 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Section, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import (
+    Batches,
+    Engine,
+    FilePath,
+    Idle,
+    Layer,
+    Section,
+    Shards,
+    Stage,
+    always,
+    reject,
+    replace_column,
+)
 
 if TYPE_CHECKING:  # they load numba
     from pipeline_tasks.text.near.evaluation_index import Kind, Reference, Rules, Text
@@ -301,6 +314,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
     version=2,
     splits=True,
+    libraries={UNICODE: always},
     history={"sketches": Section(SKETCHES)},
     reads_history=False,
     profiled=("contaminated_by",),

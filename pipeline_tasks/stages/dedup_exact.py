@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
     Batches,
@@ -18,6 +19,7 @@ from pipeline_tasks.stage import (
     Section,
     Shards,
     Stage,
+    always,
     buckets_for,
     reject,
     replace_column,
@@ -134,6 +136,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=3,
     splits=False,
+    libraries={"publicsuffixlist": always, UNICODE: always},
     history={"documents": Section(KEPT, key="id", order=PLACE)},
     profiled=("chars", "origins", "clusters"),
     reasons=(DUPLICATE, SEEN_BEFORE),

@@ -13,6 +13,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Count
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
     Batches,
@@ -22,6 +23,7 @@ from pipeline_tasks.stage import (
     Section,
     Shards,
     Stage,
+    always,
     buckets_for,
     buckets_of,
     reject,
@@ -284,6 +286,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64())]),
     version=2,
     splits=False,
+    libraries={"publicsuffixlist": always, UNICODE: always},
     history={"paragraphs": Section(PARTS, key="hash", order=("check",))},
     profiled=("chars", "cut_chars", "origins"),
     reasons=(TOO_LITTLE_LEFT,),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
     Batches,
@@ -20,6 +21,7 @@ from pipeline_tasks.stage import (
     Section,
     Shards,
     Stage,
+    always,
     buckets_for,
     reject,
     replace_column,
@@ -186,6 +188,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=3,
     splits=False,
+    libraries={"publicsuffixlist": always, UNICODE: always},
     history={
         "urls": Section(URLS, key="url_key", order=("snapshot",)),
         "superseded": Section(SUPERSEDED, key="id", order=PLACE),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import OMITTED
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.scorers.answers import Answer, answered
 from pipeline_tasks.scorers.entities import Entity, EntityFinder, counted_labels
 from pipeline_tasks.stage import (
@@ -22,6 +23,7 @@ from pipeline_tasks.stage import (
     Layer,
     Shards,
     Stage,
+    always,
     reject,
     replace_column,
 )
@@ -226,6 +228,7 @@ STAGE = Stage(
     writes_for=writes_for,
     version=1,
     splits=True,
+    libraries={UNICODE: always},
     profiled=_PROFILED,
     title="Say what each document is",
 )

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RIGHTS
-from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, always, reject, replace_column
 
 TAKEN_DOWN = "extract:taken_down"
 
@@ -384,6 +385,15 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return on.map(partial(extract_pages, params=params), shards)
 
 
+def _by_trafilatura(params: Params) -> bool:
+    """Return whether trafilatura may extract a page: it does so for `auto` where that doubts its own text."""
+    return bool({"auto", "trafilatura"} & {params.method, *params.fallback})
+
+
+def _by_justext(params: Params) -> bool:
+    return "justext" in (params.method, *params.fallback)
+
+
 STAGE = Stage(
     name="extract",
     run=run,
@@ -392,6 +402,16 @@ STAGE = Stage(
     writes=EXTRACTED,
     version=12,
     splits=True,
+    libraries={
+        "resiliparse": always,
+        "charset-normalizer": always,
+        "trafilatura": _by_trafilatura,
+        "justext": lambda params: _by_trafilatura(params) or _by_justext(params),
+        "lxml": lambda params: _by_trafilatura(params) or _by_justext(params),
+        "lxml-html-clean": _by_justext,
+        "ftfy": lambda params: params.repair,
+        UNICODE: always,
+    },
     engine="spark",
     profiled=("chars", "extractor", "repaired", "truncated"),
     resources=resources,

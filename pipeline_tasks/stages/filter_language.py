@@ -17,8 +17,9 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words import fasttext_model
 from pipeline_tasks.text.words.language_codes import Language, parse_language
@@ -455,6 +456,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
     version=6,
     splits=True,
+    libraries={UNICODE: always},
     profiled=("chars", "language", "language_score"),
     reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),
     engine="spark",

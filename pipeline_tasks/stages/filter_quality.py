@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Computed, Filter, Floats, fails, load_filters, packs
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
 
 FILTERS = load_filters()
@@ -346,6 +347,7 @@ STAGE = Stage(
     writes_for=writes_for,
     version=10,
     splits=True,
+    libraries={UNICODE: always},
     profiled=("chars", "language", *map(signals_column, FILTERS)),
     reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),
     engine="spark",

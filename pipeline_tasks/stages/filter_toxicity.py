@@ -17,10 +17,11 @@ from pipeline_tasks.constraints import Count, Limit, Ratio
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.scorer import check
-from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify_all, failures_first, least_seen
 from pipeline_tasks.text.toxicity.shipped import SHA256 as SHIPPED
 from pipeline_tasks.text.toxicity.shipped import shipped_path
@@ -429,6 +430,7 @@ STAGE = Stage(
     writes_for=writes_for,
     version=2,
     splits=True,
+    libraries={UNICODE: always},
     profiled=(*COLUMNS, HITS, "language"),
     reasons=(*map(reason_of, LABELS), *map(score_reason_of, LABELS)),
     title="Take out what offends, and adult content",

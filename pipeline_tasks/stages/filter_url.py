@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject
+from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject
 
 if TYPE_CHECKING:
     from pipeline_tasks.text.urls.blocklists import SubwordIndex, Tables
@@ -247,6 +248,7 @@ STAGE = Stage(
     writes=DOCUMENT,
     version=3,
     splits=True,
+    libraries={UNICODE: always},
     profiled=("chars",),
     reasons=tuple(f"filter_url:{why}" for why in RULES),
     engine="spark",

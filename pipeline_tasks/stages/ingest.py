@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Range
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RECORD, ROBOTS
 from pipeline_tasks.stage import (
     NO_FILE,
@@ -389,6 +390,7 @@ STAGE = Stage(
     writes=PAGE,
     version=7,
     splits=True,
+    libraries={UNICODE: lambda params: bool(params.taken_down)},
     history={"pages": Section(SEEN, key="key")},
     writes_for=writes_for,
     resources=resources,

@@ -13,6 +13,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import OMITTED, Count
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, REDACTION
 from pipeline_tasks.stage import (
     VARIABLE,
@@ -23,6 +24,7 @@ from pipeline_tasks.stage import (
     Secret,
     Shards,
     Stage,
+    always,
     reject,
     replace_column,
 )
@@ -274,6 +276,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS), REDACTIONS, MISSED]),
     version=5,
     splits=True,
+    libraries={"google-re2": always, "phonenumbers": always, "publicsuffixlist": always, UNICODE: always},
     secret=lambda params: "key" if is_keyed(params) else "",
     idle=_idle,
     profiled=(*COUNTS, MISSED.name, "language"),

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.constraints import OMITTED, Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import (
     NO_FILE,
@@ -237,6 +238,7 @@ STAGE: Stage[Params] = Stage(
     writes=_COLUMNS,
     version=3,
     splits=True,
+    libraries={UNICODE: lambda params: bool(params.taken_down)},
     writes_for=writes_for,
     resources=resources,
     reads_history=False,

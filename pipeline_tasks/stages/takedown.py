@@ -6,6 +6,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Layer, Shards, Stage, reject
 
@@ -52,6 +53,7 @@ STAGE: Stage[Params] = Stage(
     writes=_COLUMNS,
     version=1,
     splits=False,
+    libraries={UNICODE: lambda params: bool(params.taken_down)},
     resources=resources,
     profiled=("n_tokens",),
     reasons=(TAKEN_DOWN,),

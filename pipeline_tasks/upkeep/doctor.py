@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 
+from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.embedded.early_start import embedded
 from pipeline_tasks.embedded.preflight import AREAS, RECIPE, PlannedRun, findings, tried
@@ -18,6 +19,7 @@ from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_l
 from pipeline_tasks.recipe import ENGINES, RAY, SPARK, load_recipe
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
+from pipeline_tasks.upkeep.upgrade import outdated_versions
 
 WRITERS = 16
 ROUNDS = 10
@@ -62,6 +64,7 @@ def checks(root: str) -> Iterator[Check]:
     if root:
         yield _guarded("storage", lambda: _storage(root))
         yield _guarded("put-if-absent", lambda: _race(root))
+        yield _guarded("upgrade", lambda: _upgrade(root))
 
 
 def run_checks(root: str, uri: str, recipe: str, engine: str) -> Iterator[Check]:
@@ -119,6 +122,17 @@ def _storage(root: str) -> Check:
     deleted = store.size(name) is None
     ok = created and equal and deleted
     return Check("storage", ok, f"{store.root} can{'' if ok else 'not'} be written, read and deleted")
+
+
+def _upgrade(root: str) -> Check:
+    """Say what of the root the installed release would refine again; that is a state, and no failure."""
+    found = outdated_versions(root)
+    behind = sum(bool(each.stages) for each in found)
+    lost = [each for each in found if each.unreadable]
+    if lost:
+        return Check("upgrade", ok=False, message=lost[0].unreadable)
+    again = f"{behind} of {counted(len(found), 'version')} would be refined again; `refinery upgrade {root}` lists them"
+    return Check("upgrade", ok=True, message=again if behind else "no version is of other code or libraries")
 
 
 def _race(root: str) -> Check:

@@ -101,6 +101,8 @@ def test_code_that_writes_the_same_bytes_is_let_through_and_other_code_is_named(
     older = replace(STEPS[1], version=STEPS[1].version - 1)
     for other, named in (
         (replace(ORIGIN, writer="pyarrow-9"), "pyarrow-9 (here"),
+        (replace(ORIGIN, steps=(replace(STEPS[1], libraries={"ftfy": "0.1"}),)), "ftfy 0.1 → "),
+        (replace(ORIGIN, steps=(replace(STEPS[1], libraries={"no-more": "0.1"}),)), "no-more 0.1 → none"),
         (replace(ORIGIN, steps=(STEPS[0], older)), f"pack {older.version} (here {STEPS[1].version})"),
         (replace(ORIGIN, steps=(*STEPS, replace(STEPS[1], stage="distill"))), "distill"),
     ):

@@ -181,6 +181,20 @@ def test_a_daemon_of_older_code_is_replaced(folder: Path, monkeypatch: pytest.Mo
     assert len(daemons(folder)) == 1
 
 
+def test_a_daemon_beside_which_something_was_installed_is_replaced(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries that it has not imported yet would be others than those that it knows the versions of."""
+    python = tmp_path / "bin" / "python"
+    packages = tmp_path / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    monkeypatch.setenv("REFINERY_PYTHON", str(python))
+    before = daemon._paths().socket
+    assert daemon._paths().socket == before
+    os.utime(packages, ns=(1, 1))  # as a new folder there does
+    assert daemon._paths().socket != before
+
+
 def test_a_daemon_exits_when_it_is_stopped(folder: Path) -> None:
     daemon.send(land(folder, "s"))
     (process,) = daemons(folder)

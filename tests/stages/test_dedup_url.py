@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
-from pipeline_tasks.text.urls.keys import keys, sites
+from pipeline_tasks.text.urls.keys import keys
+from pipeline_tasks.text.urls.sites import sites
 from tests import refining
 from tests.examples import fewest_examples
 

@@ -18,7 +18,7 @@ import pyarrow.compute
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.text.urls.keys import sites
+from pipeline_tasks.text.urls.sites import sites
 
 pc: Any = pyarrow.compute
 

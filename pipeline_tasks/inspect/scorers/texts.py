@@ -22,7 +22,7 @@ from pipeline_tasks.store.files import digest_of_named, localize
 from pipeline_tasks.store.reading import parent_of, read_shards, sampled
 from pipeline_tasks.text.base.sampling import uniform_draws
 from pipeline_tasks.text.page.identity import identity
-from pipeline_tasks.text.urls.keys import sites
+from pipeline_tasks.text.urls.sites import sites
 
 KIND = pa.schema(
     [

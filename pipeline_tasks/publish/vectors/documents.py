@@ -16,7 +16,7 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.near.vectors import KIND
-from pipeline_tasks.text.urls.keys import sites
+from pipeline_tasks.text.urls.sites import sites
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence, of_rows
 
 pc: Any = pyarrow.compute

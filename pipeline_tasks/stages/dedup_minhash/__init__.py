@@ -5,10 +5,11 @@ from functools import partial
 
 import pyarrow as pa
 
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Engine, Shards, Stage
+from pipeline_tasks.stage import Engine, Shards, Stage, always
 from pipeline_tasks.stages.dedup_minhash.params import SHINGLES, Params, likeness_of
 from pipeline_tasks.stages.dedup_minhash.signing import columns_signed, sign_documents
 
@@ -35,6 +36,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, pa.field(SHINGLES, pa.int64()), pa.field("unsettled_bands", pa.int64())]),
     version=6,
     splits=False,
+    libraries={"publicsuffixlist": always, UNICODE: always},
     history=sections(SHINGLES),
     profiled=(SHINGLES, "unsettled_bands", "origins", "clusters", "similarity"),
     reasons=("dedup_minhash:near_duplicate",),

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
 from pipeline_tasks.profiles.removals import OF_LANGUAGE
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.stage import Engine, Idle, Shards, Stage
+from pipeline_tasks.stage import Engine, Idle, Shards, Stage, always
 from pipeline_tasks.stages.dedup_semantic.params import (
     LANGUAGE,
     MEASURES,
@@ -71,6 +72,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, *VECTOR, *(pa.field(name, pa.int64()) for name in MEASURES)]),
     version=2,
     splits=False,
+    libraries={"publicsuffixlist": always, UNICODE: always},
     history=sections(VECTORS),
     profiled=(*MEASURES, LANGUAGES, "origins", "languages", "clusters", "similarity"),
     reasons=("dedup_semantic:near_duplicate",),

@@ -16,6 +16,7 @@ from pipeline_tasks.constraints import Ratio, Weight
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.answers import NothingKnown
@@ -23,7 +24,7 @@ from pipeline_tasks.scorers.calibration import Calibration, read_calibration
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import digest_of_model, require_admitted
 from pipeline_tasks.scorers.scorer import check, load
-from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify, classify_all, failures_first, least_seen
 from pipeline_tasks.stages.score_quality.components import Column, components
 from pipeline_tasks.stages.score_quality.shipped_models import SHA256 as SHIPPED
@@ -411,6 +412,7 @@ STAGE = Stage(
     writes_for=writes_for,
     version=6,
     splits=True,
+    libraries={UNICODE: always},
     engine="ray",
     profiled=("score", PERPLEXITY, SEEN, *MOMENTS),
     reasons=(LOW_QUALITY, LOW_COMPONENT),

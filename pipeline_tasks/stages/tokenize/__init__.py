@@ -4,11 +4,12 @@ from functools import partial
 
 import pyarrow as pa
 
+from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stage import Engine, Layer, Section, Shards, Stage
+from pipeline_tasks.stage import Engine, Layer, Section, Shards, Stage, always
 from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer, load_tokenizer
 from pipeline_tasks.stages.tokenize.encoding import ENCODED, JUDGED, decide, encode
-from pipeline_tasks.stages.tokenize.params import FILES, TOKENIZER, Params
+from pipeline_tasks.stages.tokenize.params import FILES, TIKTOKEN, TOKENIZER, Params
 
 
 def resources(params: Params) -> tuple[str, ...]:
@@ -58,6 +59,14 @@ STAGE: Stage[Params] = Stage(
     writes=_WRITES,
     version=7,
     splits=False,
+    libraries={
+        "tokenizers": lambda params: not params.tokenizer.startswith(TIKTOKEN),
+        "tiktoken": lambda params: params.tokenizer.startswith(TIKTOKEN) or params.is_file,
+        "sentencepiece": lambda params: params.is_file,
+        "gigatoken": lambda params: params.backend == "auto",
+        "fastokens": lambda params: params.backend == "auto",
+        UNICODE: always,
+    },
     history={"tokenizer": Section(TOKENIZER)},
     reads_history=False,
     profiled=("n_tokens", "n_bytes", "lost_chars", "language", "language_bytes", "language_tokens"),

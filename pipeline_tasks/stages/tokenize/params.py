@@ -77,6 +77,11 @@ class Params:
     bos: str = ""
     backend: Literal["auto", "reference"] = "auto"
 
+    @property
+    def is_file(self) -> bool:
+        """Whether the tokenizer is a file, which may be of any of the libraries; in manifests it is a digest."""
+        return self.tokenizer.endswith(FILES) or self.tokenizer.startswith("sha256:")
+
     def __post_init__(self) -> None:
         """Raise RecipeError for a tokenizer that is named in no known way, or is named and trained."""
         name, at, revision = self.tokenizer.partition("@")

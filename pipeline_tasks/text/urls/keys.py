@@ -1,15 +1,11 @@
-"""Normalizes URLs to keys, so that the many ways to write a page's address are equal; names the site of each."""
+"""Normalizes URLs to keys, so that the many ways to write a page's address are equal; names the host of each."""
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.text.urls.addresses import canonical, escaped
-
-if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
 
 PARTS = r"(?s)^(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/?]*?)(?P<port>:[0-9]+)?(?P<path>(?:/[^?]*)?)(?:\?(?P<query>.*))?$"
 """The parts of canonical addresses (`addresses`)."""
@@ -59,28 +55,3 @@ def origins(urls: pa.Array) -> pa.Array:
     """Return scheme, host and port of each URL of the web, without a default port; null where there is none."""
     parts: Any = pc.extract_regex(canonical(urls), r"^(?P<origin>https?://[^/?]+)")
     return pc.struct_field(parts, ["origin"])
-
-
-def sites(urls: pa.Array) -> pa.Array:
-    """Return the registered domain of each URL (the host itself where it has none), null where there is no host."""
-    codes: Any = pc.dictionary_encode(hosts(urls))
-    names = pa.array([_registered(host) for host in codes.dictionary.to_pylist()], pa.string())
-    return names.take(codes.indices)
-
-
-@cache
-def _suffixes() -> "PublicSuffixList":
-    from publicsuffixlist import PublicSuffixList
-
-    return PublicSuffixList(only_icann=True)
-
-
-def _registered(host: str) -> str | None:
-    """Return the registered domain of a host; an address or a name without dots is returned whole."""
-    number = host.startswith("[") or host.replace(".", "").isdigit()
-    return (host if number else _suffixes().privatesuffix(host) or host) or None
-
-
-def is_public_suffix(host: str) -> bool:
-    """Return whether anybody may register names below a host, as below `co.uk`."""
-    return "." in host and not host.replace(".", "").isdigit() and _suffixes().privatesuffix(host) is None

@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.text.urls.keys import keys, sites
+from pipeline_tasks.text.urls.keys import keys
+from pipeline_tasks.text.urls.sites import sites
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""Says which versions of the libraries are installed here that decide rows: they are identity (decision 71)."""
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from pipeline_tasks.errors import JobLost, RecipeError
+
+UNICODE = "unicode"
+"""The name of Python's tables of characters among libraries: they come with Python, and decide what a letter is."""
+
+REFINERY = "refinery"
+"""The name of our own release among libraries, where workers are compared; stages have versions of their own."""
+
+Libraries = Mapping[str, str]
+"""Versions of libraries by the names of their distributions, in order."""
+
+
+def installed(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions that are installed here; RecipeError names one that is not."""
+    versions = {name: _version(name) for name in sorted(names)}
+    for name, known in versions.items():
+        if not known:
+            message = (
+                f"{name} is not installed here, whose version is identity; install the package with its extra `refine`"
+            )
+            raise RecipeError(message)
+    return versions
+
+
+def present(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those that are installed here."""
+    return {name: known for name in sorted(names) if (known := _version(name))}
+
+
+@cache
+def _version(name: str) -> str:
+    """Return the version of a library, "" of one that is not installed."""
+    if name == UNICODE:
+        return unicodedata.unidata_version
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def release() -> str:
+    """Return the installed release of Refinery, "" where its code is not installed as a distribution."""
+    return _version(REFINERY)
+
+
+def require_same(planned: Libraries, here: Libraries, where: str) -> None:
+    """Raise JobLost unless a machine has the versions by which a stage was planned: its rows could be others.
+
+    Another machine may have them, and so may this one after its upgrade: the work is tried again.
+    """
+    others = differences(planned, here)
+    if others:
+        message = (
+            f"{where} has other libraries than the stage was planned by: {', '.join(others)}; install the same release "
+            "of Refinery and of its requirements on every machine. Nothing of this task was written"
+        )
+        raise JobLost(message)
+
+
+def differences(before: Libraries, now: Libraries) -> list[str]:
+    """Return each library whose version differs, as people read it: `ftfy 6.3.0 → 6.3.1`."""
+    names = sorted({*before, *now})
+    return [f"{name} {_said(before, name)} → {_said(now, name)}" for name in names if before.get(name) != now.get(name)]
+
+
+def _said(versions: Libraries, name: str) -> str:
+    return versions.get(name) or "none"
