@@ -17,13 +17,13 @@ from pipeline_tasks.publish.ablation_log import (
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 
 
-def record(verdict: Verdict, override: str = "") -> list[str]:
+def record(verdict: Verdict, override: str = "", root: str = "") -> list[str]:
     """Record a verdict, with who let it pass and why; return the entries, one in each root that is still there.
 
-    What is recorded already is not recorded again.
+    `root` is one that is to have it besides those of the arms. What is recorded already is not recorded again.
     """
     ablation, roots = _ablation(verdict, override)
-    return list(_entries(ablation, roots))
+    return list(_entries(ablation, list(dict.fromkeys([*roots, *([root] if root else [])]))))
 
 
 def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
@@ -63,6 +63,7 @@ def _arm(arm: Arm, published: ArmVersion | None) -> AblatedArm:
         dict(version.manifests),
         published.fingerprint(),
         arm.digest,
+        published.choices(),
     )
 
 

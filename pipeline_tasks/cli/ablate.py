@@ -12,18 +12,15 @@ from pipeline_tasks.ablate.recording import record
 from pipeline_tasks.ablate.report import PAGE
 from pipeline_tasks.ablate.running import require_torch, run_jobs
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
-from pipeline_tasks.ablate.statistics import BETTER, SAME
 from pipeline_tasks.ablate.verdict import Verdict, lines_of, price_lines
+from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import GateRefused, RecipeError
+from pipeline_tasks.publish.recipe_verdicts import PASSING
+from pipeline_tasks.recipe import NOT_WORSE
+from pipeline_tasks.store.storage import require_root
 
 LENGTH = 512
 """Tokens of a sequence of arms that are made here: a small model learns little from what is farther away."""
-
-
-NOT_WORSE = "not-worse"
-
-PASSING = (BETTER, SAME)
-"""Outcomes that `--require not-worse` lets pass: where a difference was not seen, the recipe is a matter of taste."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--override", default="", metavar="NAME:WHY", help="let a refused --require pass; it is recorded"
     )
+    parser.add_argument("--record", default="", metavar="ROOT", help="record the verdict in this root, too")
     parser.add_argument("--prepare", action="store_true", help="stop before the runs: another machine has the device")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
@@ -57,6 +55,8 @@ def answer(options: argparse.Namespace) -> int:
     """Make the arms, train, and print what can be seen and what was seen."""
     folder = Path(options.to).absolute()
     override = _override(options)
+    if options.record:
+        require_root(options.record)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     plan = prepare(_wanted(options, folder), folder)
@@ -76,7 +76,7 @@ def answer(options: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in lines_of(verdict))
     _say(f"report: {folder / PAGE}")
     is_refused = bool(options.require) and verdict.outcome not in PASSING
-    for entry in record(verdict, override if is_refused else ""):
+    for entry in record(verdict, override if is_refused else "", absolute(options.record) if options.record else ""):
         _say(f"recorded: {entry}")
     if is_refused and not override:
         raise GateRefused(_refusal(verdict, folder))

@@ -4,7 +4,7 @@ It is in the root of each arm, so that a ledger can be made anew.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,7 +28,8 @@ class AblatedArm:
     `dataset` is ROOT/NAME@VERSION as a person named it, `recipe` its name there and `version` its number (0 if the root
     was gone when the ablation was recorded; then what follows is empty). `made_from` are the recipes of its snapshots,
     `manifests` are references by stage as the log of versions has them, and `fingerprint` is that of its packed
-    sequences. `digest` is that of what the loader read.
+    sequences. `digest` is that of what the loader read. `choices` are what its own recipe and those of its snapshots
+    chose (`publish.choices`), by their names; empty in an entry of an earlier release.
     """
 
     dataset: str
@@ -38,6 +39,7 @@ class AblatedArm:
     manifests: Mapping[str, str]
     fingerprint: str
     digest: str
+    choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
