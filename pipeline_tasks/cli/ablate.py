@@ -55,8 +55,9 @@ def answer(options: argparse.Namespace) -> int:
     """Make the arms, train, and print what can be seen and what was seen."""
     folder = Path(options.to).absolute()
     override = _override(options)
-    if options.record:
-        require_root(options.record)
+    also = absolute(options.record) if options.record else ""
+    if also:
+        require_root(also)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     plan = prepare(_wanted(options, folder), folder)
@@ -76,7 +77,7 @@ def answer(options: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in lines_of(verdict))
     _say(f"report: {folder / PAGE}")
     is_refused = bool(options.require) and verdict.outcome not in PASSING
-    for entry in record(verdict, override if is_refused else "", absolute(options.record) if options.record else ""):
+    for entry in record(verdict, folder, override if is_refused else "", also):
         _say(f"recorded: {entry}")
     if is_refused and not override:
         raise GateRefused(_refusal(verdict, folder))

@@ -58,8 +58,9 @@ class Ablation:
 
     `tokens` are those of each run, `seeds` are how many each arm and rate had. `held_out` is the digest of the scored
     documents. `detectable` is the smallest difference that the seeds show, in bits per byte. `seconds` are those of all
-    runs. `override` says who let a refused outcome pass and why ("" if nobody did). `code` is the release of Refinery
-    and `at` the time, ISO 8601 in UTC; `number` and `at` are set by `record_ablation`.
+    runs. `override` says who let a refused outcome pass and why ("" if nobody did). `evidence` is the reference of the
+    object in the root that has its curves and groups ("" in an entry of an earlier release). `code` is the release of
+    Refinery and `at` the time, ISO 8601 in UTC; `number` and `at` are set by `record_ablation`.
     """
 
     arms: tuple[AblatedArm, AblatedArm]
@@ -73,6 +74,7 @@ class Ablation:
     seconds: float
     code: str
     override: str = ""
+    evidence: str = ""
     number: int = 0
     at: str = ""
 

@@ -60,7 +60,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Ablation:
         arms.append(f"{root}/{name}_set@1")
     prepare(Wanted((arms[0], arms[1]), (planted.held_out(folder, 50),), "15m"), folder / "to")
     planted.put_results(folder / "to", read_plan(folder / "to"), -0.05)
-    record(judge(folder / "to"))
+    record(judge(folder / "to"), folder / "to")
     return ablations(root)[0]
 
 
