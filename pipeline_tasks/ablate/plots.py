@@ -140,7 +140,10 @@ def _forest_spec(rows: Sequence[Mapping[str, Any]]) -> Spec:
     return base_spec(rows) | {
         "height": {"step": 24},
         "layer": [
-            {"mark": {"type": "rule", "strokeWidth": 1, "color": "--quiet"}, "encoding": {"x": x | {"datum": 0}}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 1, "color": "--quiet", "aria": False},
+                "encoding": {"x": x | {"datum": 0}},
+            },
             {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": span},
             {"mark": {"type": "point", "filled": True, "opacity": 1, "size": 70}, "encoding": point},
         ],

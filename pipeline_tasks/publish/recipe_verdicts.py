@@ -1,11 +1,13 @@
 """Finds what ablations say of a recipe: the newest one counts in which its data was the second arm."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline_tasks.publish.ablation_log import LOG, AblatedArm, Ablation, ablations
-from pipeline_tasks.publish.choices import Choices
-from pipeline_tasks.recipe import NOT_WORSE, Requirement
+from pipeline_tasks.publish.choices import Choices, choices_made
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement
+from pipeline_tasks.store.reading import read_manifest
 
 PASSING = ("better", "no difference seen")
 """Outcomes that are not worse: where a difference was not seen, the recipe is a matter of taste."""
@@ -61,7 +63,7 @@ class Standing:
         """Yield what is known, and the command that would change it."""
         beside = f" beside {self.judged.requires.beside}" if self.judged.requires.beside else ""
         if self.newest is not None:
-            yield f"ablation {self.newest.number} of {self.newest.at[:10]}: {_said(self.newest)}"
+            yield f"ablation {self.newest.number} of {self.newest.at[:10]}: {said(self.newest)}"
         else:
             yield f"{self.root}/{LOG.folder} has no verdict on what recipe {self.judged.name} chooses{beside}"
             if self.other is not None:
@@ -94,6 +96,40 @@ def standing(root: str, judged: Judged) -> Standing:
     return Standing(root, judged, own, named[-1], differing)
 
 
+def chosen_otherwise(ablation: Ablation) -> tuple[str, ...]:
+    """Return the stages of which the recipes of both arms chose otherwise, or that one of them lacks."""
+    first, second = ({stage: own[stage] for own in arm.choices.values() for stage in own} for arm in ablation.arms)
+    return tuple(stage for stage in dict.fromkeys([*first, *second]) if first.get(stage) != second.get(stage))
+
+
+def verdict_between(root: str, a: Version, b: Version) -> Ablation | None:
+    """Return the newest ablation of two versions, whichever was the first arm; None without one, or of unlike ones.
+
+    Training datasets are those that were compared. Snapshots stand for their recipes: what these choose was compared.
+    """
+    known = ablations(root)
+    if not known or (COMPOSE in a.manifests) != (COMPOSE in b.manifests):
+        return None
+    sides = _side(root, a), _side(root, b)
+    pairs = [(ablation, tuple(map(_sides, ablation.arms))) for ablation in reversed(known)]
+    return next((ablation for ablation, arms in pairs if _is_between(arms, sides)), None)
+
+
+def _side(root: str, version: Version) -> Mapping[str, str]:
+    if COMPOSE in version.manifests:
+        return dict(version.manifests)
+    return choices_made(read_manifest(root, referred) for referred in version.manifests.values())
+
+
+def _sides(arm: AblatedArm) -> list[Mapping[str, str]]:
+    return [dict(arm.manifests), *_chosen(arm)]
+
+
+def _is_between(arms: Sequence[Sequence[Mapping[str, str]]], sides: Sequence[Mapping[str, str]]) -> bool:
+    (first, second), (a, b) = arms, sides
+    return a != b and ((a in first and b in second) or (a in second and b in first))
+
+
 def _counts(ablation: Ablation, requires: Requirement) -> bool:
     first = ablation.arms[0]
     return ablation.size != UNCOUNTED and requires.beside in ("", first.recipe, *first.made_from)
@@ -109,7 +145,8 @@ def _chosen(arm: AblatedArm) -> list[Mapping[str, str]]:
     return [dict(choices) for choices in arm.choices.values()]
 
 
-def _said(ablation: Ablation) -> str:
+def said(ablation: Ablation) -> str:
+    """Return what an ablation says, in one line."""
     decisive = max(ablation.differences, key=lambda difference: difference.rate)
     first, second = (arm.dataset.rstrip("/").rpartition("/")[2] for arm in ablation.arms)
     return (

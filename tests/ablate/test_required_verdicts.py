@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.ablate.comparison import Wanted, judge, prepare
+from pipeline_tasks.ablate.comparison import Wanted, prepare
 from pipeline_tasks.ablate.job import read_plan
-from pipeline_tasks.ablate.recording import record
 from pipeline_tasks.ablate.statistics import BETTER, SAME, UNDECIDED, WORSE
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
@@ -19,60 +18,20 @@ from pipeline_tasks.inspect.lint import lint
 from pipeline_tasks.publish.ablation_log import Ablation, ablations, record_ablation
 from pipeline_tasks.publish.choices import choices_of
 from pipeline_tasks.publish.recipe_verdicts import PASSING, Judged, Standing, standing
-from pipeline_tasks.recipe import Recipe, Requirement, load_recipe, parse_recipe
+from pipeline_tasks.recipe import Requirement, load_recipe
 from tests.ablate import planted
-from tests.chain import How, built, refined, reply
-
-RECIPE = """
-name: {name}
-{requires}
-stages:
-  ingest: {{}}
-  extract: {{min_chars: {least}}}
-  dedup_exact: {{buckets: 1}}
-"""
+from tests.ablated_root import build_of, given_verdict, made, recipe_file
+from tests.chain import reply
 
 REQUIRES = "requires: {verdict: not-worse, beside: base}"
-
-
-def recipe_file(folder: Path, name: str, least: int, requires: str = "") -> str:
-    path = folder / f"{name}.yaml"
-    path.write_text(RECIPE.format(name=name, least=least, requires=requires))
-    return str(path)
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Ablation:
     """An ablation of the recipes `base` and `mine`, which differ in a bound of `extract`."""
     folder = tmp_path_factory.mktemp("compared")
-    landing, root = folder / "landing", str(folder / "root")
-    landing.mkdir()
-    records = (
-        f'{{"text": "{" ".join(words)}", "url": "https://a.example/{at}"}}\n'
-        for at, words in enumerate(planted.texts(40, 1))
-    )
-    (landing / "a.jsonl").write_text("".join(records))
-    planted.write_tokenizer(folder / "tokenizer.json")
-    arms = []
-    for name, least in (("base", 1), ("mine", 2)):
-        refined(root, str(landing), How(recipe=recipe_file(folder, name, least)))
-        built(root, build_of(f"{name}_set", name, folder))
-        arms.append(f"{root}/{name}_set@1")
-    prepare(Wanted((arms[0], arms[1]), (planted.held_out(folder, 50),), "15m"), folder / "to")
-    planted.put_results(folder / "to", read_plan(folder / "to"), -0.05)
-    record(judge(folder / "to"), folder / "to")
-    return ablations(root)[0]
-
-
-def build_of(name: str, versions: str, folder: Path) -> Recipe:
-    stages = {
-        "tokenize": {"tokenizer": str(folder / "tokenizer.json")},
-        "select": {},
-        "mix": {"by": "source"},
-        "shuffle": {"buckets": 2},
-        "pack": {"length": planted.LENGTH},
-    }
-    return parse_recipe({"name": name, "versions": {"recipe": versions}, "stages": stages}, f"{name}.yaml")
+    given_verdict(folder, made(folder), -0.05)
+    return ablations(str(folder / "root"))[0]
 
 
 @pytest.fixture
