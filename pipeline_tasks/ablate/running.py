@@ -19,7 +19,9 @@ def require_torch() -> None:
         raise RecipeError(message)
 
 
-def run_jobs(folder: Path, number: int, count: int, say: Callable[[str], None], arms: Sequence[int] = (0, 1)) -> None:
+def run_jobs(
+    folder: Path, number: int, count: int, say: Callable[[str], None], arms: Sequence[int] | None = None
+) -> None:
     """Run each `count`-th job without a result, from the `number`-th on; `say` takes a line for each that has ended."""
     require_torch()
     import torch
