@@ -22,16 +22,6 @@ from tests.ablate import planted
 CLOCKED = ("ablated_at",)
 
 
-@pytest.fixture
-def own(arms: tuple[str, str], tmp_path: Path) -> tuple[str, str]:
-    """Both arms, in roots that a test may change."""
-    copied = []
-    for arm in arms:
-        root, _, name = arm.rpartition("/")
-        copied.append(f"{shutil.copytree(root, tmp_path / Path(root).parent.name / 'root')}/{name}")
-    return copied[0], copied[1]
-
-
 def ready(own: tuple[str, str], sets: str, folder: Path, shift: float, small: float | None = None) -> list[str]:
     """Prepare a comparison whose runs have ended; return the command that judges it."""
     prepare(Wanted(own, (sets,), "15m"), folder)

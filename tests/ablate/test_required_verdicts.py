@@ -180,16 +180,14 @@ def test_lint_says_what_a_recipe_needs(compared: Ablation, tmp_path: Path) -> No
     assert noted(REQUIRES, str(root)) == []
 
 
-def test_a_verdict_is_recorded_in_the_root_that_a_person_names(
-    arms: tuple[str, str], sets: str, tmp_path: Path
-) -> None:
+def test_a_verdict_is_recorded_in_the_root_that_a_person_names(own: tuple[str, str], sets: str, tmp_path: Path) -> None:
     folder, root = tmp_path / "to", tmp_path / "root"
-    prepare(Wanted(arms, (sets,), "15m"), folder)
+    prepare(Wanted(own, (sets,), "15m"), folder)
     planted.put_results(folder, read_plan(folder), -0.05)
-    command = ["ablate", "--datasets", ",".join(arms), "--held-out", sets, "--size", "15m", "--to", str(folder)]
+    command = ["ablate", "--datasets", ",".join(own), "--held-out", sets, "--size", "15m", "--to", str(folder)]
     assert main([*command, "--record", str(root)]) == RecipeError.exit_code  # it is not there
     root.mkdir()
     assert main([*command, "--record", str(root)]) == 0
     (recorded,) = ablations(str(root))
-    assert [arm.dataset for arm in recorded.arms] == list(arms)
+    assert [arm.dataset for arm in recorded.arms] == list(own)
     assert recorded.arms[1].choices
