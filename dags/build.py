@@ -22,6 +22,8 @@ version has are not exported again.
   verdict. Later builds wait meanwhile.
 - *A gate refused.* Nobody approved, or somebody rejected. If the data is right after all, clear the gate's task to be
   asked again, or trigger the DAG with the gate under *Gates to accept*, and a reason.
+- *`verdict_gate` refuses or awaits input.* The recipe `requires` a verdict of trained models. Its log has what the log
+  of ablations says, and the command that compares the recipe. It asks a person as other gates do.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 
@@ -37,7 +39,7 @@ from refinery_form import params_of_builds, params_of_runs
 from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_retry import BOUNDS, RETRIES
-from refinery_wiring import asset_of, cuts_of, steps_of, wire_stages
+from refinery_wiring import asset_of, cuts_of, steps_of, wire_requirement, wire_stages
 
 from pipeline_tasks.recipe import BUILDS, MIX, Recipe, Versions, load_build, recipe_names
 
@@ -62,7 +64,7 @@ def wire(recipe: Recipe) -> DAG:
         default_args={**RETRIES, **BOUNDS, **callbacks},
         params={
             **params_of_builds(),
-            **params_of_runs([step.stage for step in recipe.steps]),
+            **params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps)]),
             "approval": approval_param(),
         },
         doc_md=__doc__,
@@ -73,9 +75,9 @@ def wire(recipe: Recipe) -> DAG:
         about["steps"] = steps_of(recipe)
         compose = Compose(task_id="compose", **about, next_cut=cuts[0])
         landed = XComArg(compose, key="landed")
-        gates = wire_stages(recipe, cuts, landed, compose.output)
-        tokens = asset_of(recipe.name, "tokens")
-        publish = Publish(task_id="publish", recipe=recipe.name, landed=landed, gates=gates, outlets=[tokens])
+        parts, required = wire_requirement(recipe, landed, compose.output)
+        whole = {"recipe": recipe.name, "landed": landed, "gates": wire_stages(recipe, cuts, landed, parts)}
+        publish = Publish(task_id="publish", required=required, outlets=[asset_of(recipe.name, "tokens")], **whole)
         if recipe.exports:
             Export(task_id="export", recipe=recipe.name, published=publish.output, exports=dict(recipe.exports))
     return dag

@@ -38,6 +38,8 @@ is reused and not done again, so clearing and rerunning is always safe.
   as a version of `RECIPE.trial`, which no other run reads or waits for.
 - *In growing parts*: a recipe with `rollout` has no schedule. `arrivals` starts its DAG `rollout_RECIPE`, which starts
   runs of this one.
+- *`verdict_gate` refuses or awaits input.* The recipe `requires` a verdict of trained models. Its log has what the log
+  of ablations says, and the command that compares the recipe. It asks a person as other gates do.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
 """
 
@@ -53,7 +55,7 @@ from refinery_operators import Index, Land, Publish, PublishGate, log_failure, l
 from refinery_retry import BOUNDS, RETRIES
 from refinery_sensor import SnapshotSensor
 from refinery_turn import SENSE, Turn
-from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, steps_of, wire_stages
+from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, steps_of, wire_requirement, wire_stages
 
 from pipeline_tasks.recipe import EMBED, PUBLISH, Recipe
 
@@ -61,7 +63,7 @@ from pipeline_tasks.recipe import EMBED, PUBLISH, Recipe
 def params(recipe: Recipe) -> dict[str, Param]:
     """Return the params of a run, which the form in the web UI shows; a run with others is refused at once."""
     landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
-    of_every_run = params_of_runs([*(step.stage for step in recipe.steps), PUBLISH])
+    of_every_run = params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps), PUBLISH])
     return {
         "snapshot": Param(
             None, title="Snapshot", description="Its name, as it landed; empty: the date of the run", **OPTIONAL
@@ -141,12 +143,17 @@ def wire(recipe: Recipe) -> DAG:
         land = Land(task_id="land", recipe=recipe.name, fields=fields, steps=steps, next_cut=cuts[0])
         SnapshotSensor(task_id=SENSE, outlets=[asset_of(recipe.name, "arrivals")]) >> Turn(task_id="turn") >> land
         landed = XComArg(land, key="landed")
-        gates = wire_stages(recipe, cuts, landed, land.output)
+        parts, required = wire_requirement(recipe, landed, land.output)
+        gates = wire_stages(recipe, cuts, landed, parts)
         whole = {"recipe": recipe.name, "landed": landed, "gates": gates}
         bounds = dict(recipe.gates.get(PUBLISH, {}))
         judged = PublishGate(task_id="publish_gate", bounds=bounds, outlets=[asset_of(recipe.name, "refined")], **whole)
         published = Publish(
-            task_id=PUBLISH, judged=judged.output, outlets=[asset_of(recipe.name, "documents")], **whole
+            task_id=PUBLISH,
+            judged=judged.output,
+            required=required,
+            outlets=[asset_of(recipe.name, "documents")],
+            **whole,
         )
         if any(step.stage == EMBED for step in recipe.steps):
             published >> Index(task_id="index", recipe=recipe.name)

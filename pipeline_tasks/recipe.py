@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.constraints import FieldName, PlainWord, Range, Ratio, Share, Weight, Word
+from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.shipped import shipped
@@ -30,6 +30,9 @@ EMBED = "embed"
 
 PUBLISH = "publish"
 """The name of what makes a version of a snapshot, and of the gate before it."""
+
+VERDICT = "verdict"
+"""The name of the gate before the first stage of a recipe that requires a verdict of trained models."""
 
 TRIAL = ".trial"
 """The end of the name under which a recipe's trials are kept: versions of a dataset of their own."""
@@ -187,6 +190,21 @@ class AlertLimits:
     backlog: Weight = 48.0
 
 
+NOT_WORSE = "not-worse"
+"""What a verdict has to say: that models of the recipe's data are better, or that no difference was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The section `requires` of a recipe: what `refinery ablate` has to say of it before it runs; no part of identity.
+
+    `beside` is the name of the recipe or training dataset that it is compared with, "" for any.
+    """
+
+    verdict: Annotated[str, Word(NOT_WORSE, NOT_WORSE)]
+    beside: OptionalWord = ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Written:
     """A recipe's keys as written; stages and gates are checked by their own cards and suites."""
@@ -202,6 +220,7 @@ class _Written:
     run: RunSettings = field(default_factory=RunSettings)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     alerts: AlertLimits = field(default_factory=AlertLimits)
+    requires: Requirement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +243,7 @@ class Recipe:
     is exported, with the bytes of a shard. `fields` are the names of some of `schema.FIELDS` in landed records.
     `accept_partial` is the share of the promised files of a snapshot that has to have landed whole. `rollout` are the
     growing shares of a snapshot that are refined one after the other, each when a person approves; empty: all at once.
+    `requires` is the verdict of trained models without which it does not run; None: it needs none.
     """
 
     name: str
@@ -238,6 +258,12 @@ class Recipe:
     fields: Mapping[str, FieldName] = field(default_factory=dict)
     accept_partial: Share = 1.0
     rollout: tuple[Share, ...] = ()
+    requires: Requirement | None = None
+
+    @property
+    def gates_before(self) -> tuple[str, ...]:
+        """The names of the gates before the first stage."""
+        return (VERDICT,) if self.requires else ()
 
     def step(self, stage: str) -> Step:
         """Return the step of `stage`; RecipeError if the recipe has none."""
@@ -335,7 +361,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     """Check a recipe's YAML; unknown keys are refused with the nearest known one."""
     top = {key: value for key, value in require_mapping(raw, where).items() if value is not None or key == "stages"}
     of_landings = ("fields", "accept_partial", "rollout")
-    known = ("name", "title", *of_landings, "versions", "stages", "exports", "run", "gates", "alerts")
+    known = ("name", "title", *of_landings, "versions", "stages", "exports", "run", "gates", "alerts", "requires")
     require_known(top, known, where)
     steps = require_mapping(top.get("stages"), f"{where}: stages")
     if not steps:
@@ -373,6 +399,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         fields=written.fields,
         accept_partial=written.accept_partial,
         rollout=written.rollout,
+        requires=written.requires,
     )
 
 

@@ -20,6 +20,7 @@ from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.funnel import COPIES
 from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.publish.recipe_verdicts import said
 from pipeline_tasks.publish.version_log import Version
 
 FEWEST = 2
@@ -101,6 +102,11 @@ class Compared:
         """The rows of each reason, by stage, in both versions."""
         stages = self.diff.stages if self.diff else ()
         return [(stage.stage, reason, rows) for stage in stages for reason, rows in stage.reasons.items()]
+
+    @property
+    def verdict(self) -> str:
+        """What models say that both trained, "" without a verdict."""
+        return said(self.diff.verdict) if self.diff and self.diff.verdict else ""
 
     @property
     def settings(self) -> list[tuple[str, Difference]]:

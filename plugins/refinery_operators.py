@@ -31,8 +31,10 @@ from pipeline_tasks.recipe import (
     LAND,
     MIX,
     PUBLISH,
+    VERDICT,
     AlertLimits,
     ErrorBudget,
+    Requirement,
     Resources,
     Versions,
     engine_of,
@@ -48,6 +50,7 @@ from pipeline_tasks.service.requests import (
     ExportRequest,
     HistoryRequest,
     IndexRequest,
+    JudgeRecipeRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
@@ -243,6 +246,69 @@ class Compose(RequestOperator):
             raise RecipeError(message)
         if self.mixture is not None:
             require_params(MIX, {**self.mixture, **chosen}, f"{self.recipe}: {MIX}")
+
+
+class VerdictGate(Reviewed, RequestOperator):
+    """Checks that trained models say of the recipe what it requires, before its first stage; passes the parts on.
+
+    A trial is not asked: what it publishes is no version of the dataset.
+    """
+
+    operator_extra_links = (DocsLink(),)
+    template_fields: Sequence[str] = ("landed", "parts_in")
+
+    def __init__(
+        self,
+        *,
+        requires: Mapping[str, str],
+        steps: Sequence[Mapping[str, Any]],
+        landed: Any,  # noqa: ANN401 -- an XComArg
+        parts_in: Any,  # noqa: ANN401 -- an XComArg
+        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+    ) -> None:
+        super().__init__(**kwargs)
+        self.requires, self.steps, self.landed, self.parts_in = requires, steps, landed, parts_in
+
+    def judge(self, context: Context, run: Run, override: str) -> Reply:
+        """Return the verdict on the recipe as this run has it, under the run's override unless another is given."""
+        if run.is_trial:
+            log.info("%s gate  a trial needs no verdict of models", VERDICT)
+            return {"outcome": "pass", "lines": [], "docs": "", "verdict": ""}
+        chosen = mixture_of(context["params"])
+        request = JudgeRecipeRequest(
+            manifest=self.landed["manifest"],
+            steps=tuple(
+                PlannedStep(step["stage"], {**step["params"], **(chosen if step["stage"] == MIX else {})})
+                for step in self.steps
+            ),
+            requires=Requirement(**self.requires),
+            override=override or run.override.get(VERDICT, ""),
+            **self.about(context, run),
+        )
+        verdict = send(request)
+        self.docs = verdict["docs"]
+        log_verdict(context, VERDICT, verdict)
+        return verdict
+
+    def review(self, run: Run, verdict: Mapping[str, Any]) -> Review:
+        """Return what a person decides on: what is known of the recipe, and how to know more."""
+        return Review(
+            gate=VERDICT,
+            subject=f"recipe {self.recipe}",
+            data=self.data(run),
+            lines=verdict["lines"],
+            docs=verdict["docs"],
+            pages={"Data Docs": page("files", verdict["docs"]), "Verdicts": f"{base()}/verdicts"},
+        )
+
+    def alerts(self, verdict: Mapping[str, Any]) -> Iterable[Alert]:  # noqa: ARG002 -- nothing has run yet
+        """Return none: no stage has run."""
+        return ()
+
+    def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> list[Part]:  # noqa: ARG002 -- as all gates
+        """Push the verdict for `publish`; return the parts of the first stage."""
+        context["ti"].xcom_push(key=VERDICT, value=verdict["verdict"])
+        return list(self.parts_in)
 
 
 class StageOperator(RequestOperator):
@@ -475,11 +541,19 @@ class PublishGate(Reviewed, RequestOperator):
 class Publish(RequestOperator):
     """Publishes the manifests of a snapshot or of a build as the next version of the recipe's dataset."""
 
-    template_fields: Sequence[str] = ("landed", "gates", "judged")
+    template_fields: Sequence[str] = ("landed", "gates", "judged", "required")
 
-    def __init__(self, *, landed: Any, gates: Mapping[str, Any], judged: Any = "", **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
+    def __init__(
+        self,
+        *,
+        landed: Any,  # noqa: ANN401 -- an XComArg
+        gates: Mapping[str, Any],
+        judged: Any = "",  # noqa: ANN401 -- an XComArg
+        required: Any = "",  # noqa: ANN401 -- an XComArg
+        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+    ) -> None:
         super().__init__(**kwargs)
-        self.landed, self.gates, self.judged = landed, gates, judged
+        self.landed, self.gates, self.judged, self.required = landed, gates, judged, required
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the reply of `publish`; an asset event triggers the DAGs that wait for the dataset."""
@@ -488,7 +562,11 @@ class Publish(RequestOperator):
         request = PublishRequest(
             landing=self.landed["landing"],
             manifests={LAND if run.input else COMPOSE: self.landed["manifest"], **manifests},
-            verdicts={**{stage: parts[0]["verdict"] for stage, parts in self.gates.items()}, PUBLISH: self.judged},
+            verdicts={
+                **({VERDICT: self.required} if self.required else {}),
+                **{stage: parts[0]["verdict"] for stage, parts in self.gates.items()},
+                PUBLISH: self.judged,
+            },
             **self.about(context, run),
         )
         reply = send(request)

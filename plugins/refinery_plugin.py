@@ -62,6 +62,9 @@ from refinery_search import HITS_SHOWN, MOST_BYTES, search_page
 from refinery_similar import similar_page
 from refinery_snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_standing import LINES, sources_page
+from refinery_verdicts import GROUPS_SHOWN as MIXED_SHOWN
+from refinery_verdicts import shares_of as totals_of
+from refinery_verdicts import verdict_page, verdicts_page
 from refinery_whatif import whatif_of
 
 from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
@@ -78,7 +81,7 @@ from pipeline_tasks.inspect.trace import trace
 from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
 from pipeline_tasks.inspect.whatif_stages import stage_bounds
 from pipeline_tasks.manifest import ABANDONED, Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish import ablation_log, version_log
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.published_shards import refined_version
@@ -419,6 +422,27 @@ def compare_page(recipe: str, user: GetUserDep, a: Name = "", b: Name = "", docu
     shown = render("compare.html", compared=page, settings_shown=SETTINGS_SHOWN, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
     return shown
+
+
+@app.get("/verdicts")
+def verdicts() -> HTMLResponse:
+    """Show which of two datasets gave the better models, for all that was compared; and what recipes require."""
+    storage.require_folder(root())
+    return render("verdicts.html", shown=verdicts_page(root()))
+
+
+@app.get("/verdicts/{number}")
+def verdict(request: Request, number: int, user: GetUserDep) -> HTMLResponse:
+    """Show one verdict with its intervals, curves, groups, cost and evidence; names of sites to who may read texts."""
+    page = verdict_page(root(), number)
+    return render(
+        "verdict.html",
+        shown=page,
+        entry=ablation_log.LOG.entry_path(number),
+        totals=totals_of(page.evidence.mixture) if page.evidence else (0, 0),
+        shows_groups=page.is_open or may_see(request, user, Role.CURATOR),
+        most=MIXED_SHOWN,
+    )
 
 
 def _retracted(retraction: version_log.Retraction) -> HTMLResponse:

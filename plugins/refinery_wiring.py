@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAny, AssetWatcher, TaskGroup, XComArg
-from refinery_operators import Gate, Refine, Seal
+from refinery_operators import Gate, Refine, Seal, VerdictGate
 
-from pipeline_tasks.recipe import Recipe, Step, load_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import VERDICT, Recipe, Step, load_recipe, recipe_names, stage_card
 
 if TYPE_CHECKING:
     from pipeline_tasks.sources.recipe import SourceRecipe
@@ -89,6 +89,20 @@ def cuts_of(recipe: Recipe) -> list[Cut]:
 def steps_of(recipe: Recipe) -> list[dict[str, Any]]:
     """Return what the first task of a run looks at before the first stage: each stage, its params and its engine."""
     return [{"stage": step.stage, "params": dict(step.params), "engine": step.engine} for step in recipe.steps]
+
+
+def wire_requirement(recipe: Recipe, landed: XComArg, parts: XComArg) -> tuple[XComArg, XComArg | str]:
+    """Wire the gate of a recipe that requires a verdict; return the parts of the first stage, and that verdict.
+
+    Of another recipe there is no task: the parts come back as they are, with "".
+    """
+    if recipe.requires is None:
+        return parts, ""
+    requires, steps = asdict(recipe.requires), steps_of(recipe)
+    gate = VerdictGate(
+        task_id=f"{VERDICT}_gate", recipe=recipe.name, requires=requires, steps=steps, landed=landed, parts_in=parts
+    )
+    return gate.output, XComArg(gate, key=VERDICT)
 
 
 def wire_stages(recipe: Recipe, cuts: Sequence[Cut], landed: XComArg, parts: XComArg) -> Mapping[str, XComArg]:

@@ -1,13 +1,15 @@
 """Finds the version of a training dataset that an arm is, as long as its root is there."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.ablate.job import Arm
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import plan_of
+from pipeline_tasks.publish.choices import choices_behind
 from pipeline_tasks.publish.version_log import PACK, Version
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import COMPOSE, MIX
 from pipeline_tasks.store.reading import read_manifest
 
 
@@ -27,10 +29,19 @@ class ArmVersion:
         """Return the fingerprint of its packed sequences, which follows from all that it was made from."""
         return read_manifest(self.root, self.version.manifests[PACK]).fingerprint
 
+    def choices(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what its recipe and those of its snapshots chose, by their names."""
+        return choices_behind(self.root, self.version)
+
+    def mixed_by(self) -> str:
+        """Return the column of its mixture, "" without one."""
+        mixed = self.version.manifests.get(MIX)
+        return str(read_manifest(self.root, mixed).params.get("by", "")) if mixed else ""
+
     def groups(self) -> list[dict[str, Any]]:
         """Return the groups of its mixture, each with `group`, `documents` and tokens `taken`; none without one."""
         by_stage = {
-            stage: read_manifest(self.root, path) for stage, path in self.version.manifests.items() if stage == "mix"
+            stage: read_manifest(self.root, path) for stage, path in self.version.manifests.items() if stage == MIX
         }
         return plan_of(self.root, by_stage)
 

@@ -52,12 +52,13 @@ SHARED = "shared.json"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a person asks for: two datasets as ROOT/NAME@VERSION, held-out sets, and how models are trained.
+    """What a person asks for: datasets as ROOT/NAME@VERSION, held-out sets, and how models are trained.
 
-    `tokens` of 0 are those of the smaller arm. `rates` are those of the size unless some are named.
+    A comparison has two arms, an attribution one more for each stage. `tokens` of 0 are those of the smallest arm.
+    `rates` are those of the size unless some are named.
     """
 
-    arms: tuple[str, str]
+    arms: tuple[str, ...]
     sets: tuple[str, ...]
     size: str = SMOKE
     tokens: int = 0
@@ -116,10 +117,11 @@ def _plan(wanted: Wanted, size: Size, datasets: Sequence[TokenDataset], tokenize
 
 def _require_alike(wanted: Wanted, datasets: Sequence[TokenDataset], tokenizers: Sequence[Tokenizer]) -> None:
     """Raise RecipeError for arms of which models could not be compared."""
-    lengths = [dataset.index.length for dataset in datasets]
-    if tokenizers[0].digest != tokenizers[1].digest or lengths[0] != lengths[1]:
+    alike = [(tokenizer.digest, own.index.length) for tokenizer, own in zip(tokenizers, datasets, strict=True)]
+    differing = next((name for name, each in zip(wanted.arms, alike, strict=True) if each != alike[0]), "")
+    if differing:
         message = (
-            f"{wanted.arms[0]} and {wanted.arms[1]} have other tokenizers or lengths of sequences; build both with the "
+            f"{wanted.arms[0]} and {differing} have other tokenizers or lengths of sequences; build both with the "
             "same `tokenize: {tokenizer: ...}` and `pack: {length: ...}`"
         )
         raise RecipeError(message)
@@ -185,14 +187,9 @@ def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:
     `usd_per_hour` is what the page reckons a device's hour at (0: it names none). RecipeError while runs are missing.
     """
     plan = read_plan(folder)
-    left = unfinished(folder, plan)
-    if left:
-        message = (
-            f"{folder}: {len(left)} of {len(list(jobs_of(plan)))} runs have no result, first {left[0].name}; run them"
-        )
-        raise RecipeError(message)
+    require_finished(folder, plan)
     held_out = load_held_out(folder / HELD_OUT)
-    bits = {rate: [_bits(folder, plan, arm, rate) for arm in (0, 1)] for rate in plan.rates}
+    bits = {rate: [bits_of_arm(folder, plan, arm, rate) for arm in (0, 1)] for rate in plan.rates}
     tests = len(plan.rates)  # either rate may see a difference: with each at 95 %, equal arms would pass in nine of ten
     differences = {
         rate: difference(first, second, held_out.sizes, tests=tests) for rate, (first, second) in bits.items()
@@ -215,7 +212,18 @@ def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:
     return verdict
 
 
-def _bits(folder: Path, plan: Plan, arm: int, rate: float) -> Floats:
+def require_finished(folder: Path, plan: Plan) -> None:
+    """Raise RecipeError while runs are missing."""
+    left = unfinished(folder, plan)
+    if left:
+        message = (
+            f"{folder}: {len(left)} of {len(list(jobs_of(plan)))} runs have no result, first {left[0].name}; run them"
+        )
+        raise RecipeError(message)
+
+
+def bits_of_arm(folder: Path, plan: Plan, arm: int, rate: float) -> Floats:
+    """Return the bits of an arm's finished runs at a rate: seeds x held-out documents."""
     return np.array([read_result(folder, Job(arm, rate, seed))["bits"] for seed in plan.seeds], np.float64)
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, Protocol
 
 from pipeline_tasks.ablate.sizes import size_of
@@ -106,7 +107,7 @@ class Job:
     @property
     def name(self) -> str:
         """The name of its folder."""
-        return f"{ARMS[self.arm]}-rate{self.rate:g}-seed{self.seed}"
+        return f"{ascii_lowercase[self.arm]}-rate{self.rate:g}-seed{self.seed}"
 
 
 def jobs_of(plan: Plan) -> Iterator[Job]:
@@ -129,9 +130,10 @@ def read_plan(folder: Path) -> Plan:
         raise ContractError(message) from error
 
 
-def unfinished(folder: Path, plan: Plan, arms: Sequence[int] = (0, 1)) -> list[Job]:
-    """Return the runs of some arms that have no result yet."""
-    return [job for job in jobs_of(plan) if job.arm in arms and not (folder / job.name / RESULT).exists()]
+def unfinished(folder: Path, plan: Plan, arms: Sequence[int] | None = None) -> list[Job]:
+    """Return the runs of some arms, or of all, that have no result yet."""
+    chosen = range(len(plan.arms)) if arms is None else arms
+    return [job for job in jobs_of(plan) if job.arm in chosen and not (folder / job.name / RESULT).exists()]
 
 
 def read_result(folder: Path, job: Model) -> dict[str, Any]:

@@ -33,14 +33,22 @@ def curves_plot(folder: Path, plan: Plan, rate: float) -> Plot:
 
     Bits per token; a run's result has the means of a few steps each.
     """
+    return plot_of_curves(rate, curve_rows(folder, plan, rate))
+
+
+def curve_rows(folder: Path, plan: Plan, rate: float) -> list[dict[str, Any]]:
+    """Return the points of both arms at a rate: `arm`, `step`, `tokens`, and `mean`, `low` and `high` of the seeds."""
     rows = [
         row
         for arm, name in enumerate(ARMS)
         for row in _curve(name, _losses(folder, plan, arm, rate), _steps(folder, plan))
     ]
     per_step = plan.tokens / _steps(folder, plan)
-    for row in rows:
-        row["tokens"] = round(row["step"] * per_step)
+    return [{**row, "tokens": round(row["step"] * per_step)} for row in rows]
+
+
+def plot_of_curves(rate: float, rows: Sequence[Mapping[str, Any]]) -> Plot:
+    """Plot points of `curve_rows`."""
     table = [
         (row["arm"], f"{row['tokens']:,}", *(f"{row[name]:.3f}" for name in ("mean", "low", "high"))) for row in rows
     ]
@@ -139,7 +147,10 @@ def _forest_spec(rows: Sequence[Mapping[str, Any]], title: str) -> Spec:
     return base_spec(rows) | {
         "height": {"step": 24},
         "layer": [
-            {"mark": {"type": "rule", "strokeWidth": 1, "color": "--quiet"}, "encoding": {"x": x | {"datum": 0}}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 1, "color": "--quiet", "aria": False},
+                "encoding": {"x": x | {"datum": 0}},
+            },
             {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": span},
             {"mark": {"type": "point", "filled": True, "opacity": 1, "size": 70}, "encoding": point},
         ],

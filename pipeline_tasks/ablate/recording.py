@@ -1,9 +1,12 @@
 """Records what a comparison says in the root of each arm, and in the ledger."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version as release
+from pathlib import Path
 
 from pipeline_tasks.ablate.arm_versions import ArmVersion, arm_version
+from pipeline_tasks.ablate.evidence import Evidence, evidence_of, keep_evidence
 from pipeline_tasks.ablate.job import Arm, jobs_of
 from pipeline_tasks.ablate.verdict import Verdict
 from pipeline_tasks.publish.ablation_log import (
@@ -17,13 +20,15 @@ from pipeline_tasks.publish.ablation_log import (
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 
 
-def record(verdict: Verdict, override: str = "") -> list[str]:
+def record(verdict: Verdict, folder: Path, override: str = "", root: str = "") -> list[str]:
     """Record a verdict, with who let it pass and why; return the entries, one in each root that is still there.
 
-    What is recorded already is not recorded again.
+    `folder` is that of the comparison, and `root` one that is to have it besides those of the arms. What is recorded
+    already is not recorded again.
     """
     ablation, roots = _ablation(verdict, override)
-    return list(_entries(ablation, roots))
+    evidence = evidence_of(verdict, folder)
+    return list(_entries(ablation, evidence, list(dict.fromkeys([*roots, *([root] if root else [])]))))
 
 
 def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
@@ -63,12 +68,13 @@ def _arm(arm: Arm, published: ArmVersion | None) -> AblatedArm:
         dict(version.manifests),
         published.fingerprint(),
         arm.digest,
+        published.choices(),
     )
 
 
-def _entries(ablation: Ablation, roots: list[str]) -> Iterator[str]:
+def _entries(ablation: Ablation, evidence: Evidence, roots: list[str]) -> Iterator[str]:
     for root in roots:
-        recorded = record_ablation(root, ablation)
+        recorded = record_ablation(root, replace(ablation, evidence=keep_evidence(root, evidence)))
         with Ledger.open(ledger_of(root)) as ledger:
             ledger.record_ablations(root, ablations(root))
         yield f"{root}/{LOG.entry_path(recorded.number)}"

@@ -29,7 +29,7 @@ def require_torch() -> None:
         raise RecipeError(message)
 
 
-def run_jobs(folder: Path, number: int, count: int, say: Say, arms: Sequence[int] = (0, 1)) -> None:
+def run_jobs(folder: Path, number: int, count: int, say: Say, arms: Sequence[int] | None = None) -> None:
     """Run each `count`-th job without a result, from the `number`-th on; `say` takes a line for each that has ended."""
     plan = read_plan(folder)
     jobs = unfinished(folder, plan, arms)[number::count]

@@ -1,4 +1,4 @@
-"""Says which of two recipes, or training datasets, gives the better model, how sure that is, and the price of more."""
+"""Says which of two recipes or datasets gives the better model, or which stage of one pays, how sure, at what price."""
 
 import argparse
 import json
@@ -6,24 +6,22 @@ import sys
 from pathlib import Path
 
 from pipeline_tasks.ablate.arms import make_arms
+from pipeline_tasks.ablate.attribution import attribute, attribution_lines, cost_lines, noise_of_whole, write_recipes
 from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
 from pipeline_tasks.ablate.job import PLAN, unfinished
 from pipeline_tasks.ablate.recording import record
 from pipeline_tasks.ablate.report import PAGE
 from pipeline_tasks.ablate.running import require_torch, run_jobs
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
-from pipeline_tasks.ablate.statistics import BETTER, SAME
 from pipeline_tasks.ablate.verdict import Verdict, lines_of, price_lines
+from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import GateRefused, RecipeError
+from pipeline_tasks.publish.recipe_verdicts import PASSING
+from pipeline_tasks.recipe import NOT_WORSE
+from pipeline_tasks.store.storage import require_root
 
 LENGTH = 512
 """Tokens of a sequence of arms that are made here: a small model learns little from what is farther away."""
-
-
-NOT_WORSE = "not-worse"
-
-PASSING = (BETTER, SAME)
-"""Outcomes that `--require not-worse` lets pass: where a difference was not seen, the recipe is a matter of taste."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arms = parser.add_mutually_exclusive_group(required=True)
     arms.add_argument("--datasets", metavar="A,B", help="two training datasets, as ROOT/NAME@VERSION")
     arms.add_argument("--recipes", metavar="A,B", help="two recipes, which refine the snapshots of --input")
-    parser.add_argument("--input", action="append", default=[], metavar="URI", help="a landed snapshot, with --recipes")
+    arms.add_argument(
+        "--attribute", metavar="RECIPE", help="this recipe, and itself without each of its stages: which stage pays"
+    )
+    parser.add_argument("--stages", default="", metavar="S,S", help="stages of --attribute (all that can be left out)")
+    parser.add_argument("--input", action="append", default=[], metavar="URI", help="a landed snapshot, with recipes")
     parser.add_argument(
         "--held-out", action="append", required=True, metavar="FILE", help="JSON lines that no arm may have"
     )
@@ -49,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--override", default="", metavar="NAME:WHY", help="let a refused --require pass; it is recorded"
     )
+    parser.add_argument("--record", default="", metavar="ROOT", help="record the verdict in this root, too")
     parser.add_argument("--prepare", action="store_true", help="stop before the runs: another machine has the device")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
@@ -56,7 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Make the arms, train, and print what can be seen and what was seen."""
     folder = Path(options.to).absolute()
+    return _attribute(options, folder) if options.attribute else _compare(options, folder)
+
+
+def _compare(options: argparse.Namespace, folder: Path) -> int:
     override = _override(options)
+    also = absolute(options.record) if options.record else ""
+    if also:
+        require_root(also)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     plan = prepare(_wanted(options, folder), folder)
@@ -76,11 +86,50 @@ def answer(options: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{line}\n" for line in lines_of(verdict))
     _say(f"report: {folder / PAGE}")
     is_refused = bool(options.require) and verdict.outcome not in PASSING
-    for entry in record(verdict, override if is_refused else ""):
+    for entry in record(verdict, folder, override if is_refused else "", also):
         _say(f"recorded: {entry}")
     if is_refused and not override:
         raise GateRefused(_refusal(verdict, folder))
     return 0
+
+
+def _attribute(options: argparse.Namespace, folder: Path) -> int:
+    """Make an arm of the recipe and one without each stage, train, and print which stage pays."""
+    if options.require or options.override or options.record:
+        message = "--attribute compares a recipe with itself; --require, --override and --record are of two recipes"
+        raise RecipeError(message)
+    if not options.prepare and not (folder / PLAN).exists():
+        require_torch()
+    without = write_recipes(options.attribute, _names(options.stages), folder / "recipes")
+    _say(f"arms: the whole recipe, and it without {', without '.join(without)}")
+    named = _made(options, [options.attribute, *without.values()], folder)
+    plan = prepare(_wanted_of(options, tuple(named)), folder)
+    if options.prepare:
+        _say(f"{folder} is ready: run `python -m pipeline_tasks.ablate {folder}` there, and this command again here")
+        return 0
+    if unfinished(folder, plan, arms=(0,)):
+        run_jobs(folder, 0, 1, _say, arms=(0,))
+    for line in cost_lines(noise_of_whole(folder, plan), plan, options.usd_per_hour):
+        _say(line)
+    if unfinished(folder, plan):
+        run_jobs(folder, 0, 1, _say)
+    found = attribute(folder, list(without))
+    if options.json:
+        sys.stdout.write(json.dumps(found.facts()) + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in attribution_lines(found))
+    return 0
+
+
+def _names(written: str) -> list[str]:
+    return [name.strip() for name in written.split(",") if name.strip()]
+
+
+def _made(options: argparse.Namespace, recipes: list[str], folder: Path) -> list[str]:
+    if not options.input:
+        message = "recipes refine landed snapshots; name one or more by --input"
+        raise RecipeError(message)
+    return make_arms(recipes, options.input, folder, LENGTH, _say)
 
 
 def _override(options: argparse.Namespace) -> str:
@@ -111,13 +160,17 @@ def _wanted(options: argparse.Namespace, folder: Path) -> Wanted:
     if len(named) != 2 or len(set(named)) != 2:  # noqa: PLR2004 -- arms
         message = f"{options.datasets or options.recipes}: name two that differ, with a comma between"
         raise RecipeError(message)
+    if options.stages:
+        message = "--stages are of --attribute; name a recipe there"
+        raise RecipeError(message)
     if options.recipes:
-        if not options.input:
-            message = "--recipes refine landed snapshots; name one or more by --input"
-            raise RecipeError(message)
-        named = make_arms(named, options.input, folder, LENGTH, _say)
+        named = _made(options, named, folder)
+    return _wanted_of(options, tuple(named))
+
+
+def _wanted_of(options: argparse.Namespace, arms: tuple[str, ...]) -> Wanted:
     return Wanted(
-        (named[0], named[1]),
+        arms,
         tuple(options.held_out),
         options.size,
         options.tokens,

@@ -8,17 +8,17 @@ from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.recipe import PUBLISH, Recipe, gates_of, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of, stage_card
 
 
 def suites_of(gate: str) -> list[Expectation]:
-    """Return the expectations of a stage's gate, or of that before a snapshot is published."""
-    return load_suite(PUBLISH) if gate == PUBLISH else load_suite(EVERY) + load_suite(gate)
+    """Return the expectations of a stage's gate, or of one of those before the first stage and before publication."""
+    return load_suite(gate) if gate in (VERDICT, PUBLISH) else load_suite(EVERY) + load_suite(gate)
 
 
 def gate_names(recipe: Recipe) -> tuple[str, ...]:
-    """Return the names of a recipe's gates: its stages, and `publish` if it refines a snapshot."""
-    return gates_of((step.stage for step in recipe.steps), recipe.versions)
+    """Return the names of a recipe's gates: `verdict` if it requires one, its stages, and `publish` of a snapshot."""
+    return (*recipe.gates_before, *gates_of((step.stage for step in recipe.steps), recipe.versions))
 
 
 def check_bounds(recipe: Recipe) -> None:

@@ -30,6 +30,14 @@ SNAPSHOT_FACTS: Mapping[str, str] = {
 }
 
 
+VERDICT_FACTS: Mapping[str, str] = {
+    "verdicts": "ablations in which the recipe was the second arm, beside what it requires, by models that count",
+    "not_worse": "1 if the newest of them says `better` or `no difference seen`, else 0",
+    "ablation": "the number of the newest of them in the log of ablations",
+}
+"""Facts of the gate before the first stage of a recipe that requires a verdict."""
+
+
 def refined_stages(manifests: Mapping[str, str]) -> dict[str, str]:
     """Return the manifests of a snapshot's stages, in their order; RecipeError where no stage has documents."""
     stages = {stage: manifests[stage] for stage in STAGES if stage in manifests}

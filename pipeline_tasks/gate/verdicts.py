@@ -8,7 +8,7 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.amounts import Amounts, amounts_of, earlier_amounts
 from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
 from pipeline_tasks.gate.docs_page import with_bounds
-from pipeline_tasks.gate.estimates import Facts
+from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import facts_of
 from pipeline_tasks.gate.judging import FINDINGS, Failure, failures_of, interval_of, judge_facts, rounded
@@ -17,7 +17,7 @@ from pipeline_tasks.gate.snapshots import compute_snapshot_facts, refined_stages
 from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import Bounds, split_judgeable
 from pipeline_tasks.manifest import Manifest, stage_prefix
-from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.recipe import PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -68,7 +68,8 @@ class Question:
     """What a gate is asked: which manifest (of a snapshot: its last one), and what a person wants otherwise.
 
     `trailing` are the references of the manifests that bounds are learned from, in the order of their snapshots.
-    `poison` is the manifest's: a partial manifest lies beside the whole one, and has verdicts of its own.
+    `poison` is the manifest's: a partial manifest lies beside the whole one, and has verdicts of its own. `evidence` is
+    what is judged besides the manifest.
     """
 
     gate: str
@@ -78,11 +79,12 @@ class Question:
     override: str
     trailing: tuple[str, ...] = ()
     poison: tuple[str, ...] = ()
+    evidence: tuple[object, ...] = ()
 
     def digest(self) -> str:
         """Return the name under which the verdict is stored next to the manifest."""
         asked = [METHOD, suites_of(self.gate), self.bounds, self.previous, self.override, self.trailing]
-        return digest_of([*asked, *self.poison])
+        return digest_of([*asked, *self.poison, *self.evidence])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,16 @@ def judge_snapshot(
         return Measured(compute_snapshot_facts(by_stage.values()), snapshot_amounts(by_stage.values()), before)
 
     return _answer(root, question, by_stage[last], measure)
+
+
+def judge_recipe(root: str, manifest_path: str, facts: Mapping[str, float | None], override: str = "") -> Verdict:
+    """Judge what ablations say of a recipe before its first stage; store the verdict with what it would refine.
+
+    `manifest_path` is the manifest of the landing or of the composition, and `facts` are those of `VERDICT_FACTS`.
+    """
+    manifest = read_manifest(root, manifest_path)
+    question = Question(VERDICT, manifest_path, "", {}, override, (), manifest.poison, tuple(sorted(facts.items())))
+    return _answer(root, question, manifest, lambda: Measured({name: exact(facts[name]) for name in facts}, {}, ()))
 
 
 def _answer(root: str, question: Question, manifest: Manifest, measure: Callable[[], Measured]) -> Verdict:

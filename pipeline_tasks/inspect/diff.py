@@ -19,6 +19,8 @@ from pipeline_tasks.inspect.stage_differences import (
     shifts,
     stage_differences,
 )
+from pipeline_tasks.publish.ablation_log import Ablation
+from pipeline_tasks.publish.recipe_verdicts import said, verdict_between
 from pipeline_tasks.publish.version_log import Version
 
 SHOWN = 60
@@ -51,7 +53,8 @@ class Diff:
     """How version `b` differs from version `a`.
 
     `groups` has, by column and value, the amounts of both: documents alone from manifests, or documents and tokens
-    where documents were read. `documents` is None where they were not.
+    where documents were read. `documents` is None where they were not. `verdict` is the newest ablation of both, None
+    without one.
     """
 
     a: Version
@@ -61,6 +64,7 @@ class Diff:
     groups: Mapping[str, Mapping[str, tuple[Amount, Amount]]]
     documents: Comparison | None
     retention: tuple[Retention, ...] = ()
+    verdict: Ablation | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +98,7 @@ def compare(root: str, a: Version, b: Version, *, documents: bool = False, to: s
         compared, before, now = compare_documents(sides[0], sides[1], to)
         groups = {by: _paired(before, now, by) for by in BY}
     stages, shifted = tuple(stage_differences(left, right)), tuple(shifts(left, right))
-    return Diff(a, b, stages, shifted, groups, compared, _retention(root, a, b))
+    return Diff(a, b, stages, shifted, groups, compared, _retention(root, a, b), verdict_between(root, a, b))
 
 
 def _retention(root: str, a: Version, b: Version) -> tuple[Retention, ...]:
@@ -145,12 +149,15 @@ def diff_facts(diff: Diff) -> dict[str, Any]:
         },
         "retention": [asdict(language) | {"shares": language.shares} for language in diff.retention],
         "documents": diff.documents and asdict(diff.documents),
+        "verdict": diff.verdict and asdict(diff.verdict),
     }
 
 
 def diff_lines(diff: Diff) -> Iterator[str]:
     """Yield what differs for a person."""
     yield from _size_lines(diff)
+    if diff.verdict:
+        yield f"verdict: {said(diff.verdict)}; below 0 is better"
     yield ""
     yield f"{'stage':<18}{'rows in':>26}{'rows kept':>26}"
     for stage in diff.stages:

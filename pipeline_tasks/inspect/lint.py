@@ -21,6 +21,7 @@ from pipeline_tasks.inspect.idle_stages import idle_stages
 from pipeline_tasks.inspect.read.answers import answers
 from pipeline_tasks.inspect.read.shares import findings as read_findings
 from pipeline_tasks.inspect.read.shares import reading
+from pipeline_tasks.inspect.required_verdict import required_verdict
 from pipeline_tasks.inspect.size_findings import Workers, history_findings, size_findings
 from pipeline_tasks.inspect.whatif import (
     Decision,
@@ -145,6 +146,7 @@ def lint(
         return [Finding(fault=True, where=recipe, message=str(error))]
     findings = list(recipe_faults(loaded))
     findings += [*idle_stages(loaded), *canceled_params(loaded), *absent_bounds(loaded)]
+    findings += required_verdict(loaded, root)
     for step in loaded.steps:
         if step.stage == filter_quality.STAGE.name:
             findings += _quality(step, root, loaded.name, snapshot)

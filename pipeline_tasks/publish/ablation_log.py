@@ -4,7 +4,7 @@ It is in the root of each arm, so that a ledger can be made anew.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,7 +28,8 @@ class AblatedArm:
     `dataset` is ROOT/NAME@VERSION as a person named it, `recipe` its name there and `version` its number (0 if the root
     was gone when the ablation was recorded; then what follows is empty). `made_from` are the recipes of its snapshots,
     `manifests` are references by stage as the log of versions has them, and `fingerprint` is that of its packed
-    sequences. `digest` is that of what the loader read.
+    sequences. `digest` is that of what the loader read. `choices` are what its own recipe and those of its snapshots
+    chose (`publish.choices`), by their names; empty in an entry of an earlier release.
     """
 
     dataset: str
@@ -38,6 +39,7 @@ class AblatedArm:
     manifests: Mapping[str, str]
     fingerprint: str
     digest: str
+    choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,9 @@ class Ablation:
 
     `tokens` are those of each run, `seeds` are how many each arm and rate had. `held_out` is the digest of the scored
     documents. `detectable` is the smallest difference that the seeds show, in bits per byte. `seconds` are those of all
-    runs. `override` says who let a refused outcome pass and why ("" if nobody did). `code` is the release of Refinery
-    and `at` the time, ISO 8601 in UTC; `number` and `at` are set by `record_ablation`.
+    runs. `override` says who let a refused outcome pass and why ("" if nobody did). `evidence` is the reference of the
+    object in the root that has its curves and groups ("" in an entry of an earlier release). `code` is the release of
+    Refinery and `at` the time, ISO 8601 in UTC; `number` and `at` are set by `record_ablation`.
     """
 
     arms: tuple[AblatedArm, AblatedArm]
@@ -71,6 +74,7 @@ class Ablation:
     seconds: float
     code: str
     override: str = ""
+    evidence: str = ""
     number: int = 0
     at: str = ""
 

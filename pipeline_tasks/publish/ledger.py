@@ -16,7 +16,7 @@ from pipeline_tasks.publish.ablation_log import Ablation
 from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_postgres, sqlite_path, without_comments
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.publish.version_log import Retraction, Version
-from pipeline_tasks.recipe import LAND, PUBLISH, STAGES
+from pipeline_tasks.recipe import LAND, PUBLISH, STAGES, VERDICT
 from pipeline_tasks.run.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
@@ -82,7 +82,7 @@ class RunFailure:
     def stage(self) -> str:
         """The stage that the task is of, else the task."""
         stage = self.task.partition(".")[0]
-        return PUBLISH if stage == f"{PUBLISH}_gate" else stage
+        return stage.removesuffix("_gate") if stage in (f"{PUBLISH}_gate", f"{VERDICT}_gate") else stage
 
 
 class Ledger:

@@ -17,7 +17,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import PUBLISH, STAGES
+from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT
 from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -68,16 +68,21 @@ class StageSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The stages of a version in order, and the outcome of the gate of the whole snapshot ("" without one)."""
+    """The stages of a version in order, and the outcome of the gate of the whole snapshot ("" without one).
+
+    `required` is why a person let the gate of a required verdict of models pass, "" where nobody did.
+    """
 
     stages: tuple[StageSummary, ...]
     outcome: str = ""
     override: str = ""
+    required: str = ""
 
     @property
     def overrides(self) -> dict[str, str]:
         """Why a person let a refused gate pass, by gate."""
-        reasons = {stage.stage: stage.override for stage in self.stages} | {PUBLISH: self.override}
+        reasons = {stage.stage: stage.override for stage in self.stages}
+        reasons |= {VERDICT: self.required, PUBLISH: self.override}
         return {gate: reason for gate, reason in reasons.items() if reason}
 
     @property
@@ -146,7 +151,8 @@ def summarize(root: str, manifests: Mapping[str, str], verdicts: Mapping[str, st
         if stage in manifests
     ]
     whole = judged.get(PUBLISH)
-    return Summary(tuple(stages), whole.outcome if whole else "", override_of(whole))
+    required = override_of(judged.get(VERDICT))
+    return Summary(tuple(stages), whole.outcome if whole else "", override_of(whole), required)
 
 
 def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:

@@ -96,7 +96,7 @@ class Plan:
     @property
     def identity(self) -> Any:  # noqa: ANN401 -- JSON
         """The params as the fingerprint sees them."""
-        return _identity(self.params, self.resources)
+        return identity_of(self.params, self.resources)
 
     def inputs(self, span: Span | None) -> Shards:
         """Return the parent's shards of a span, or all of them."""
@@ -116,7 +116,7 @@ def plan(request: RefineRequest) -> Plan:
     parents = [parent.fingerprint, *(earlier.fingerprint for earlier in history)]
     digests = numbered(resources.values())
     libraries = installed(card.libraries_of(params))
-    identity = _identity(params, resources)
+    identity = identity_of(params, resources)
     fingerprint = fingerprint_of(card.name, card.version, identity, parents, digests, libraries)
     stage_io = _io(request, card, parent, resources, fingerprint)
     return Plan(
@@ -239,7 +239,7 @@ def _absolute(path: str) -> str:
     return path if storage.is_absolute(path) else str(Path(path).absolute())
 
 
-def _identity(params: Any, resources: Mapping[str, str]) -> Any:  # noqa: ANN401 -- the card's Params
+def identity_of(params: Any, resources: Mapping[str, str]) -> Any:  # noqa: ANN401 -- the card's Params
     """Return the params with every resource path replaced by its digest: identity is the content, not the path."""
     return _replace_paths(json.loads(canonical(params)), resources)
 

@@ -14,6 +14,8 @@ record   record in the ledger what a stage cost that a driver on a cluster refin
 judge    check a manifest by the stage's gate
 judge_snapshot
          check a snapshot from what landed to what would be published
+judge_recipe
+         check that ablations say of a recipe what it requires
 publish  make a dataset version of a snapshot's manifests, or of a build's
 export   export a version of a training dataset in formats of other trainers
 index    bring the store of vectors in line with what is published
@@ -57,11 +59,13 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import publish_build
+from pipeline_tasks.publish.choices import choices_of
 from pipeline_tasks.publish.composing import compose, with_superseded
 from pipeline_tasks.publish.earlier import Earlier, earlier_than, read_earlier, store_earlier
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.publishing import publish
+from pipeline_tasks.publish.recipe_verdicts import Judged, standing
 from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.recipe import COMPOSE, EXPORTS, LAND, PUBLISH, Recipe, Step, Versions, is_trial
@@ -77,6 +81,7 @@ from pipeline_tasks.service.requests import (
     ExportRequest,
     HistoryRequest,
     IndexRequest,
+    JudgeRecipeRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
@@ -322,7 +327,18 @@ def _judge_snapshot(request: JudgeSnapshotRequest) -> Reply:
     return {**_judged_reply(request, verdict), "facts": dict(verdict.facts)}
 
 
-def _judged_reply(request: JudgeRequest | JudgeSnapshotRequest, verdict: verdicts.Verdict) -> Reply:
+def _judge_recipe(request: JudgeRecipeRequest) -> Reply:
+    steps = (Step(step.stage, step.params, step.engine) for step in request.steps)
+    builds = request.manifest.startswith(f"{COMPOSE}/")
+    stands = standing(request.root, Judged(request.recipe, choices_of(steps), request.requires, builds))
+    verdict = verdicts.judge_recipe(request.root, request.manifest, stands.facts(), request.override)
+    reply = _judged_reply(request, verdict)
+    return {**reply, "lines": [*reply["lines"], *stands.lines()]}
+
+
+def _judged_reply(
+    request: JudgeRequest | JudgeSnapshotRequest | JudgeRecipeRequest, verdict: verdicts.Verdict
+) -> Reply:
     with Ledger.open(ledger_of(request.root)) as ledger:
         ledger.record_verdict(verdict, snapshot=request.snapshot, recipe=request.recipe)
         spending = spending_of(ledger, request.recipe, request.snapshot, verdict.stage)
@@ -461,6 +477,7 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     RecordRequest: _record_stage,
     JudgeRequest: _judge,
     JudgeSnapshotRequest: _judge_snapshot,
+    JudgeRecipeRequest: _judge_recipe,
     PublishRequest: _publish,
     ExportRequest: _export,
     IndexRequest: _index,

@@ -29,7 +29,7 @@ from pipeline_tasks.constraints import (
     Weight,
 )
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions, ShardBytes, Versions
+from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions, Requirement, ShardBytes, Versions
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 
@@ -233,6 +233,25 @@ class JudgeSnapshotRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeRecipeRequest:
+    """Check that the ablations of the root say of a recipe what it requires, before its first stage.
+
+    `manifest` is that of the landing or the composition. `steps` are those of the recipe, with the params of this run.
+    """
+
+    verb: ClassVar[str] = "judge_recipe"
+
+    root: Uri
+    recipe: PlainWord
+    manifest: ObjectPath
+    steps: tuple[PlannedStep, ...]
+    requires: Requirement
+    override: Note = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PublishRequest:
     """Make a dataset version of a snapshot's manifests, `land`'s included, and of their verdicts, by stage.
 
@@ -406,6 +425,7 @@ Request = Union[  # noqa: UP007 -- `get_args` lists its members
     RecordRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
+    JudgeRecipeRequest,
     PublishRequest,
     ExportRequest,
     IndexRequest,

@@ -1,6 +1,7 @@
 """Two planted arms, and held-out documents of their language."""
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,13 @@ def arms(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.fixture
 def sets(tmp_path: Path) -> str:
     return planted.held_out(tmp_path, 50)
+
+
+@pytest.fixture
+def own(arms: tuple[str, str], tmp_path: Path) -> tuple[str, str]:
+    """Both arms, in roots that a test may change."""
+    copied = []
+    for arm in arms:
+        root, _, name = arm.rpartition("/")
+        copied.append(f"{shutil.copytree(root, tmp_path / Path(root).parent.name / 'root')}/{name}")
+    return copied[0], copied[1]

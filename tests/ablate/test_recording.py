@@ -16,19 +16,10 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ablation_log import LOG, ablations
 from pipeline_tasks.publish.database import Row
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.sealed import path_of
 from tests.ablate import planted
 
 CLOCKED = ("ablated_at",)
-
-
-@pytest.fixture
-def own(arms: tuple[str, str], tmp_path: Path) -> tuple[str, str]:
-    """Both arms, in roots that a test may change."""
-    copied = []
-    for arm in arms:
-        root, _, name = arm.rpartition("/")
-        copied.append(f"{shutil.copytree(root, tmp_path / Path(root).parent.name / 'root')}/{name}")
-    return copied[0], copied[1]
 
 
 def ready(own: tuple[str, str], sets: str, folder: Path, shift: float, small: float | None = None) -> list[str]:
@@ -115,11 +106,47 @@ def test_an_arm_whose_root_is_gone_is_recorded_by_its_name_in_the_root_of_the_ot
     raw["arms"][0]["name"] = f"{tmp_path}/gone/corpus@1"
     (tmp_path / "to" / PLAN).write_text(json.dumps(raw))
     verdict = judge(tmp_path / "to")
-    assert record(verdict) == [f"{root_of(own[1])}/{LOG.entry_path(1)}"]
+    assert record(verdict, tmp_path / "to") == [f"{root_of(own[1])}/{LOG.entry_path(1)}"]
     (row, _) = rows_of(root_of(own[1]))
     assert (row["a_recipe"], row["a_version"], row["a_fingerprint"]) == ("corpus", 0, "")
     assert (row["b_recipe"], row["b_version"]) == ("corpus", 1)
     assert not Path(tmp_path, "gone").exists()
+
+
+def test_who_keeps_the_head_of_the_log_finds_that_it_was_cut(
+    own: tuple[str, str], sets: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The ledger is gone, too: nothing in the root repeats what the cut entry said."""
+    root = root_of(own[0])
+    assert main(ready(own, sets, tmp_path / "to", 0.05)) == 0
+    capsys.readouterr()
+    assert main(["verify", root, "--json"]) == 0
+    head = json.loads(capsys.readouterr().out)["root_heads"]["ablations"]
+    assert head["number"] == 1
+    assert main(["verify", root, "--head", head["sha256"]]) == 0
+    for path in (LOG.entry_path(1), LOG.head_path(1), "ledger.sqlite"):
+        Path(root, path).unlink()
+    assert main(["verify", root]) == 0
+    assert main(["verify", root, "--head", head["sha256"]]) == ContractError.exit_code
+    assert head["sha256"] in capsys.readouterr().out
+
+
+def test_evidence_that_was_changed_or_removed_is_named_by_verify(
+    own: tuple[str, str], sets: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = root_of(own[0])
+    assert main(ready(own, sets, tmp_path / "to", 0.05)) == 0
+    path = Path(root, path_of(ablations(root)[0].evidence))
+    sound = path.read_bytes()
+    for damage in (sound.replace(b"crawl", b"krawl"), None):
+        path.unlink()
+        if damage is not None:
+            path.write_bytes(damage)
+        capsys.readouterr()
+        assert main(["verify", root]) == ContractError.exit_code
+        assert str(path) in capsys.readouterr().out
+        path.write_bytes(sound)
+    assert main(["verify", root]) == 0
 
 
 # --- A gate -------------------------------------------------------------------------------------------------------

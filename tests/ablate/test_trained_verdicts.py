@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.ablate.attribution import attribute
 from pipeline_tasks.ablate.comparison import Wanted, prepare
 from pipeline_tasks.ablate.job import RESULT, Plan, jobs_of, unfinished
+from pipeline_tasks.ablate.running import run_jobs
 from pipeline_tasks.cli.main import main
 from tests.ablate import planted
 
@@ -83,6 +85,21 @@ def test_runs_that_are_killed_end_with_the_same_bytes(folder: Path, tmp_path: Pa
         for name in ("calm", "killed")
     ]
     assert results[0] == results[1]
+
+
+@pytest.mark.slow
+def test_stages_are_compared_with_the_same_runs_of_the_whole_recipe(folder: Path, tmp_path: Path) -> None:
+    """Only this trains more than two arms: an arm for each stage, named by its letter, after those of the recipe."""
+    arms = tuple(arm_of(folder, name) for name in ("whole", "shuffled", "boilerplate"))
+    sets = (str(folder / "held-out.jsonl"),)
+    plan = prepare(Wanted(arms, sets, tokens=8_000, seeds=2, rates=(4e-3,), threads=1), tmp_path)
+    said: list[str] = []
+    run_jobs(tmp_path, 0, 1, said.append, arms=(0,))
+    run_jobs(tmp_path, 0, 1, said.append)
+    assert [line[0] for line in said] == ["a", "a", "b", "b", "c", "c"]
+    found = attribute(tmp_path, ["one", "two"])
+    assert [each.stage for each in found.stages] == ["one", "two"]
+    assert len(set(models_in(tmp_path, plan).values())) == 6
 
 
 @pytest.mark.slow

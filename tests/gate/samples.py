@@ -16,7 +16,7 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS
-from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
+from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, stage_card
 from pipeline_tasks.sealed import digest_of
 from tests.refining import commit_manifest, made_up_shard
 
@@ -25,8 +25,8 @@ ROWS = 20_000
 HUGE = 10**9
 """Bytes of a shard that is only named: more than a gate reads."""
 
-SUITES = sorted(path.stem for path in EXPECTATIONS.glob("*.json") if path.stem not in (PUBLISH, SUITE))
-"""Suites of manifests: what is published and scorers are judged by others."""
+SUITES = sorted(path.stem for path in EXPECTATIONS.glob("*.json") if path.stem not in (PUBLISH, VERDICT, SUITE))
+"""Suites of manifests: what is published, recipes and scorers are judged by others."""
 
 
 def numbers(**columns: list[int] | list[float] | list[str]) -> dict[str, Any]:

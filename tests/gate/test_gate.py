@@ -26,7 +26,7 @@ from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import losses
-from pipeline_tasks.recipe import PUBLISH, STAGES, stage_card
+from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, stage_card
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.store.shard_file import ShardWriter
 from tests.documents import documents as table_of
@@ -70,7 +70,7 @@ def test_a_suite_passes_a_good_sample(suite: str, tmp_path: Path) -> None:
     assert verdict.evaluated > 3
 
 
-@pytest.mark.parametrize("suite", [*SUITES, PUBLISH])
+@pytest.mark.parametrize("suite", [*SUITES, PUBLISH, VERDICT])
 def test_each_bound_says_what_a_violation_means_and_what_to_do(suite: str) -> None:
     """In the row of the bound, on the page of gates; commands and params that they name are there."""
     expectations = load_suite(suite)
@@ -100,7 +100,7 @@ def is_known(code: str) -> bool:
     return key in params | {*STAGES} or (key == "gates" and last in {*FACTS, *SNAPSHOT_FACTS})
 
 
-@pytest.mark.parametrize("suite", [*SUITES, PUBLISH])
+@pytest.mark.parametrize("suite", [*SUITES, PUBLISH, VERDICT])
 def test_a_bound_has_limits_or_is_learned(suite: str) -> None:
     bounds = [(set(one["kwargs"]) - {"column"}, bool(one["learned"])) for one in load_suite(suite)]
     assert bounds

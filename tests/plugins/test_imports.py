@@ -89,6 +89,7 @@ ALLOWED = {
     "plugins/refinery_target.py": READS,
     "plugins/refinery_turn.py": {"landing.arrival", *VOCABULARY},
     "plugins/refinery_walk.py": set(),
+    "plugins/refinery_verdicts.py": READS | {"ablate"},
     "plugins/refinery_whatif.py": READS,
     "plugins/refinery_wiring.py": {"sources.recipe", *VOCABULARY},
     "dags/arrivals.py": {"recipe"},

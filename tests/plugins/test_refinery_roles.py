@@ -124,6 +124,8 @@ def addresses(crawl: Crawl) -> dict[str, list[str]]:
         "GET /lineage/{recipe}/{snapshot}": [f"/lineage/{day}", f"/lineage/{data}"],
         "GET /whatif/{recipe}/{snapshot}": [f"/whatif/{day}"],
         "GET /compare/{recipe}": ["/compare/tiny?a=1&b=2", "/compare/tiny?a=1&b=2&documents=1"],
+        "GET /verdicts": ["/verdicts"],
+        "GET /verdicts/{number}": ["/verdicts/1"],
         "GET /manifest/{path:path}": [f"/manifest/{path_of(path)}" for path in crawl.version.manifests.values()],
         "GET /files/{path:path}": [f"/files/{path}" for path in (*stored, path_of(crawl.version.report))],
         "GET /static/{name}": ["/static/refinery.css"],

@@ -35,6 +35,12 @@ VALID: Mapping[str, dict[str, Any]] = {
         "bounds": {},
         **ABOUT,
     },
+    "judge_recipe": {
+        "manifest": "land/a/manifest.json",
+        "steps": [{"stage": "ingest", "params": {}, "engine": "local"}],
+        "requires": {"verdict": "not-worse", "beside": "web"},
+        **ABOUT,
+    },
     "index": ABOUT,
     "compact": {},
     "verify": {"full": True},

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 from pipeline_tasks.gate.facts import FACTS
-from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
+from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS, VERDICT_FACTS
 from pipeline_tasks.gate.suites import EXPECTATIONS, learned_from
 from pipeline_tasks.inspect.scorers.check import MEANINGS as CHECK_FACTS
 from pipeline_tasks.scorers.planted import MEANINGS as KINDS
@@ -43,6 +43,12 @@ is made of the texts themselves.
 """
 
 
+VERDICT_HEAD = """
+Before the first stage of a recipe that `requires` a verdict, the gate `verdict` judges what the ablations of the root
+say of it ([how](../how-to/judge-a-recipe-by-training.md#a-recipe-that-requires-a-verdict)).
+"""
+
+
 def gates_page() -> str:
     """Return the page as Markdown."""
     suites = [json.loads(path.read_text("utf-8")) for path in sorted(EXPECTATIONS.glob("*.json"))]
@@ -51,6 +57,12 @@ def gates_page() -> str:
     computed = ["## Facts\n", FACTS_HEAD.strip() + "\n", *table(("fact", "meaning"), rows)]
     whole = ([f"`{name}`", meaning] for name, meaning in SNAPSHOT_FACTS.items())
     computed += ["\n## Facts of a snapshot\n", SNAPSHOT_HEAD.strip() + "\n", *table(("fact", "meaning"), whole)]
+    required = ([f"`{name}`", meaning] for name, meaning in VERDICT_FACTS.items())
+    computed += [
+        "\n## Facts of a required verdict\n",
+        VERDICT_HEAD.strip() + "\n",
+        *table(("fact", "meaning"), required),
+    ]
     named = (
         [f"`auc.{kind}`", f"share of pairs in which a text scores higher than {meaning}"]
         for kind, meaning in KINDS.items()

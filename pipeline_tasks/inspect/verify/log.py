@@ -19,7 +19,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import ablation_log, takedowns
 from pipeline_tasks.publish.lost_log import Recorded, recorded_ablations, recorded_takedowns, recorded_versions
 from pipeline_tasks.publish.version_log import Retraction, Version, entry_of
-from pipeline_tasks.sealed import sha256, unseal
+from pipeline_tasks.sealed import require_digest, sha256, split_reference, unseal
 from pipeline_tasks.store import access_log, erasures, log_chain, storage
 from pipeline_tasks.store.log_chain import dataset_log, head_body, numbers
 
@@ -126,10 +126,21 @@ def _check_pinned(root: str, entries: int, manifests: Sequence[Manifest], findin
             findings.add(Problem(f"{root}/{takedowns.FOLDER}", problem, lost[0], found, takedowns.LOG.way_out))
 
 
-def check_ablations(root: str, findings: Findings) -> None:
-    """Check the log of ablations, and that it has what the ledger knows of it."""
-    links = list(_check_chain(root, ablation_log.LOG, findings))
-    _check_end(root, ablation_log.LOG, len(links), recorded_ablations, findings)
+def check_ablations(root: str, findings: Findings) -> Log:
+    """Check the log of ablations, that it has what the ledger knows of it, and its evidence; return its digests."""
+    checked = list(_check_chain(root, ablation_log.LOG, findings))
+    _check_end(root, ablation_log.LOG, len(checked), recorded_ablations, findings)
+    referred = {str((link.fields or {}).get("evidence", "")) for link, _ in checked}
+    run_all(partial(_check_evidence, root, each, findings) for each in sorted(referred - {""}))
+    return _digests(ablation_log.FOLDER, checked)
+
+
+def _check_evidence(root: str, referred: str, findings: Findings) -> None:
+    path, digest = split_reference(referred)
+    with findings.guarded(f"{root}/{path}", ablation_log.LOG.way_out):
+        body = storage.connect(root).read(path)
+        findings.count("evidence of ablations", len(body))
+        require_digest(body, digest, f"{root}/{path}", ablation_log.LOG.way_out)
 
 
 def check_accesses(root: str, findings: Findings) -> None:
@@ -260,7 +271,7 @@ def _heal_head(log: log_chain.Log, link: _Link) -> str:
 def check_archived(root: str, logs: Sequence[Log], archived: str, findings: Findings) -> None:
     """Check that the entry whose digest was archived is still part of a log: a log that has grown still has it.
 
-    The logs are those of recipes, of takedowns, and of erasures.
+    The logs are those of recipes, of takedowns, of erasures, and of ablations.
     """
     if not any(archived in log.digests.values() for log in logs):
         heal = "compare with a backup: a log only grows, so it was rewritten since"

@@ -16,7 +16,7 @@ from pipeline_tasks.errors import RecipeError, SignatureRefused
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.versions import uncounted
-from pipeline_tasks.publish import takedowns, version_log
+from pipeline_tasks.publish import ablation_log, takedowns, version_log
 from pipeline_tasks.publish.statements.envelope import open_envelope
 from pipeline_tasks.publish.statements.keys import PublicKey
 from pipeline_tasks.publish.statements.statement import (
@@ -114,7 +114,7 @@ def _check_entries(root: str, signed: Signed, findings: Findings) -> bool:
 
 def _by_log(signed: Signed) -> Iterator[tuple[Log, list[Resource]]]:
     """Yield the logs that a statement names, each with the entries that it names of it."""
-    known = {log.folder: log for log in (takedowns.LOG, erasures.LOG)}
+    known = {log.folder: log for log in (takedowns.LOG, erasures.LOG, ablation_log.LOG)}
     named = defaultdict[str, list[Resource]](list)
     for entry in signed.entries:
         named[str(entry["annotations"]["log"])].append(entry)

@@ -7,20 +7,24 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import how_removed
 from pipeline_tasks.publish.version_log import Version
-from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, VERDICT
 from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased
 
 
 def check_verdicts(root: str, version: Version, committed: Mapping[str, Committed], findings: Findings) -> None:
-    """Check every verdict that a version names; the gate of the whole snapshot judges the last manifest."""
+    """Check every verdict that a version names.
+
+    The gate of the whole snapshot judges the last manifest, and that of a required verdict the first one.
+    """
     last = list(committed.values())[-1] if len(committed) == len(version.manifests) else None
+    whole = {PUBLISH: last, VERDICT: committed.get(LAND) or committed.get(COMPOSE)}
     for stage, referred in version.verdicts.items():
         if referred:
             where = f"{root}/{path_of(referred)}"
             with findings.guarded(where, heal_verdict(where, version)):
-                _check(root, version, stage, last if stage == PUBLISH else committed.get(stage), findings)
+                _check(root, version, stage, whole.get(stage, committed.get(stage)), findings)
 
 
 def heal_verdict(where: str, version: Version) -> str:

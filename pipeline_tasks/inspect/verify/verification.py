@@ -37,7 +37,7 @@ from pipeline_tasks.store import storage
 
 @dataclass(slots=True)
 class Report:
-    """What was verified, to be printed or archived; `root_logs` are those of takedowns and of erasures."""
+    """What was verified, to be printed or archived; `root_logs` are those of takedowns, erasures and ablations."""
 
     root: str
     mode: str
@@ -83,12 +83,15 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         report.accounts.append(check_version(version, read, findings, manifests))
         check_entry(root, version, read, findings)
     every_manifest = [each.manifest for read in committed.values() for each in read.values()]
-    report.root_logs = [check_takedowns(root, every_manifest, findings), check_erasures(root, findings)]
+    report.root_logs = [
+        check_takedowns(root, every_manifest, findings),
+        check_erasures(root, findings),
+        check_ablations(root, findings),
+    ]
     if scope.archived:
         check_archived(root, [*report.logs, *report.root_logs], scope.archived, findings)
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
-    check_ablations(root, findings)
     check_accesses(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
     run_all(_object_checks(root, pairs, findings, full=scope.full))

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.manifest import Manifest, in_order
-from pipeline_tasks.publish import takedowns
+from pipeline_tasks.publish import ablation_log, takedowns
 from pipeline_tasks.publish.origin import DIGEST, read_origin, source_versions
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.summary import override_of
@@ -146,7 +146,7 @@ def _named(name: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def heads(root: str, versions: Sequence[Version]) -> list[Resource]:
-    """Return the last entry of the log of each recipe, and of those of takedowns and of erasures, and the versions'.
+    """Return the last entry of the log of each recipe, of takedowns, erasures and ablations, and the versions'.
 
     An entry that a statement names is part of its log for good: a log only grows.
     """
@@ -156,7 +156,7 @@ def heads(root: str, versions: Sequence[Version]) -> list[Resource]:
         entry = read_chain(root, log)[version.number - 1]
         named[log.entry_path(entry.number)] = _entry(log, entry.number, entry.digest)
     recipes = sorted({version.recipe for version in versions})
-    for log in (*map(dataset_log, recipes), takedowns.LOG, erasures.LOG):
+    for log in (*map(dataset_log, recipes), takedowns.LOG, erasures.LOG, ablation_log.LOG):
         for last in read_chain(root, log)[-1:]:
             named.setdefault(log.entry_path(last.number), _entry(log, last.number, last.digest))
     return list(named.values())

@@ -1,0 +1,160 @@
+"""Finds what ablations say of a recipe: the newest one counts in which its data was the second arm."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline_tasks.publish.ablation_log import LOG, AblatedArm, Ablation, ablations
+from pipeline_tasks.publish.choices import Choices, choices_made
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement
+from pipeline_tasks.store.reading import read_manifest
+
+PASSING = ("better", "no difference seen")
+"""Outcomes that are not worse: where a difference was not seen, the recipe is a matter of taste."""
+
+UNCOUNTED = "smoke"
+"""The size of models whose verdict says nothing of larger ones."""
+
+MOST_STAGES = 8
+"""Stages that a line names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A recipe that is to run: its name, what it chooses, what it requires, and whether it builds a dataset."""
+
+    name: str
+    choices: Choices
+    requires: Requirement
+    builds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the log of a root says of a recipe.
+
+    `verdicts` are the ablations that count, oldest first. `other` is the newest one of a recipe of the same name, None
+    if there is none or one counts: `differing` are the stages that chose otherwise then.
+    """
+
+    root: str
+    judged: Judged
+    verdicts: tuple[Ablation, ...]
+    other: Ablation | None = None
+    differing: tuple[str, ...] = ()
+
+    @property
+    def newest(self) -> Ablation | None:
+        """The verdict that decides; None without any."""
+        return self.verdicts[-1] if self.verdicts else None
+
+    @property
+    def passes(self) -> bool:
+        """Whether the newest verdict is not worse."""
+        return self.newest is not None and self.newest.outcome in PASSING
+
+    def facts(self) -> dict[str, float | None]:
+        """Return what the gate `verdict` judges: how many verdicts count, and what the newest one says."""
+        decided = None if self.newest is None else float(self.passes)
+        number = None if self.newest is None else float(self.newest.number)
+        return {"verdicts": float(len(self.verdicts)), NOT_WORSE.replace("-", "_"): decided, "ablation": number}
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is known, and the command that would change it."""
+        beside = f" beside {self.judged.requires.beside}" if self.judged.requires.beside else ""
+        if self.newest is not None:
+            yield f"ablation {self.newest.number} of {self.newest.at[:10]}: {said(self.newest)}"
+        else:
+            yield f"{self.root}/{LOG.folder} has no verdict on what recipe {self.judged.name} chooses{beside}"
+            if self.other is not None:
+                yield f"ablation {self.other.number} is of other choices, in {_stages(self.differing)}"
+        if not self.passes:
+            yield from (f"    {line}" for line in self.commands())
+
+    def commands(self) -> Iterator[str]:
+        """Yield the commands that compare the recipe with what it is to stand beside."""
+        name, beside = self.judged.name, self.judged.requires.beside or "OTHER"
+        held_out = "--held-out FILE --size 15m --to FOLDER"
+        if self.judged.builds:
+            copy = f"{name}_next"
+            yield f"refinery build --output {self.root} --recipe COPY  # of {name}, with `name: {copy}`, no `requires`"
+            yield f"refinery ablate --datasets {self.root}/{beside}@latest,{self.root}/{copy}@latest {held_out}"
+        else:
+            yield f"refinery ablate --recipes {beside},{name} --input LANDED {held_out} --record {self.root}"
+
+
+def standing(root: str, judged: Judged) -> Standing:
+    """Return what the ablations of a root say of a recipe; ContractError for a damaged log."""
+    beside = [ablation for ablation in ablations(root) if _counts(ablation, judged.requires)]
+    own = tuple(ablation for ablation in beside if _is_of(ablation, judged.choices))
+    named = [ablation for ablation in beside if judged.name in ablation.arms[1].choices]
+    if own or not named:
+        return Standing(root, judged, own)
+    before = named[-1].arms[1].choices[judged.name]
+    stages = dict.fromkeys([*judged.choices, *before])
+    differing = tuple(stage for stage in stages if before.get(stage) != judged.choices.get(stage))
+    return Standing(root, judged, own, named[-1], differing)
+
+
+def chosen_otherwise(ablation: Ablation) -> tuple[str, ...]:
+    """Return the stages of which the recipes of both arms chose otherwise, or that one of them lacks."""
+    first, second = ({stage: own[stage] for own in arm.choices.values() for stage in own} for arm in ablation.arms)
+    return tuple(stage for stage in dict.fromkeys([*first, *second]) if first.get(stage) != second.get(stage))
+
+
+def verdict_between(root: str, a: Version, b: Version) -> Ablation | None:
+    """Return the newest ablation of two versions, whichever was the first arm; None without one, or of unlike ones.
+
+    Training datasets are those that were compared. Snapshots stand for their recipes: what these choose was compared.
+    """
+    known = ablations(root)
+    if not known or (COMPOSE in a.manifests) != (COMPOSE in b.manifests):
+        return None
+    sides = _side(root, a), _side(root, b)
+    pairs = [(ablation, tuple(map(_sides, ablation.arms))) for ablation in reversed(known)]
+    return next((ablation for ablation, arms in pairs if _is_between(arms, sides)), None)
+
+
+def _side(root: str, version: Version) -> Mapping[str, str]:
+    if COMPOSE in version.manifests:
+        return dict(version.manifests)
+    return choices_made(read_manifest(root, referred) for referred in version.manifests.values())
+
+
+def _sides(arm: AblatedArm) -> list[Mapping[str, str]]:
+    return [dict(arm.manifests), *_chosen(arm)]
+
+
+def _is_between(arms: Sequence[Sequence[Mapping[str, str]]], sides: Sequence[Mapping[str, str]]) -> bool:
+    (first, second), (a, b) = arms, sides
+    return a != b and ((a in first and b in second) or (a in second and b in first))
+
+
+def _counts(ablation: Ablation, requires: Requirement) -> bool:
+    first = ablation.arms[0]
+    return ablation.size != UNCOUNTED and requires.beside in ("", first.recipe, *first.made_from)
+
+
+def _is_of(ablation: Ablation, choices: Choices) -> bool:
+    """Return whether a recipe with these choices made the second arm; what made both arms was not compared."""
+    first, second = map(_chosen, ablation.arms)
+    return choices in second and choices not in first
+
+
+def _chosen(arm: AblatedArm) -> list[Mapping[str, str]]:
+    return [dict(choices) for choices in arm.choices.values()]
+
+
+def said(ablation: Ablation) -> str:
+    """Return what an ablation says, in one line."""
+    decisive = max(ablation.differences, key=lambda difference: difference.rate)
+    first, second = (arm.dataset.rstrip("/").rpartition("/")[2] for arm in ablation.arms)
+    return (
+        f"{second} beside {first} is {ablation.outcome} ({decisive.value:+.4f} bits per byte, {decisive.low:+.4f} to "
+        f"{decisive.high:+.4f}, size {ablation.size})"
+    )
+
+
+def _stages(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MOST_STAGES} more" if len(names) > MOST_STAGES else ""
+    return ", ".join(names[:MOST_STAGES]) + more

@@ -1,0 +1,42 @@
+"""A verdict in a real browser: its plots are drawn and the page is accessible in both themes.
+
+Only a browser says whether Vega draws intervals and bands under the pages' policy.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from tests.ablated_root import given_verdict, made
+from tests.plugins.browser import NEEDS_CHROMIUM, browser, opened, served
+
+pytestmark = [pytest.mark.slow, NEEDS_CHROMIUM]
+
+__all__ = ["browser", "served"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ablated")
+    given_verdict(folder, made(folder), -0.05)
+    return folder / "root"
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1024, "dark"), (1440, "light")])
+def test_intervals_and_curves_are_drawn(browser: Browser, served: str, width: int, theme: Any) -> None:
+    faults: list[str] = []
+    look: dict[str, Any] = {"viewport": {"width": width, "height": 1000}, "color_scheme": theme}
+    listed = opened(browser, f"{served}/verdicts", faults, **look)
+    listed.get_by_role("link", name="mine_set@1").click()
+    expect(listed.get_by_role("heading", level=1)).to_contain_text("mine_set@1 beside base_set@1")
+    page = opened(browser, f"{served}/verdicts/1", faults, **look)
+    expect(page.locator("[data-drawn=yes]")).to_have_count(3)  # the forest, and the curves of two rates
+    expect(page.locator("[data-drawn=yes] .mark-area.role-mark path")).to_have_count(4)  # a band of each arm
+    for shown in (listed, page):
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        violations = Axe().run(shown).response["violations"]
+        assert [fault["id"] for fault in violations if fault["impact"] in ("serious", "critical")] == []
+    assert faults == []
