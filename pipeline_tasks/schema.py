@@ -116,6 +116,15 @@ REDACTION = pa.struct(
 )
 """A stretch of a text that was personal data; never the value."""
 
+ENTITY = pa.struct(
+    [
+        pa.field("label", pa.string()),  # as the pipeline names it, such as `PERSON`
+        pa.field("start", pa.int64()),  # first code point of `text`
+        pa.field("end", pa.int64()),  # past the last one
+    ]
+)
+"""A name in a text; never the name, which is in `text` at its place."""
+
 TOXIC_SPAN = pa.struct(
     [
         pa.field("kind", pa.string()),  # the label of the word: `obscene`, `threat`, `insult`, `identity_hate`, `adult`

@@ -9,6 +9,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, outside, print_result
 from pipeline_tasks.inspect.find import uses
+from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.publish.trainers.exporting import run
@@ -46,11 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Export, and print the files."""
+    """Log that the texts of a version leave the root, export it, and print the files."""
     to = outside(options.to, options.root, "--to")
     version = built_version(options.root, options.recipe)
     _refuse_taken_down(options.root, version)
     export = export_of(options.root, version, Target(options.format, options.shard_size))
+    rows = export.expected.get("documents") or export.expected["sequences"]
+    looked(options, rows, version=version, format=options.format)
     listed = run(export, to, options.workers)
     print_result(options, {"to": to, **listed}, _lines(to, listed))
     return 0

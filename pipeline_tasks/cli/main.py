@@ -111,8 +111,8 @@ COMMANDS = {
 }
 
 SHOWING = frozenset(
-    {"breakdown", "contamination", "document", "duplicates", "find", "intruder", "map", "read", "redactions"}
-    | {"rejects", "search", "similar", "trace"}
+    {"breakdown", "contamination", "document", "duplicates", "export", "find", "intruder", "map"}
+    | {"read", "redactions", "rejects", "search", "similar", "trace"}
 )
 """Commands that show texts, or names of pages: they log their looks at a shared root."""
 

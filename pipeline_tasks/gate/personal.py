@@ -6,13 +6,13 @@ from typing import Any
 from pipeline_tasks.gate.estimates import Facts, exact, mean_of, surest_largest
 from pipeline_tasks.gate.subject import Family, Subject, profiles_of
 from pipeline_tasks.stages import scrub_pii
-from pipeline_tasks.text.pii.kinds import COUNTS
+from pipeline_tasks.text.pii.kinds import COUNTS, TABLE
 
 
 def summarize_findings(subject: Subject) -> Facts:
     """Return the recall of canaries of each kind that is looked for, the share of those found, and the largest mean.
 
-    A manifest from before there were canaries has no recall.
+    A manifest from before there were canaries has no recall. Kinds that a model finds have no canaries.
     """
     if subject.manifest.stage != scrub_pii.STAGE.name:
         return {}
@@ -21,7 +21,7 @@ def summarize_findings(subject: Subject) -> Facts:
     profiles = list(_missed(subject))
     if profiles:
         missed = {kind for bins in profiles for kinds in bins for kind in kinds.split(",")}
-        kinds = scrub_pii.recorded_actions(subject.manifest.params)
+        kinds = [kind for kind in scrub_pii.recorded_actions(subject.manifest.params) if TABLE[kind].canaries]
         recall = {kind: float(kind not in missed) for kind in kinds}
         facts |= {f"canary_recall.{kind}": exact(value) for kind, value in recall.items()}
         facts["canary_recall"] = exact(sum(recall.values()) / len(recall)) if recall else None

@@ -132,6 +132,8 @@ def _scrub_pii(params: Any) -> Iterator[Canceled]:  # noqa: ANN401
     actions = set(scrub_pii.actions_of(params).values())
     if actions == {"drop"}:
         yield Canceled("max_spans", "`drop` rejects a document for one finding", "give a kind another action")
+    if not params.model:
+        yield Canceled("labels", "`model` names no pipeline", "name one in `model`")
     if "pseudonymize" not in actions:
         yield Canceled(
             "key_name", "no kind is pseudonymized", "write `action: pseudonymize`, or name a kind in `kinds`"

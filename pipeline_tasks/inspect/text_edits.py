@@ -12,7 +12,7 @@ from pipeline_tasks.inspect.redactions import STAGE
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.stages import scrub_pii
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.text.pii.kinds import Action
+from pipeline_tasks.text.pii.kinds import BY_MODEL, Action
 
 LARGE = 2000
 """Lines, or words of a block of changed lines, above which a block is one change: comparing takes quadratic time."""
@@ -28,6 +28,9 @@ LONGEST = 2000
 
 MOST = 60
 """Changes of a text that are shown."""
+
+WITHHELD = "(This text is not shown: `scrub_pii` finds names in it by a model, which is not asked here.)"
+"""What is shown for a text that may have names still."""
 
 _WORDS = re.compile(r"\s+|\S+")
 
@@ -189,11 +192,14 @@ def _folded(piece: Piece, first: int, last: int) -> list[Piece]:
 def scrubbed(root: str, version: Version, texts: Sequence[str], language: str, url: str) -> list[str]:
     """Return texts without the personal data that `scrub_pii` of the version finds; as they are without that stage.
 
-    Texts of stages before `scrub_pii` have it still, and what a filter cut was never scrubbed.
+    Texts of stages before `scrub_pii` have it still, and what a filter cut was never scrubbed. Where a model finds
+    names, it is not here: WITHHELD stands for each text.
     """
     if STAGE not in version.manifests:
         return [*texts]
     params = read_manifest(root, version.manifests[STAGE]).params
+    if BY_MODEL & set(scrub_pii.recorded_actions(params)):
+        return [WITHHELD if text else "" for text in texts]
     named = {name: params[name] for name in ("document_regions", "public_ips") if name in params}
     kinds: dict[str, Action] = {
         kind: "keep" if action == "keep" else "redact" for kind, action in params.get("kinds", {}).items()

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from pipeline_tasks.errors import RecipeError
 
 WINDOW = 50_000
@@ -30,10 +32,14 @@ class Entity(NamedTuple):
 
 
 class Card(NamedTuple):
-    """What `meta.json` and `config.cfg` of a pipeline's folder say: its language, and factories by component."""
+    """What `meta.json` and `config.cfg` of a pipeline's folder say.
+
+    These are its language, factories by component, and the labels of what the components find.
+    """
 
     language: str
     components: dict[str, str]
+    labels: tuple[str, ...] = ()
 
 
 def read_card(folder: str) -> Card:
@@ -42,15 +48,17 @@ def read_card(folder: str) -> Card:
     try:
         meta = json.loads(path.read_bytes())
         language, named = str(meta["lang"]), [str(name) for name in meta["pipeline"]]
+        labels = {name: [str(label) for label in found] for name, found in meta.get("labels", {}).items()}
         factories = _factories((Path(folder) / "config.cfg").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{folder} is no folder of a spaCy pipeline ({error}); name one with meta.json and config.cfg"
         raise RecipeError(message) from error
     components = {name: factories.get(name, name) for name in named}
     if not set(components.values()) & set(FINDERS):
         message = f"{folder} finds no entities: its components are {', '.join(named) or 'none'}; name one with `ner`"
         raise RecipeError(message)
-    return Card(language, components)
+    found = {label for name, factory in components.items() if factory in FINDERS for label in labels.get(name, [])}
+    return Card(language, components, tuple(sorted(found)))
 
 
 def _factories(config: str) -> dict[str, str]:
@@ -73,7 +81,7 @@ class EntityFinder:
 
     def __init__(self, folder: str) -> None:
         card = read_card(folder)
-        self.language = card.language
+        self.language, self.labels = card.language, card.labels
         spacy = import_spacy(folder)
         unused = [name for name, factory in card.components.items() if factory in UNUSED]
         try:
@@ -85,6 +93,12 @@ class EntityFinder:
     def reads(self, language: str | None) -> bool:
         """Return whether the pipeline is for texts in a language; `en` is for `en-Latn`, too."""
         return self.language in (ANY_LANGUAGE, (language or "").partition("-")[0])
+
+    def reads_rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return of each row whether the pipeline is for its `language`; it is for all rows of a batch without one."""
+        named = "language" in batch.schema.names
+        codes = batch.column("language").to_pylist() if named else [self.language] * batch.num_rows
+        return pa.array([self.reads(code) for code in codes], pa.bool_())
 
     def find(self, text: str) -> list[Entity]:
         """Return the entities of a text in order, each of a window of it."""

@@ -11,6 +11,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.schema import ENTITY
 from pipeline_tasks.scorers.answers import Answer, answered
 from pipeline_tasks.scorers.entities import Entity, EntityFinder, counted_labels
 from pipeline_tasks.stage import (
@@ -50,14 +51,6 @@ COLUMNS = pa.schema(
 
 
 ENTITIES, MAIN, TOTAL, COUNTS = "entities", "entity_label", "entity_count", "entity_counts"
-ENTITY = pa.struct(
-    [
-        pa.field("label", pa.string()),  # as the pipeline names it, such as `PERSON`
-        pa.field("start", pa.int64()),  # first code point of `text`
-        pa.field("end", pa.int64()),  # past the last one
-    ]
-)
-"""A name in a text; never the name, which is in `text` at its place."""
 
 ENTITY_COLUMNS = pa.schema(
     [
@@ -129,8 +122,7 @@ def find_entities(finder: EntityFinder, docs: Batches, known: KnownRows) -> Batc
         return [_answer(finder.find(text) if text else []) for text in texts.to_pylist()]
 
     for batch in docs:
-        codes = batch["language"].to_pylist() if "language" in batch.schema.names else [finder.language] * len(batch)
-        is_read = pa.array([finder.reads(code) for code in codes], pa.bool_())
+        is_read = finder.reads_rows(batch)
         texts = pc.if_else(is_read, batch["text"], pa.scalar(None, batch["text"].type))
         rows, stored = _known(known, texts)
         answers = answered(texts, rows, stored, KIND, found)

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.errors import ContractError, LookRefused, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.trainers.formats import FORMATS
 from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS, cut_tables
 from pipeline_tasks.recipe import EXPORTS, Versions, parse_recipe
+from pipeline_tasks.store.access_log import PURPOSES, SETTING, looks
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import vacuum
 from tests.chain import reply
@@ -256,3 +257,20 @@ def test_a_wrong_size_is_refused(size: str, dataset: str, tmp_path: Path, capsys
     with pytest.raises(SystemExit, match="2"):
         export(dataset, tmp_path, f"--shard-size={size}")
     assert "is no size from 1 to 2GiB" in capsys.readouterr().err
+
+
+def test_an_export_is_a_look_that_is_logged_before_a_file_is_written(
+    dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = str(shutil.copytree(dataset, tmp_path / "root"))
+    monkeypatch.setenv(SETTING, PURPOSES)
+    assert export(shared, tmp_path / "none") == LookRefused.exit_code
+    assert not (tmp_path / "none").exists()
+    for name in ("parquet", "text-jsonl"):
+        assert export(shared, tmp_path / name, "--recipe", "corpus@1", "--purpose", "a trainer", name=name) == 0
+        *_, look = looks(shared)
+        assert (look.through, look.what, look.purpose) == ("command", "export", "a trainer")
+        assert look.of | {"recipe": "corpus", "version": "1", "format": name} == look.of
+        assert look.rows > 0
+        assert str(tmp_path) not in json.dumps(look.of)
+    assert len(list(looks(shared))) == 2

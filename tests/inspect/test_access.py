@@ -49,8 +49,8 @@ def commands(root: str, to: Path) -> dict[str, tuple[object, ...]]:
     }
 
 
-ELSEWHERE = {"breakdown", "contamination", "intruder", "map", "redactions", "similar", "trace"}
-"""They need columns, evaluation sets, vectors, redactions or tokens: what they share with the others is `looked`."""
+ELSEWHERE = {"breakdown", "contamination", "export", "intruder", "map", "redactions", "similar", "trace"}
+"""They need columns, evaluation sets, vectors, redactions, tokens or a training dataset: what they share with the others is `looked`."""
 
 
 def test_each_command_that_shows_texts_logs_its_look(

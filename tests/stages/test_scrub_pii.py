@@ -30,8 +30,9 @@ from pipeline_tasks.text.pii import (
     ip_addresses,
     phone_shapes,
     phones,
+    scrubbing,
 )
-from pipeline_tasks.text.pii.candidates import Limits
+from pipeline_tasks.text.pii.candidates import Limits, Span
 from pipeline_tasks.text.pii.findings import find_pii
 from pipeline_tasks.text.pii.kinds import DEFAULT_KINDS, KINDS
 from pipeline_tasks.text.pii.regions import regions_of
@@ -417,6 +418,9 @@ def test_any_text_is_scrubbed_and_grows_little(text: str) -> None:
         "ghp_1234567890abcdefghijklmnopqrstuvwxyzAB ",
         "eyJabcdefghijk.",
         "SSN 536-22-1234 ",
+        "\uff11\uff0d",
+        "a\u200b@",
+        "\uff14\uff11\uff11\uff11 ",
     ],
 )
 def test_work_grows_with_the_text(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -429,6 +433,21 @@ def test_work_grows_with_the_text(piece: str, monkeypatch: pytest.MonkeyPatch) -
         find_pii((piece * times).encode(), Limits(("US", "DE")))
         bytes_searched.append(count.work)
     assert bytes_searched[1] <= 5 * bytes_searched[0] + 100_000
+
+
+def test_no_text_is_read_more_often_than_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where each replacement uncovers a finding, forever."""
+    read = []
+
+    def uncovering(text: bytes, _: Limits) -> list[Span]:
+        read.append(text)
+        place = 100 - len(read)  # ahead of what was replaced
+        return [Span(place, place + 1, "ip", "x")]
+
+    monkeypatch.setattr(scrubbing, "find_pii", uncovering)
+    result = scrubbing.scrub_text(b"x" * 100, Limits(), lambda _: b"<IP>")
+    assert result.text.count(b"<IP>") == len(result.spans) == scrubbing.PASSES + 1
+    assert len(read) == scrubbing.PASSES + 1
 
 
 class CountedPatterns:

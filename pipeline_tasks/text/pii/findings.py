@@ -7,8 +7,8 @@ from importlib import import_module
 
 from pipeline_tasks.text.pii.candidates import Limits, Span, masked
 from pipeline_tasks.text.pii.forms import find_forms
-from pipeline_tasks.text.pii.invisible import visible
 from pipeline_tasks.text.pii.kinds import FOUND_IN_ORDER, TABLE, Kind
+from pipeline_tasks.text.pii.visible import visible
 
 Finder = Callable[[bytes, Limits], Iterator[Span]]
 
@@ -31,12 +31,12 @@ def _finders(group: Sequence[Kind]) -> Iterator[Finder]:
 def find_pii(text: bytes, limits: Limits) -> list[Span]:
     """Return the findings of `text` (UTF-8), ordered and disjoint; mail wins over IP over what has a form over phone.
 
-    Invisible characters (soft hyphens, zero-width spaces) hide none: browsers show it whole.
+    Invisible characters (soft hyphens, zero-width spaces) hide none: browsers show it whole. Nor do full-width forms.
     """
     seen = visible(text)
     if seen is None:
         return _find(text, limits)
-    return [seen.original(span) for span in _find(seen.text, limits)]
+    return [seen.in_original(span) for span in _find(seen.text, limits)]
 
 
 def _find(text: bytes, limits: Limits) -> list[Span]:
@@ -44,9 +44,11 @@ def _find(text: bytes, limits: Limits) -> list[Span]:
     for finders in finders_of(limits.kinds):
         view = masked(text, spans) if spans else text
         for finder in finders:
+            found: list[Span] = []  # of its own, and merged at once: in a list of all, each would move those behind it
             for span in finder(view, limits):
-                if not _overlaps(span, spans):
-                    insort(spans, span)
+                if not (_overlaps(span, spans) or _overlaps(span, found)):
+                    insort(found, span)
+            spans = sorted([*spans, *found])
     return spans
 
 

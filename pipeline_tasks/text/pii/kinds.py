@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 Kind = Literal[
-    "email", "phone", "ip", "card", "iban", "national_id", "credential", "crypto", "mac", "gps", "birth_date"
-]
+    "email", "phone", "ip", "card", "iban", "national_id", "credential", "crypto", "mac", "gps", "birth_date",
+    "name", "address",
+]  # fmt: skip
 
 Action = Literal["redact", "pseudonymize", "drop", "keep"]
 """What to do about a finding; `keep` does not look for any."""
@@ -24,7 +25,8 @@ class Entry:
     `finders` (module.function of this room) read a whole text; `forms` names a module of this room whose `FORMS` say
     how its values are written. `is_number` says how the place of a value reads to its neighbors: as a digit, or else as
     a letter. `by_default` is whether it is looked for without a word in the recipe. `canaries` are made-up texts in
-    each of which exactly one value of the kind has to be found, or a run's gate refuses.
+    each of which exactly one value of the kind has to be found, or a run's gate refuses. What a model finds that a
+    recipe names (`by_model`) has neither finders, nor forms, nor canaries: no model finds every value.
     """
 
     placeholder: str
@@ -34,6 +36,7 @@ class Entry:
     forms: str = ""
     is_number: bool = False
     by_default: bool = True
+    by_model: bool = False
 
 
 TABLE: Mapping[Kind, Entry] = MappingProxyType(
@@ -130,6 +133,8 @@ TABLE: Mapping[Kind, Entry] = MappingProxyType(
             forms="birth_dates",
             by_default=False,
         ),
+        "name": Entry("<NAME>", "names of persons, by a model", (), by_default=False, by_model=True),
+        "address": Entry("<ADDRESS>", "postal addresses, by a model", (), by_default=False, by_model=True),
     }
 )
 """By kind, in the order of columns and commands."""
@@ -140,10 +145,12 @@ PLACEHOLDERS: Mapping[Kind, bytes] = MappingProxyType({kind: TABLE[kind].placeho
 COUNTS = tuple(f"pii_{kind}" for kind in KINDS)
 """Columns that count the findings of a kind in a document, null where it is not looked for."""
 
+BY_MODEL = frozenset(kind for kind in KINDS if TABLE[kind].by_model)
+
 FOUND_IN_ORDER: tuple[tuple[Kind, ...], ...] = (
     ("email",),
     ("ip",),
     tuple(k for k in KINDS if TABLE[k].forms),
     ("phone",),
 )
-"""What one group has found is masked for those after it."""
+"""What one group has found is masked for those after it. What a model finds counts where none of these is."""

@@ -29,19 +29,47 @@ class Scrubbed(NamedTuple):
     redactions: list[Redaction]
 
 
-def scrub_text(text: bytes, limits: Limits, name: Callable[[Span], bytes]) -> Scrubbed:
-    """Return `text` (UTF-8) with each finding replaced by `name(finding)`; spans are byte ranges of `text` itself."""
+def scrub_text(text: bytes, limits: Limits, name: Callable[[Span], bytes], by_model: Sequence[Span] = ()) -> Scrubbed:
+    """Return `text` (UTF-8) with each finding replaced by `name(finding)`; spans are byte ranges of `text` itself.
+
+    `by_model` is what a model found in it, in order: it counts where nothing else is found.
+    """
     spans = find_pii(text, limits)
+    if by_model:
+        spans = sorted([*spans, *_outside(spans, by_model, text)])
     for _ in range(PASSES):
         if not spans:
             return Scrubbed(text, [], [])
-        tokens = [name(span) for span in spans]
-        clean = replace_spans(text, spans, dict(zip(spans, tokens, strict=True)).__getitem__)
+        tokens, clean = _replaced(text, spans, name)
         widened = _widened(spans, tokens, find_pii(clean, limits))
         if widened == spans:
             break
         spans = widened
+    else:
+        tokens, clean = _replaced(text, spans, name)
     return Scrubbed(clean, spans, list(_redactions(text, spans, tokens)))
+
+
+def _replaced(text: bytes, spans: list[Span], name: Callable[[Span], bytes]) -> tuple[list[bytes], bytes]:
+    """Return what stands for each finding, and the text with it."""
+    tokens = [name(span) for span in spans]
+    return tokens, replace_spans(text, spans, dict(zip(spans, tokens, strict=True)).__getitem__)
+
+
+def _outside(spans: Sequence[Span], by_model: Sequence[Span], text: bytes) -> Iterator[Span]:
+    """Yield the parts of what a model found that are in no other finding, have letters, and no blanks at their ends."""
+    at = 0
+    for found in _joined(sorted(by_model)):
+        start = found.start
+        while start < found.end:
+            while at < len(spans) and spans[at].end <= start:
+                at += 1
+            taken = spans[at] if at < len(spans) else found._replace(start=found.end)
+            end = min(taken.start, found.end)
+            part = text[start:end]
+            if any(map(str.isalnum, part.decode())):
+                yield found._replace(start=end - len(part.lstrip()), end=start + len(part.rstrip()))
+            start = max(taken.end, end)
 
 
 def _widened(spans: list[Span], tokens: list[bytes], uncovered: list[Span]) -> list[Span]:

@@ -11,7 +11,8 @@ from pipeline_tasks.text.pii.forms import forms_of
 from pipeline_tasks.text.pii.kinds import DEFAULT_KINDS, Kind
 from pipeline_tasks.text.pii.mail_signs import next_sign, written_forms_of
 from pipeline_tasks.text.pii.phone_runs import FEWEST_DIGITS, run_from
-from pipeline_tasks.text.pii.scanning import next_colon, next_digit, next_lead
+from pipeline_tasks.text.pii.scanning import next_colon, next_digit
+from pipeline_tasks.text.pii.visible import reads_otherwise, visible_bytes
 
 
 def suspects(texts: pa.Array, kinds: frozenset[Kind] = DEFAULT_KINDS) -> pa.Array:
@@ -51,36 +52,25 @@ def _has_colons(text):
     return False
 
 
-@inlined
-def _has_hyphens(text):
-    """Return whether a text has a soft hyphen, zero-width space, word joiner or byte order mark.
-
-    They may split a finding into parts that are too short to be suspect.
-    """
-    at = next_lead(text, 0)
-    while at + 1 < len(text):
-        first, second, third = text[at], text[at + 1], text[at + 2] if at + 2 < len(text) else 0
-        if (
-            (first == 0xC2 and second == 0xAD)
-            or (first == 0xE2 and ((second == 0x80 and third == 0x8B) or (second == 0x81 and third == 0xA0)))
-            or (first == 0xEF and second == 0xBB and third == 0xBF)
-        ):
-            return True
-        at = next_lead(text, at + 1)
-    return False
+@compiled
+def _is_suspect(text, forms, words):
+    """Return whether a text that reads as it is may have personal data."""
+    return (
+        _has_digits(text)
+        or next_sign(text, 0)[0] < len(text)
+        or _has_colons(text)
+        or written_forms_of(text) > 0
+        or (words and min(next_long_word(text, 0)[0], next_frame(text, 0)) < len(text))
+        or len(form_places(text, forms)) > 0
+    )
 
 
 @compiled
 def _mark(offsets, data, marks, forms, words):
-    """Fill marks[row]; each text is read by itself, and to its first sign of a finding."""
+    """Fill marks[row]; each text is read by itself, as people see it, and to its first sign of a finding."""
     for row in range(len(marks)):
         text = data[offsets[row] : offsets[row + 1]]
-        marks[row] = (
-            _has_digits(text)
-            or next_sign(text, 0)[0] < len(text)
-            or _has_colons(text)
-            or written_forms_of(text) > 0
-            or _has_hyphens(text)
-            or (words and min(next_long_word(text, 0)[0], next_frame(text, 0)) < len(text))
-            or len(form_places(text, forms)) > 0
-        )
+        if reads_otherwise(text):
+            marks[row] = _is_suspect(visible_bytes(text)[0], forms, words)
+        else:
+            marks[row] = _is_suspect(text, forms, words)

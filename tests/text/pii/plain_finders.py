@@ -21,7 +21,6 @@ from pipeline_tasks.text.pii.candidates import (
     pattern,
 )
 from pipeline_tasks.text.pii.findings import _overlaps
-from pipeline_tasks.text.pii.invisible import visible
 from pipeline_tasks.text.pii.phone_shapes import (
     digits_of,
     extension_end,
@@ -43,6 +42,7 @@ from pipeline_tasks.text.pii.phone_validation import (
     number_of,
 )
 from pipeline_tasks.text.pii.phones import CUE, FICTIONAL, LABEL, OTHER_NUMBER, STRONG_CUE
+from pipeline_tasks.text.pii.visible import visible
 
 IPV4 = r"\d+(?:\.\d+){3,}"
 IPV6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,}(?:\.\d{1,3}){0,3}(?:%[0-9A-Za-z]+)?"
@@ -76,7 +76,9 @@ def is_date(value: bytes) -> bool:
 
 def find_pii(text: bytes, limits: Limits) -> list[Span]:
     seen = visible(text)
-    return _find_pii(text, limits) if seen is None else [seen.original(span) for span in _find_pii(seen.text, limits)]
+    return (
+        _find_pii(text, limits) if seen is None else [seen.in_original(span) for span in _find_pii(seen.text, limits)]
+    )
 
 
 def _find_pii(text: bytes, limits: Limits) -> list[Span]:

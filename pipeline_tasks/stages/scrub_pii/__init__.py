@@ -1,4 +1,4 @@
-"""Redact, pseudonymize or drop personal data: addresses, numbers of persons, accounts and cards, keys."""
+"""Redact, pseudonymize or drop personal data: addresses, numbers of persons, accounts and cards, keys, names."""
 
 import hashlib
 import json
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -15,10 +16,13 @@ from pipeline_tasks.constraints import OMITTED, Count
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, REDACTION
+from pipeline_tasks.scorers.entities import EntityFinder
 from pipeline_tasks.stage import (
+    NO_FILE,
     VARIABLE,
     Batches,
     Engine,
+    FilePath,
     Idle,
     Layer,
     Secret,
@@ -28,8 +32,9 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
+from pipeline_tasks.stages.scrub_pii.names import FOUND, Named, errors_of, find_names, named_in
 from pipeline_tasks.text.pii.candidates import Limits, Span
-from pipeline_tasks.text.pii.kinds import COUNTS, KINDS, PLACEHOLDERS, TABLE, Action, Kind
+from pipeline_tasks.text.pii.kinds import BY_MODEL, COUNTS, KINDS, PLACEHOLDERS, TABLE, Action, Kind
 
 if TYPE_CHECKING:  # it loads numba
     from pipeline_tasks.text.pii.scrubbing import Scrubbed
@@ -37,6 +42,7 @@ if TYPE_CHECKING:  # it loads numba
 pc: Any = pyarrow.compute
 
 PII = "scrub_pii:pii"
+FAILED = "error:scrub_pii"
 REDACTIONS = pa.field("redactions", pa.list_(REDACTION))
 MISSED = pa.field("missed_canaries", pa.string())
 """Kinds of which the task that wrote a row missed a canary, with commas between; null where it missed none."""
@@ -55,6 +61,10 @@ class Params:
     documents. `action` is that of every kind that is looked for without a word: `email`, `phone`, `ip`, `card`, `iban`,
     `national_id` and `credential`. `kinds` gives kinds an action of their own, such as `{mac: redact, card: drop}`, and
     `keep` looks for none: `crypto`, `mac`, `gps` and `birth_date` are kept unless they are named.
+    `name` and `address` need a `model`: the folder of a spaCy pipeline (`meta.json`, `config.cfg`;
+    `hf://owner/name@commit` for one of the hub) that reads texts of its language, or of all if it is of several
+    (`xx`). `labels` says which of its labels are which kind, such as `{PERSON: name, ADDRESS: address}`; others are
+    left alone. It needs the extra `entities`. A document that it fails on is quarantined.
     A document with more than `max_spans` findings is rejected under any action
     (Dolma: more than five); 0 means never. `regions` are the countries whose national formats of phones and persons'
     numbers count in every document; with `document_regions` those of its language and of its host's domain do, too.
@@ -71,51 +81,115 @@ class Params:
     document_regions: bool = True
     public_ips: bool = True
     max_spans: Count = 0
+    model: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
+    labels: Mapping[str, Named] = field(default_factory=dict, metadata={OMITTED: {}})
 
     def __post_init__(self) -> None:
-        """Refuse kinds that are not in the table, and names of keys that pseudonyms cannot have."""
+        """Refuse kinds that are not in the table or lack a model, and names of keys that pseudonyms cannot have."""
         if unknown := sorted(set(self.kinds) - set(KINDS)):
             message = f"kinds has {', '.join(unknown)}; use {', '.join(KINDS)}"
             raise RecipeError(message)
         if not _KEY_NAME.fullmatch(self.key_name):
             message = f"key_name is {self.key_name!r}; use up to 16 of a-z and 0-9, such as 2026"
             raise RecipeError(message)
+        if others := sorted(set(self.labels.values()) - BY_MODEL):
+            message = f"labels has {', '.join(others)}; what a model finds is name or address"
+            raise RecipeError(message)
+        for kind in named_kinds(self):
+            if not self.model:
+                message = f"kinds has {kind}, which only a model finds; name a spaCy pipeline in `model`"
+                raise RecipeError(message)
+            if kind not in self.labels.values():
+                message = f"kinds has {kind}, and no label of `model` is one; say which in labels, as {{PERSON: name}}"
+                raise RecipeError(message)
 
 
 def actions_of(params: Params) -> dict[Kind, Action]:
     """Return what is done about each kind that is looked for."""
-    chosen = {kind: params.kinds.get(kind, params.action if TABLE[kind].by_default else "keep") for kind in KINDS}
-    return {kind: action for kind, action in chosen.items() if action != "keep"}
+    return _actions(params.action, params.kinds)
 
 
 def recorded_actions(params: Mapping[str, Any]) -> dict[Kind, Action]:
     """Return what is done about each kind that is looked for, by the params of a manifest."""
-    return actions_of(Params(action=params.get("action", "redact"), kinds=params.get("kinds", {})))
+    return _actions(params.get("action", "redact"), params.get("kinds", {}))
+
+
+def _actions(action: Action, kinds: Mapping[str, Action]) -> dict[Kind, Action]:
+    chosen = {kind: kinds.get(kind, action if TABLE[kind].by_default else "keep") for kind in KINDS}
+    return {kind: action for kind, action in chosen.items() if action != "keep"}
+
+
+def named_kinds(params: Params) -> tuple[Kind, ...]:
+    """Return the kinds that are looked for by a model."""
+    return tuple(kind for kind in actions_of(params) if kind in BY_MODEL)
 
 
 def scrub(documents: Batches, *, params: Params) -> Batches:
-    """Replace findings in `text`, `title` and `url`, append counts and redactions; reject what may not pass."""
+    """Replace findings in `text`, `title` and `url`, append counts and redactions; reject what may not pass.
+
+    Columns of `find_names` are used and left out.
+    """
     from pipeline_tasks.text.pii.canaries import missed_canaries
     from pipeline_tasks.text.pii.suspects import suspects
 
     actions = actions_of(params)
     missed = ",".join(missed_canaries(frozenset(actions)))
     for batch in documents:
-        suspect = suspects(batch.column("text"), frozenset(actions))
-        rows = _scrub_rows(batch, "text", suspect, params)
-        written = _write(_scrub_names(batch, params), suspect, rows, actions)
+        found = {name: named_in(batch, name, chosen_labels(params)) for name in ("text", "title")}
+        errors = errors_of(batch)
+        batch = batch.drop_columns([FOUND + name for name in found if FOUND + name in batch.schema.names])  # noqa: PLW2901
+        suspect = pc.or_(suspects(batch.column("text"), frozenset(actions)), _any_found(found["text"], batch.num_rows))
+        rows = _scrub_rows(batch, "text", suspect, found["text"], params)
+        written = _write(_scrub_title_and_url(batch, found["title"], params), suspect, rows, actions)
+        written = _without_unread_counts(written, found["text"])
         flag = pa.repeat(pa.scalar(missed or None, MISSED.type), batch.num_rows)
-        yield _reject(replace_column(written, MISSED.name, flag), suspect, [row.spans for row in rows], params)
+        judged = _judge(suspect, [row.spans for row in rows], params)
+        yield reject(replace_column(written, MISSED.name, flag), *_failures_first(*judged, errors))
 
 
-def _scrub_rows(batch: pa.RecordBatch, column: str, suspect: pa.Array, params: Params) -> "list[Scrubbed]":
+def chosen_labels(params: Params) -> dict[str, Kind]:
+    """Return the labels of the model that are looked for, by the kind that each is."""
+    wanted = named_kinds(params)
+    return {label: kind for label, kind in params.labels.items() if kind in wanted}
+
+
+Found = Sequence[Sequence[Span] | None] | None
+"""What a model found in each row, None for one that it did not read; None without a model."""
+
+
+def _any_found(found: Found, rows: int) -> pa.Array:
+    return pa.array([bool(spans) for spans in found] if found else [False] * rows, pa.bool_())
+
+
+def _without_unread_counts(batch: pa.RecordBatch, found: Found) -> pa.RecordBatch:
+    """Return rows with null as the counts of names and addresses where the model did not read the text."""
+    if found is None:
+        return batch
+    is_read = pa.array([spans is not None for spans in found], pa.bool_())
+    for name in (f"pii_{kind}" for kind in BY_MODEL):
+        counts = pc.if_else(is_read, batch.column(name), pa.scalar(None, pa.int32()))
+        batch = replace_column(batch, name, counts)
+    return batch
+
+
+def _failures_first(reasons: pa.Array, evidence: pa.Array, errors: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return reasons and evidence with those of rows that the model failed on: they are quarantined."""
+    failed = pc.is_valid(errors)
+    return pc.if_else(failed, pa.scalar(FAILED), reasons), pc.if_else(failed, errors, evidence)
+
+
+def _scrub_rows(
+    batch: pa.RecordBatch, column: str, suspect: pa.Array, found: Found, params: Params
+) -> "list[Scrubbed]":
     """Return the scrubbed texts of the suspect rows of a column."""
     from pipeline_tasks.text.pii.scrubbing import scrub_text
 
     texts = batch.column(column).filter(suspect).cast(pa.large_binary())
     limits = _limits_of(batch.filter(suspect), params)
     token = partial(_token, actions=actions_of(params), params=params)
-    return [scrub_text(text.as_py(), limit, token) for text, limit in zip(texts, limits, strict=True)]
+    named = compress(found, suspect.to_pylist()) if found else repeat(None)
+    rows = zip(texts, limits, named, strict=False)
+    return [scrub_text(text.as_py(), limit, token, spans or ()) for text, limit, spans in rows]
 
 
 def _limits_of(batch: pa.RecordBatch, params: Params) -> Iterator[Limits]:
@@ -134,15 +208,15 @@ def _limits_of(batch: pa.RecordBatch, params: Params) -> Iterator[Limits]:
         yield Limits(regions, params.public_ips, keeps, frozenset(actions))
 
 
-def _scrub_names(batch: pa.RecordBatch, params: Params) -> pa.RecordBatch:
+def _scrub_title_and_url(batch: pa.RecordBatch, found: Found, params: Params) -> pa.RecordBatch:
     """Scrub what is published beside the text: the title, and the e-mail addresses in the URL unless they are kept."""
     from pipeline_tasks.text.pii.suspects import suspects
     from pipeline_tasks.text.pii.web_addresses import scrub_urls
 
     if "title" in batch.schema.names:
         titles = batch.column("title")
-        suspect = suspects(titles, frozenset(actions_of(params)))
-        scrubbed = pa.array([row.text for row in _scrub_rows(batch, "title", suspect, params)], pa.binary())
+        suspect = pc.or_(suspects(titles, frozenset(actions_of(params))), _any_found(found, batch.num_rows))
+        scrubbed = pa.array([row.text for row in _scrub_rows(batch, "title", suspect, found, params)], pa.binary())
         batch = replace_column(batch, "title", pc.replace_with_mask(titles, suspect, scrubbed.cast(titles.type)))
     if "url" in batch.schema.names and "email" in actions_of(params):
         batch = replace_column(batch, "url", scrub_urls(batch.column("url")))
@@ -212,10 +286,8 @@ def _redactions(suspect: pa.Array, rows: "Sequence[Scrubbed]", actions: Mapping[
     return pa.array(lists, REDACTIONS.type)
 
 
-def _reject(
-    batch: pa.RecordBatch, suspect: pa.Array, spans: Sequence[Sequence[Span]], params: Params
-) -> pa.RecordBatch:
-    """Reject documents with findings of a kind that is dropped, or with too many of all kinds (`max_spans`)."""
+def _judge(suspect: pa.Array, spans: Sequence[Sequence[Span]], params: Params) -> tuple[pa.Array, pa.Array]:
+    """Return why documents are rejected, with evidence: a kind that is dropped, or too many findings (`max_spans`)."""
     actions = actions_of(params)
     reasons: list[str | None] = []
     evidence: list[str | None] = []
@@ -226,7 +298,7 @@ def _reject(
         is_rejected = is_dropped or 0 < params.max_spans < len(row)
         reasons.append(PII if is_rejected else None)
         evidence.append(_evidence(row, 0 if is_dropped else params.max_spans) if is_rejected else None)
-    return reject(batch, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
+    return pa.array(reasons, pa.string()), pa.array(evidence, pa.string())
 
 
 def _evidence(spans: Sequence[Span], limit: int) -> str:
@@ -237,7 +309,7 @@ def _evidence(spans: Sequence[Span], limit: int) -> str:
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
-    """Scrub every shard by itself.
+    """Find names by the model, if there is one, then scrub every shard by itself.
 
     Raises RecipeError when pseudonyms are asked for without a key, or for an unknown action or region.
     """
@@ -253,6 +325,14 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     if unknown:
         message = f"scrub_pii.regions has {', '.join(unknown)}; use two-letter countries of ISO 3166, such as US"
         raise RecipeError(message)
+    for column, cache in (("text", "names"), ("title", "")) if named_kinds(params) else ():
+        shards = on.map(
+            partial(find_names, column=column),
+            shards,
+            layer=Layer(reads=(column, "language"), stores=(FOUND + column,), shared=True),
+            prepare=partial(EntityFinder, params.model),
+            cache=cache,
+        )
     layer = Layer(stores=(*COUNTS, REDACTIONS.name, MISSED.name), changes=("url", "text", "title", "chars"))
     return on.map(partial(scrub, params=params), shards, layer=layer)
 
@@ -262,10 +342,43 @@ def is_keyed(params: Params) -> bool:
     return "pseudonymize" in actions_of(params).values()
 
 
-def _idle(params: Params, _: Mapping[str, Any]) -> tuple[Idle, ...]:
-    if actions_of(params):
-        return ()
-    return (Idle("every kind of personal data is kept", "give one another action in `kinds` of `scrub_pii`"),)
+def resources(params: Params) -> tuple[FilePath, ...]:
+    """Return the folder of the model."""
+    return (params.model,) if params.model else ()
+
+
+def check_files(params: Params) -> None:
+    """Raise RecipeError unless the model can be read and has the labels that are named, and spaCy is installed."""
+    if not params.model:
+        return
+    known = EntityFinder(params.model).labels
+    if unknown := sorted(set(params.labels) - set(known)):
+        message = f"labels has {', '.join(unknown)}; {params.model} finds {', '.join(known) or 'nothing that it names'}"
+        raise RecipeError(message)
+
+
+def _idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
+    """Return that nothing is looked for, that a model is not asked, or what it read and found nothing of."""
+    idle = []
+    if not actions_of(params):
+        idle.append(Idle("every kind of personal data is kept", "give one another action in `kinds` of `scrub_pii`"))
+    wanted = named_kinds(params)
+    if params.model and not wanted:
+        idle.append(
+            Idle("`name` and `address` are kept, so that `model` reads nothing", "give one an action in `kinds`")
+        )
+    counts = {kind: profiles[f"pii_{kind}"] for kind in wanted if f"pii_{kind}" in profiles}
+    if counts and not any(profile["count"] for profile in counts.values()):
+        return (
+            *idle,
+            Idle("no text is in the language of `model`", "name a pipeline of the language of the documents"),
+        )
+    idle += [
+        Idle(f"`model` finds no {kind}", f"look at what its labels are, and which of them `labels` takes for {kind}")
+        for kind, profile in counts.items()
+        if not profile["sum"]
+    ]
+    return tuple(idle)
 
 
 STAGE = Stage(
@@ -274,9 +387,12 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS), REDACTIONS, MISSED]),
-    version=5,
+    version=6,
     splits=True,
     libraries={"google-re2": always, "phonenumbers": always, "publicsuffixlist": always, UNICODE: always},
+    resources=resources,
+    check_files=check_files,
+    has_state=lambda params: bool(named_kinds(params)),
     secret=lambda params: "key" if is_keyed(params) else "",
     idle=_idle,
     profiled=(*COUNTS, MISSED.name, "language"),
