@@ -344,6 +344,14 @@ def test_a_curator_cannot_tell_a_rejected_document_from_none(ask: Ask, crawl: Cr
     assert ask("steward", path + crawl.rejected_id).status_code == 200
 
 
+def test_a_curator_gets_no_row_without_words(ask: Ask, crawl: Crawl) -> None:
+    request = f"GET /document/tiny/2026-11-20?doc={crawl.kept_id}"
+    for role, has_header in (("curator", False), ("steward", True)):
+        page = ask(role, request).text
+        assert (role, '<th scope="row">record</th>' in page) == (role, has_header)
+        assert (role, "<td></td>" in page) == (role, False)
+
+
 # --- The access log ---------------------------------------------------------------------------------------------------
 
 
