@@ -56,9 +56,9 @@ def main() -> None:
 def measured(root: str) -> dict[str, float]:
     """Return the seconds of CPU of each way."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
-    from refinery_landed import landed_now
-    from refinery_overview import recipe_page
-    from refinery_rendering import render
+    from refinery_airflow.pages.landed import landed_now
+    from refinery_airflow.pages.overview import recipe_page
+    from refinery_airflow.pages.rendering import render
 
     summary.forget()
     ways: dict[str, Callable[[], object]] = {

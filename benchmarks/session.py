@@ -28,7 +28,7 @@ from pipeline_tasks.service.requests import LandRequest, Reply, SpansRequest
 from pipeline_tasks.service.session import Session, Watch
 
 POLL = 1.0
-"""Seconds between two looks of a trigger (`plugins/refinery_session.py`)."""
+"""Seconds between two looks of a trigger (`plugins/refinery_airflow/tasks/session.py`)."""
 
 MINUTE = 60.0
 

@@ -20,10 +20,10 @@ from datetime import UTC, datetime
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param
-from refinery_alerts import FailureAlert
-from refinery_arrivals import Look
-from refinery_retry import BOUNDS, RETRIES
-from refinery_wiring import asset_of, dag_id_of, refine_recipes, rollout_of, wakes
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.tasks.arrivals import Look
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.wiring import asset_of, dag_id_of, refine_recipes, rollout_of, wakes
 
 _recipes = refine_recipes()
 

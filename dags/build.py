@@ -33,13 +33,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, XComArg
-from refinery_alerts import FailureAlert
-from refinery_approval import approval_param
-from refinery_form import params_of_builds, params_of_runs
-from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
-from refinery_operators import Compose, Export, Publish, log_failure, log_retry
-from refinery_retry import BOUNDS, RETRIES
-from refinery_wiring import asset_of, cuts_of, steps_of, wire_requirement, wire_stages
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
+from refinery_airflow.runs.form import params_of_builds, params_of_runs
+from refinery_airflow.tasks.approval import approval_param
+from refinery_airflow.tasks.operators import Compose, Export, Publish, log_failure, log_retry
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.wiring import asset_of, cuts_of, steps_of, wire_requirement, wire_stages
 
 from pipeline_tasks.recipe import BUILDS, MIX, Recipe, Versions, load_build, recipe_names
 

@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
-from refinery_alerts import FailureAlert
-from refinery_launch import send
-from refinery_retry import BOUNDS, RETRIES
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.tasks.launch import send
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
 
 from pipeline_tasks.service.requests import (
     CompactRequest,

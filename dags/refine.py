@@ -47,15 +47,24 @@ import os
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, XComArg
-from refinery_alerts import FailureAlert
-from refinery_approval import approval_param
-from refinery_form import ADVANCED, OPTIONAL, TEXT, params_of_runs
-from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
-from refinery_operators import Index, Land, Publish, PublishGate, log_failure, log_retry
-from refinery_retry import BOUNDS, RETRIES
-from refinery_sensor import SnapshotSensor
-from refinery_turn import SENSE, Turn
-from refinery_wiring import asset_of, cuts_of, dag_id_of, refine_recipes, steps_of, wire_requirement, wire_stages
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
+from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT, params_of_runs
+from refinery_airflow.runs.run import SENSE
+from refinery_airflow.tasks.approval import approval_param
+from refinery_airflow.tasks.operators import Index, Land, Publish, PublishGate, log_failure, log_retry
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.sensor import SnapshotSensor
+from refinery_airflow.tasks.turn import Turn
+from refinery_airflow.tasks.wiring import (
+    asset_of,
+    cuts_of,
+    dag_id_of,
+    refine_recipes,
+    steps_of,
+    wire_requirement,
+    wire_stages,
+)
 
 from pipeline_tasks.recipe import EMBED, PUBLISH, Recipe
 

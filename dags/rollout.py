@@ -23,11 +23,11 @@ from itertools import pairwise
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
-from refinery_alerts import FailureAlert
-from refinery_form import ADVANCED, TEXT
-from refinery_retry import BOUNDS, RETRIES
-from refinery_run import base
-from refinery_wiring import dag_id_of, refine_recipes, rollout_of
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.runs.form import ADVANCED, TEXT
+from refinery_airflow.runs.run import base
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.wiring import dag_id_of, refine_recipes, rollout_of
 
 from pipeline_tasks.recipe import Recipe, trial_of
 

@@ -26,10 +26,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Asset, CronTriggerTimetable, get_current_context, task
-from refinery_alerts import FailureAlert
-from refinery_retry import BOUNDS, RETRIES
-from refinery_sources import LANDED, params_of_pull, pull_source, take_deletions_down
-from refinery_wiring import LANDINGS, landing_of, source_recipes
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.sources import LANDED, params_of_pull, pull_source, take_deletions_down
+from refinery_airflow.tasks.wiring import LANDINGS, landing_of, source_recipes
 
 from pipeline_tasks.sources.recipe import TAKEDOWN, SourceRecipe
 

@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, get_current_context, task
-from refinery_alerts import FailureAlert
-from refinery_models import check_model, params_of_training, publish_model, train_model
-from refinery_retry import BOUNDS, RETRIES
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.tasks.models import check_model, params_of_training, publish_model, train_model
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any

@@ -72,7 +72,7 @@ def test_this_environment_registers_the_plugin_once() -> None:
 def test_a_plugin_that_is_registered_twice_or_not_at_all_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = "refinery = refinery_plugin:RefineryPlugin"
+    ours = "refinery = refinery_airflow.plugin:RefineryPlugin"
     once, again = metadata(tmp_path / "once", ours), metadata(tmp_path / "again", ours)
     other = metadata(tmp_path / "other", "other = other_plugin:OtherPlugin")
     monkeypatch.setattr("sys.path", [once, other])

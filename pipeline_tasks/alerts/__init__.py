@@ -1,4 +1,4 @@
 """Alerts: which conditions of a run are sent to people, and what messages and lineage events say.
 
-Imports the rooms below `engines`, never Airflow: `plugins/refinery_alerts.py` and `refinery_openlineage.py` send them.
+Imports the rooms below `engines`, never Airflow: `plugins/refinery_airflow/alerts` sends them.
 """

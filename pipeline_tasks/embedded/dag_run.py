@@ -353,8 +353,8 @@ def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str]) ->
         wiring = importlib.import_module(dag.module)
     finally:
         sys.path.pop(0)
-    importlib.import_module("refinery_launch").require_clusters(needed & connected)
-    importlib.import_module("refinery_walk").walk(wiring.wire(dag.recipe), params)
+    importlib.import_module("refinery_airflow.tasks.launch").require_clusters(needed & connected)
+    importlib.import_module("refinery_airflow.tasks.walk").walk(wiring.wire(dag.recipe), params)
 
 
 def _engines(engine: str) -> dict[str, str]:

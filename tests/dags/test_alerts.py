@@ -35,7 +35,7 @@ FAILING = """
 import os
 
 from airflow.sdk import DAG, Param, task
-from refinery_alerts import FailureAlert
+from refinery_airflow.alerts.alerts import FailureAlert
 
 from pipeline_tasks.errors import ContractError
 

@@ -31,7 +31,7 @@ def run(how, root):
             task.on_execute_callback = callbacks
     conf = {"input": sys.argv[4], "root": root, "snapshot": "2026-11-19", "patience": 0, "approval": 0, "engines": {"*": "local"}}
     if how == "walk":
-        from refinery_walk import walk
+        from refinery_airflow.tasks.walk import walk
         walk(dag, conf)
     else:
         assert str(dag.test(run_conf=conf).state) == "success"

@@ -16,7 +16,7 @@ from pipeline_tasks.store.reading import read_manifest
 from tests import small_root
 
 SCRIPT = "<script>alert(1)</script>"
-STYLESHEET = Path(__file__).parents[2] / "plugins/refinery_pages/static/refinery.css"
+STYLESHEET = Path(__file__).parents[2] / "plugins/refinery_airflow/templates/static/refinery.css"
 
 
 @pytest.fixture(scope="module")

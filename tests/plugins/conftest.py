@@ -16,7 +16,7 @@ def _airflow(airflow_here: None) -> None:
 def app(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The pages of the root that a test module has as its fixture `root`."""
     monkeypatch.setenv("REFINERY_ROOT", str(root))
-    import refinery_plugin
+    from refinery_airflow import plugin as refinery_plugin
 
     return refinery_plugin.app
 

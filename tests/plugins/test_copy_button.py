@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install it (apt-get install chromium)"),
 ]
 
-SCRIPT = Path(__file__).parents[2] / "plugins" / "refinery_pages" / "static" / "refinery.js"
+SCRIPT = Path(__file__).parents[2] / "plugins" / "refinery_airflow" / "templates" / "static" / "refinery.js"
 
 PARAMS = '{"weights": {"en": 3.0}, "snapshots": ["<b>&amp;\u00e9"]}'
 

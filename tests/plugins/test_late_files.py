@@ -18,7 +18,7 @@ DAY, RECIPE = "2026-11-19", "web"
 
 @pytest.fixture(autouse=True, scope="module")
 def _imported() -> None:
-    import refinery_arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
+    import refinery_airflow.tasks.arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
 
 
 def publish(root: str, landing: Path) -> str:
@@ -39,7 +39,7 @@ def test_files_that_come_late_are_named_until_a_rerun_takes_them(
     tmp_path: Path, refinery: Refinery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They were never refined, and nothing named them."""
-    from refinery_arrivals import log_late
+    from refinery_airflow.tasks.arrivals import log_late
 
     root, landing = str(tmp_path / "root"), tmp_path / "landing" / DAY
     landing.mkdir(parents=True)

@@ -27,7 +27,7 @@ LACKED = "segments/2/warc/d.warc.gz"
 
 @pytest.fixture(autouse=True, scope="module")
 def _imported() -> None:
-    import refinery_arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
+    import refinery_airflow.tasks.arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_an_unfinished_pull_is_never_a_part(tmp_path: Path) -> None:
 
 
 def test_a_part_is_waited_for_until_nothing_changes(landing: Path) -> None:
-    from refinery_sensor import is_whole
+    from refinery_airflow.tasks.sensor import is_whole
 
     assert arrival_of(str(landing)).state == INCOMPLETE
     arrival = arrival_of(str(landing), 0.75)
@@ -132,7 +132,7 @@ def test_a_part_is_waited_for_until_nothing_changes(landing: Path) -> None:
 def test_arrivals_starts_a_part_only_for_a_recipe_that_accepts_it(
     landing: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from refinery_arrivals import Look
+    from refinery_airflow.tasks.arrivals import Look
 
     from tests.plugins.test_refinery_arrivals import context, started
 

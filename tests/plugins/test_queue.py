@@ -28,7 +28,7 @@ def queue(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
 
 def woken(times: int) -> list[Any]:
     """Return the events of the trigger that the triggerer runs for the queue."""
-    from refinery_wiring import wakes
+    from refinery_airflow.tasks.wiring import wakes
 
     trigger = list(wakes().objects)[1].watchers[0].trigger
     trigger.wait_time_seconds, trigger.waiter_delay = 0, 0

@@ -32,7 +32,7 @@ SLOW = Alert(
 
 @pytest.fixture(autouse=True, scope="module")
 def _imported() -> None:
-    import refinery_alerts  # noqa: F401 -- Airflow configures logging when it is first imported
+    import refinery_airflow.alerts.alerts  # noqa: F401 -- Airflow configures logging when it is first imported
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def mail_to(port: int) -> dict[str, Any]:
 
 
 def sent(*alerts: Alert, **more: Any) -> None:
-    from refinery_alerts import send
+    from refinery_airflow.alerts.alerts import send
 
     send(context(**more), alerts)
 
@@ -187,7 +187,7 @@ def test_a_channel_that_fails_is_named_without_its_secret_and_the_others_are_sen
 def test_a_channel_that_never_answers_is_left_behind(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import refinery_alerts
+    from refinery_airflow.alerts import alerts as refinery_alerts
 
     monkeypatch.setattr(refinery_alerts, "ALL", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing
@@ -202,7 +202,7 @@ def test_a_channel_that_never_answers_is_left_behind(
 def test_a_wrong_connection_and_an_alert_that_cannot_be_computed_harm_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from refinery_alerts import send
+    from refinery_airflow.alerts.alerts import send
 
     connect(monkeypatch, "EMAIL", conn_type="smtp", host="127.0.0.1", extra={})
     with caplog.at_level(logging.INFO, logger="refinery"):
@@ -228,7 +228,7 @@ def test_a_connection_that_cannot_be_read_is_named(
 
 
 def failed(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> list[Any]:
-    from refinery_alerts import FailureAlert
+    from refinery_airflow.alerts.alerts import FailureAlert
 
     connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
     FailureAlert()(context(exception=error))
@@ -251,7 +251,7 @@ def test_partitions_that_fail_at_one_moment_send_one_message(
     tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a run had sent was read, and written again with one more: 16 failures were 16 messages."""
-    from refinery_alerts import FailureAlert
+    from refinery_airflow.alerts.alerts import FailureAlert
 
     connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
     params = {"snapshot": "2026-11-20", "root": str(tmp_path)}
@@ -279,7 +279,7 @@ def test_a_task_whose_process_was_lost_is_told_from_where_dags_are_parsed(
     tmp_path: Path, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Airflow calls the callback there without an error, and there nothing answers who writes an XCom."""
-    from refinery_alerts import FailureAlert
+    from refinery_airflow.alerts.alerts import FailureAlert
 
     connect(monkeypatch, "WEBHOOK", conn_type="http", host=hooks.url)
     for _ in range(2):
@@ -290,7 +290,7 @@ def test_a_task_whose_process_was_lost_is_told_from_where_dags_are_parsed(
 
 
 def test_the_refusal_of_a_gate_is_not_told_again_as_a_failure(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_alerts import Refusal
+    from refinery_airflow.alerts.alerts import Refusal
 
     assert failed(hooks, monkeypatch, Refusal("the gate of extract refuses")) == []
 
@@ -310,7 +310,7 @@ LANDED = "land/f00d/manifest.json"
 
 def gate(root: Path, stage: str, days: list[str], last: str) -> Any:
     """Return the gate of a day's stage after usual days, as the DAG wires it."""
-    from refinery_operators import Gate
+    from refinery_airflow.tasks.operators import Gate
 
     earlier = store_earlier(str(root), Earlier(snapshots=tuple({stage: path} for path in days)), LANDED)
     landed = {"earlier": earlier, "landing": ""}
@@ -321,7 +321,7 @@ def gate(root: Path, stage: str, days: list[str], last: str) -> Any:
 
 def bodies(root: Path, task: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the messages that a gate's task sends to a webhook."""
-    from refinery_launch import HERE
+    from refinery_airflow.runs.run import HERE
 
     monkeypatch.setenv(HERE, "1")
     params = {
@@ -363,7 +363,7 @@ def test_a_drift_of_mean_quality_is_sent_by_the_gate_of_score_quality(
 def test_a_snapshot_of_which_less_is_left_is_sent_by_the_gate_of_publish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_operators import PublishGate
+    from refinery_airflow.tasks.operators import PublishGate
 
     usual = [committed(tmp_path, *day(short=1_000 + 10 * number, words=1_000)) for number in range(4)]
     now = committed(tmp_path, *day(short=1_240, words=1_060))

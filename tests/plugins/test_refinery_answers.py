@@ -38,7 +38,7 @@ def card(page: str, name: str) -> str:
 
 
 def test_every_record_is_accounted_for_on_the_first_screen(visitor: Any, root: Path) -> None:
-    from refinery_answers import balance_of
+    from refinery_airflow.pages.answers import balance_of
 
     for day in DAYS:
         balance = balance_of(funnel(str(root), version_log.current(str(root), RECIPE, day)))
@@ -52,7 +52,7 @@ def test_every_record_is_accounted_for_on_the_first_screen(visitor: Any, root: P
 
 
 def test_an_imbalance_is_not_hidden(visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import refinery_answers
+    from refinery_airflow.pages import answers as refinery_answers
 
     balance_of = refinery_answers.balance_of
     monkeypatch.setattr(refinery_answers, "balance_of", lambda steps: replace(balance_of(steps), records=10**6))
@@ -77,7 +77,7 @@ def test_all_else_is_folded_and_opens_without_a_script(visitor: Any) -> None:
 
 
 def test_findings_of_gates_are_listed_the_worst_first(small_root: Any) -> None:
-    from refinery_answers import health_of
+    from refinery_airflow.pages.answers import health_of
 
     version = version_log.versions(small_root.root, "small")[0]
     verdicts = {gate: read_verdict(small_root.root, path) for gate, path in version.verdicts.items()}

@@ -17,7 +17,7 @@ NOON = datetime(2026, 11, 20, 12, 0, 30, tzinfo=UTC)
 
 
 def review(**facts: Any) -> Any:
-    from refinery_approval import Review
+    from refinery_airflow.tasks.approval import Review
 
     named = {"gate": "extract", "subject": "extract/2f/manifest.json", "data": "snapshot a_b of recipe web"}
     return Review(**{**named, "lines": LINES, "docs": "extract/2f/gate/1/docs/index.html", **facts})
@@ -29,7 +29,7 @@ def event(option: str, **params: Any) -> dict[str, Any]:
 
 
 def decided(answer: dict[str, Any]) -> str:
-    from refinery_approval import approval
+    from refinery_airflow.tasks.approval import approval
 
     context: Any = {"ti": SimpleNamespace(task_id="extract.gate")}
     return approval(context, review(), answer, NOON)
@@ -39,7 +39,7 @@ def decided(answer: dict[str, Any]) -> str:
 
 
 def test_the_form_says_what_is_out_of_bounds_what_would_pass_and_where_to_look() -> None:
-    from refinery_approval import body
+    from refinery_airflow.tasks.approval import body
 
     pages = {"Data Docs": "/airflow/refinery/files/extract/2f/docs/index.html", "Manifest": ""}
     text = body(review(passing={"kept": "6 of 60 rows", "rejected, too_short": "54"}, pages=pages))
@@ -51,7 +51,7 @@ def test_the_form_says_what_is_out_of_bounds_what_would_pass_and_where_to_look()
 
 
 def test_nothing_in_the_form_is_markup_of_what_it_shows() -> None:
-    from refinery_approval import body
+    from refinery_airflow.tasks.approval import body
 
     text = body(review())
     assert r"the \<script\> of \*one\* site \| \`robots\`" in text
@@ -59,7 +59,7 @@ def test_nothing_in_the_form_is_markup_of_what_it_shows() -> None:
 
 
 def test_the_most_frequent_reasons_are_counted_and_no_row_is_left_out() -> None:
-    from refinery_approval import MOST_REASONS, rows_of
+    from refinery_airflow.tasks.approval import MOST_REASONS, rows_of
 
     rejected = {f"reason_{number}": number for number in range(1, 31)}
     reply = {"rows_in": 1000, "rows": 500, "rejected": rejected, "quarantined": {"truncated": 35}}
@@ -82,7 +82,7 @@ def test_an_approval_carries_the_reason_the_name_and_the_time() -> None:
 @pytest.mark.parametrize("reason", [None, "", " \n", 7, ["why"], "x" * 1001, "a\x00b", "\ud800"])
 def test_a_reason_that_cannot_be_stored_is_none(reason: object) -> None:
     """Airflow's API checks no param of a form."""
-    from refinery_approval import override_of
+    from refinery_airflow.tasks.approval import override_of
 
     assert override_of(event("Approve", reason=reason)) == ""
     assert override_of(event("Approve")) == ""
@@ -114,8 +114,8 @@ def test_a_refusal_names_who_rejected_or_that_nobody_answered(answer: dict[str, 
 def test_a_refusal_is_never_retried_and_has_an_exit_code() -> None:
     """Airflow logs no traceback of a SystemExit, but would try it again."""
     from airflow.sdk import RetryAction
-    from refinery_alerts import Refusal
-    from refinery_retry import POLICY
+    from refinery_airflow.alerts.alerts import Refusal
+    from refinery_airflow.tasks.retry import POLICY
 
     refusal = Refusal("the gate of extract refuses")
     assert (str(refusal), refusal.code, refusal.exit_code) == ("the gate of extract refuses", 65, 65)
@@ -141,7 +141,7 @@ def test_a_backfill_asks_nobody_unless_it_is_to(
     params: dict[str, Any], run_type: str, conf: dict[str, Any] | None, hours: float
 ) -> None:
     """The days behind a refused one would wait."""
-    from refinery_run import run_of
+    from refinery_airflow.runs.run import run_of
 
     run = SimpleNamespace(run_id="r", run_type=run_type, conf=conf)
     given = {"root": "r", "partitions": 0, "engines": {}, "override": {}, **params}

@@ -19,7 +19,7 @@ BODY = b"{}\n"
 
 @pytest.fixture(autouse=True, scope="module")
 def _imported() -> None:
-    import refinery_arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
+    import refinery_airflow.tasks.arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
 
 
 def land(landing: Path, name: str, promised: int, present: int) -> None:
@@ -52,7 +52,7 @@ class _Events:
 
 
 def look() -> Any:
-    from refinery_arrivals import Look
+    from refinery_airflow.tasks.arrivals import Look
 
     return Look(task_id="look", dags={"refine": "web"}, backlog={"web": 0})
 
@@ -79,7 +79,7 @@ def test_complete_snapshots_of_any_name_are_started_once_and_in_order(
 
 
 def test_a_snapshot_of_deletions_alone_is_neither_started_nor_a_backlog(tmp_path: Path) -> None:
-    from refinery_arrivals import backlog_now
+    from refinery_airflow.tasks.arrivals import backlog_now
 
     landing, root = tmp_path / "landing", str(tmp_path / "root")
     land(landing, "news-1", 1, 1)
@@ -90,7 +90,7 @@ def test_a_snapshot_of_deletions_alone_is_neither_started_nor_a_backlog(tmp_path
 
 
 def test_what_has_landed_starts_the_rollout_of_a_recipe_that_has_one(tmp_path: Path) -> None:
-    from refinery_arrivals import Look
+    from refinery_airflow.tasks.arrivals import Look
 
     land(tmp_path / "landing", "news", 1, 1)
     rolled = Look(task_id="look", dags={"refine": "web"}, backlog={"web": 0}, rollouts={"web": "rollout_web"})
@@ -117,7 +117,7 @@ def test_a_landing_that_does_not_exist_yet_has_no_snapshots(tmp_path: Path) -> N
 
 
 def test_stale_snapshots_are_started_again_from_where_they_landed(small_root: SmallRoot, tmp_path: Path) -> None:
-    from refinery_arrivals import stale_starts
+    from refinery_airflow.tasks.arrivals import stale_starts
 
     root = shutil.copytree(small_root.root, tmp_path / "root")
     assert stale_starts("refine", RECIPE, str(root), "r") == []
@@ -151,7 +151,7 @@ def published_with_a_refused_gate(tmp_path: Path) -> tuple[str, version_log.Vers
 
 def test_what_a_person_let_pass_passes_again_where_nothing_changed(tmp_path: Path) -> None:
     """A stale day whose crawl had been approved was refused again, for the same manifest."""
-    from refinery_arrivals import accepted_before
+    from refinery_airflow.tasks.arrivals import accepted_before
 
     root, version = published_with_a_refused_gate(tmp_path)
     assert accepted_before(["tokenize", "dedup_exact"], root, version) == {"extract": "a forum"}

@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Know the recipe of the tests as one of those that are wired."""
-    import refinery_build
+    from refinery_airflow.pages import build as refinery_build
 
     monkeypatch.setattr(refinery_build, "recipe_names", lambda _: ["corpus"])
     monkeypatch.setattr(refinery_build, "load_build", lambda _: recipe_of(mix={}))
@@ -142,8 +142,8 @@ def test_what_is_typed_is_escaped_and_an_unknown_recipe_is_not_there(visitor: An
 
 
 def test_the_run_takes_what_the_form_chose_and_refuses_what_the_mixture_does_not(root: Path) -> None:
-    from refinery_form import mixture_of, params_of_builds
-    from refinery_operators import Compose
+    from refinery_airflow.runs.form import mixture_of, params_of_builds
+    from refinery_airflow.tasks.operators import Compose
 
     for param in params_of_builds().values():
         param.resolve()

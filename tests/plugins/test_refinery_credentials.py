@@ -48,7 +48,7 @@ Give = Callable[[str], None]
 @pytest.fixture(params=["triggerer", "pages"])
 def give(request: pytest.FixtureRequest) -> Give:
     """What lets the clients of a URI in a process that others share have the credentials of the connection."""
-    import refinery_credentials
+    from refinery_airflow.runs import credentials as refinery_credentials
 
     def in_triggerer(uri: str) -> None:
         asyncio.run(refinery_credentials.give_credentials_in_triggerer(uri))
@@ -74,7 +74,7 @@ def forget_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("bare")
 def test_a_connection_serves_where_the_environment_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_credentials import adopt_credentials
+    from refinery_airflow.runs.credentials import adopt_credentials
 
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url="http://127.0.0.1:9", region_name="eu-1"))
     adopt_credentials("s3://refinery/root", None)
@@ -148,7 +148,7 @@ def test_a_triggerer_and_pages_take_the_role_of_the_connection_at_its_own_place(
 
 @pytest.mark.usefixtures("bare")
 def test_local_roots_need_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_credentials import adopt_credentials
+    from refinery_airflow.runs.credentials import adopt_credentials
 
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection())
     adopt_credentials("/data/root", None)
@@ -156,7 +156,7 @@ def test_local_roots_need_no_connection(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_credentials import adopt_credentials
+    from refinery_airflow.runs.credentials import adopt_credentials
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection())
@@ -167,7 +167,7 @@ def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_storage_works_with_what_the_connection_says(
     s3_server: S3Server, s3_root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_credentials import adopt_credentials
+    from refinery_airflow.runs.credentials import adopt_credentials
 
     from pipeline_tasks.store import storage
 
@@ -181,7 +181,7 @@ def test_storage_works_with_what_the_connection_says(
 
 @pytest.mark.usefixtures("bare")
 def test_a_profile_is_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_credentials import adopt_credentials
+    from refinery_airflow.runs.credentials import adopt_credentials
 
     given = {"conn_type": "aws", "extra": {"profile_name": "crawl", "service_config": {"s3": {"endpoint_url": "x"}}}}
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(given))
@@ -194,7 +194,7 @@ def test_a_profile_is_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_storage_takes_the_role_of_the_connection_and_boto3_can_take_it_again(
     s3_server: S3Server, s3_root: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from refinery_credentials import adopt_credentials
+    from refinery_airflow.runs.credentials import adopt_credentials
 
     from pipeline_tasks.store import storage
 
@@ -242,7 +242,7 @@ def test_storage_takes_the_role_of_the_connection_and_boto3_can_take_it_again(
 def test_a_role_is_taken_from_what_the_connection_names(
     monkeypatch: pytest.MonkeyPatch, extra: dict[str, object], lines: list[str]
 ) -> None:
-    from refinery_credentials import adopt_credentials
+    from refinery_airflow.runs.credentials import adopt_credentials
 
     given = {"conn_type": "aws", "extra": {"role_arn": ROLE, **extra}}
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(given))
@@ -254,7 +254,7 @@ def test_a_role_is_taken_from_what_the_connection_names(
 
 @pytest.mark.parametrize("here", [None, "of the environment"])
 def test_the_key_of_pseudonyms_comes_from_its_connection(monkeypatch: pytest.MonkeyPatch, here: str | None) -> None:
-    from refinery_credentials import adopt_secret
+    from refinery_airflow.runs.credentials import adopt_secret
 
     monkeypatch.setenv("REFINERY_PII_KEY", here or "")
     monkeypatch.setenv("AIRFLOW_CONN_REFINERY_PII", json.dumps({"conn_type": "generic", "password": "of Airflow"}))
@@ -267,7 +267,8 @@ def test_the_key_of_pseudonyms_comes_from_its_connection(monkeypatch: pytest.Mon
 def test_a_request_for_pseudonyms_takes_the_key_and_does_not_hold_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_launch import HERE, send
+    from refinery_airflow.runs.run import HERE
+    from refinery_airflow.tasks.launch import send
 
     monkeypatch.setenv("REFINERY_PII_KEY", "")
     monkeypatch.setenv("AIRFLOW_CONN_REFINERY_PII", json.dumps({"conn_type": "generic", "password": "k" * 32}))

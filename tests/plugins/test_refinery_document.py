@@ -183,7 +183,7 @@ def test_what_is_not_there_is_said(visitor: Any) -> None:
 def test_a_page_reads_so_many_bytes_and_says_what_it_did_not_read(
     visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import refinery_document
+    from refinery_airflow.texts import document as refinery_document
 
     version = version_log.current(str(root), "tiny")
     doc = id_of(root, "scrub_pii", "shards", "/1")
@@ -222,7 +222,7 @@ def test_duplicates_and_tokens_of_a_document_are_linked(
     page = shown(visitor, twin["id"], f"/document/small/{DAYS[0]}")
     assert page.status_code == 200
     assert "was not looked for" not in page.text
-    monkeypatch.setattr("refinery_document.MOST_OF_CLUSTERS", 1)
+    monkeypatch.setattr("refinery_airflow.texts.document.MOST_OF_CLUSTERS", 1)
     larger = shown(visitor, twin["id"], f"/document/small/{DAYS[0]}").text
     assert "Its cluster was not looked for" in larger
     assert f"refinery duplicates {twin['id']} {small.root} --recipe small" in text(larger)

@@ -14,7 +14,7 @@ from pipeline_tasks.publish.ledger import Ledger, ledger_of
 def context(root: Path, task: str, error: BaseException | None, **params: Any) -> Any:
     """Return what the callback of a task is given; without an error its process was lost."""
     from airflow.sdk import DAG
-    from refinery_operators import Publish
+    from refinery_airflow.tasks.operators import Publish
 
     with DAG("refine", schedule=None) as dag:
         Publish(task_id="publish", recipe="web", landed={}, gates={})
@@ -32,7 +32,7 @@ def recorded(root: Path, recipe: str = "web") -> dict[str, Any]:
 
 
 def test_the_error_of_a_task_is_recorded(tmp_path: Path) -> None:
-    from refinery_operators import log_failure
+    from refinery_airflow.tasks.operators import log_failure
 
     log_failure(context(tmp_path, "extract.partition", ContractError("extract/2f: a row\nis lost")))
     row = recorded(tmp_path)
@@ -41,7 +41,7 @@ def test_the_error_of_a_task_is_recorded(tmp_path: Path) -> None:
 
 
 def test_of_an_error_that_may_have_text_of_a_document_only_the_class_is_recorded(tmp_path: Path) -> None:
-    from refinery_operators import log_failure
+    from refinery_airflow.tasks.operators import log_failure
 
     log_failure(context(tmp_path, "extract.refine", ValueError("Dear Ada, my number is 555-1234")))
     assert "555-1234" not in str(recorded(tmp_path))
@@ -49,8 +49,8 @@ def test_of_an_error_that_may_have_text_of_a_document_only_the_class_is_recorded
 
 
 def test_what_a_person_decided_is_recorded_with_the_refusal(tmp_path: Path) -> None:
-    from refinery_alerts import Refusal
-    from refinery_operators import log_failure
+    from refinery_airflow.alerts.alerts import Refusal
+    from refinery_airflow.tasks.operators import log_failure
 
     decision = "It was rejected: robots only (Ada Lovelace, 2026-11-20 12:00:30 UTC)."
     log_failure(context(tmp_path, "publish_gate", Refusal("the gate of publish refuses", decision)))
@@ -59,7 +59,7 @@ def test_what_a_person_decided_is_recorded_with_the_refusal(tmp_path: Path) -> N
 
 
 def test_a_lost_process_is_recorded_and_a_trial_is_of_its_own_dataset(tmp_path: Path) -> None:
-    from refinery_operators import log_failure
+    from refinery_airflow.tasks.operators import log_failure
 
     log_failure(context(tmp_path, "land", None, sample=0.01))
     row = recorded(tmp_path, "web.trial")
@@ -70,7 +70,7 @@ def test_a_lost_process_is_recorded_and_a_trial_is_of_its_own_dataset(tmp_path: 
 def test_a_ledger_that_is_locked_or_damaged_leaves_the_error_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from refinery_operators import log_failure
+    from refinery_airflow.tasks.operators import log_failure
 
     monkeypatch.setattr("pipeline_tasks.publish.database.WAIT", 0.1)
     caplog.set_level("WARNING", logger="refinery")

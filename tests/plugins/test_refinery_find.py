@@ -57,8 +57,8 @@ def test_a_page_reads_so_many_bytes_says_so_and_leads_on(
     visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request read every lineage, 23 GB of a dataset of 100 G tokens."""
-    import refinery_document
-    import refinery_find
+    from refinery_airflow.texts import document as refinery_document
+    from refinery_airflow.texts import find as refinery_find
 
     id_, url = some_document(root)
     assert "shards were looked at" not in visitor.get("/find", params={"url": url}).text

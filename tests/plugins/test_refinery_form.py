@@ -23,14 +23,14 @@ from pipeline_tasks.errors import RecipeError
     ],
 )
 def test_choices_and_json_give_the_same(params: Any, engines: dict[str, str], overrides: dict[str, str]) -> None:
-    from refinery_form import engines_of, overrides_of
+    from refinery_airflow.runs.form import engines_of, overrides_of
 
     assert engines_of(params) == engines
     assert overrides_of(params) == overrides
 
 
 def test_a_gate_is_not_accepted_without_a_reason_nor_a_reason_given_for_none() -> None:
-    from refinery_form import overrides_of
+    from refinery_airflow.runs.form import overrides_of
 
     with pytest.raises(RecipeError, match=r"extract, publish .*`reason`"):
         overrides_of({"accept": ["extract", "publish"], "reason": "  "})
@@ -40,7 +40,7 @@ def test_a_gate_is_not_accepted_without_a_reason_nor_a_reason_given_for_none() -
 
 def test_every_default_is_what_the_form_accepts() -> None:
     """An empty text that was required kept the form of the web UI from starting a run with its defaults."""
-    from refinery_form import params_of_runs
+    from refinery_airflow.runs.form import params_of_runs
 
     params = params_of_runs(["extract", "publish"])
     assert params.keys() >= {"accept", "reason", "override"}

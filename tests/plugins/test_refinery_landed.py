@@ -15,7 +15,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_folders_that_are_no_snapshots_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_landed import Landed, landed_now
+    from refinery_airflow.pages.landed import Landed, landed_now
 
     for name in ("2026-11-20", "2026-11-19", "_tmp", ".hidden", "x" * 201, "crawl-7"):
         (tmp_path / name).mkdir()

@@ -37,7 +37,7 @@ def test_an_engine_is_where_its_connection_says(
     monkeypatch: pytest.MonkeyPatch, engine: str, connection: dict[str, object] | str, expected: str
 ) -> None:
     """A connection is JSON or a URI; a host without a scheme lost its port."""
-    from refinery_launch import address_of
+    from refinery_airflow.tasks.launch import address_of
 
     written = connection if isinstance(connection, str) else json.dumps(connection)
     monkeypatch.setenv(f"AIRFLOW_CONN_{engine.upper()}_DEFAULT", written)
@@ -56,7 +56,7 @@ def test_an_engine_is_where_its_connection_says(
 def test_a_token_of_spark_connect_is_in_no_request(
     monkeypatch: pytest.MonkeyPatch, connection: dict[str, object], address: str | None
 ) -> None:
-    from refinery_launch import CONNECT_TOKEN, address_of
+    from refinery_airflow.tasks.launch import CONNECT_TOKEN, address_of
 
     secret = {"password": "a key", "extra": {"use_ssl": True}} if connection["conn_type"] == "spark_connect" else {}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection | secret))
@@ -70,7 +70,7 @@ def test_a_task_finds_the_connections_of_stores_that_its_landing_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_landed: bool
 ) -> None:
     from airflow.sdk import Connection
-    from refinery_launch import prepared
+    from refinery_airflow.tasks.launch import prepared
 
     monkeypatch.setenv("AIRFLOW_CONN_PARTNER_S3", "")  # it is put back at the end
     monkeypatch.delenv("AIRFLOW_CONN_PARTNER_S3")
@@ -86,7 +86,7 @@ def test_a_task_finds_the_connections_of_stores_that_its_landing_names(
 
 
 def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_launch import address_of
+    from refinery_airflow.tasks.launch import address_of
 
     monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": "ray-head"}))
     with pytest.raises(RecipeError, match=r"'ray-head' .* ray_default "):
@@ -94,7 +94,7 @@ def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_jobs_api_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_launch import submit
+    from refinery_airflow.tasks.launch import submit
 
     place = f"127.0.0.1:{free_port()}"
     monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": f"http://{place}"}))
@@ -103,7 +103,7 @@ def test_a_jobs_api_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_requests_that_need_no_engine_need_no_connection() -> None:
-    from refinery_launch import address_of
+    from refinery_airflow.tasks.launch import address_of
 
     assert address_of("local") == ""
     assert address_of("") == ""
@@ -129,7 +129,8 @@ def test_a_cluster_is_driven_from_a_session(
     monkeypatch: pytest.MonkeyPatch, address: str, session: bool, session_here: bool
 ) -> None:
     """But for Ray's Jobs API, `refinery run` drives clusters itself."""
-    from refinery_launch import HERE, needs_session
+    from refinery_airflow.runs.run import HERE
+    from refinery_airflow.tasks.launch import needs_session
 
     request = replace(REQUEST, address=address)
     assert needs_session(request) == session
@@ -146,7 +147,7 @@ def test_a_refusal_on_the_cluster_is_the_same_refusal_here() -> None:
 
 
 def test_a_model_needs_the_credentials_of_all_that_it_is_trained_and_checked_on() -> None:
-    from refinery_launch import uris_of
+    from refinery_airflow.tasks.launch import uris_of
 
     good, crawl, old = "s3://a/good.jsonl", "s3://b/crawl.parquet", "s3://c/old.bin"
     assert {good, crawl, old} <= {*uris_of(TrainModelRequest("root", "quality", (good,), (crawl,), against=old))}
@@ -154,7 +155,8 @@ def test_a_model_needs_the_credentials_of_all_that_it_is_trained_and_checked_on(
 
 
 def test_in_a_run_of_one_process_requests_are_answered_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_launch import HERE, send
+    from refinery_airflow.runs.run import HERE
+    from refinery_airflow.tasks.launch import send
 
     monkeypatch.setenv(HERE, "1")
     (tmp_path / "in").mkdir()

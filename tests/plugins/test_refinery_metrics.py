@@ -36,7 +36,7 @@ def counted(metrics: Metrics, monkeypatch: pytest.MonkeyPatch, reply: dict[str, 
     from airflow.sdk.configuration import conf
     from airflow.sdk.observability import stats
     from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
-    from refinery_metrics import count_stage
+    from refinery_airflow.alerts.metrics import count_stage
 
     for name, value in metrics.settings(**settings).items():
         monkeypatch.setenv(name, value)
@@ -84,7 +84,7 @@ OTEL = """
 from airflow.sdk._shared.observability.metrics.otel_logger import flush_otel_metrics
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
-from refinery_metrics import count_stage
+from refinery_airflow.alerts.metrics import count_stage
 
 stats.initialize(factory=get_stats_factory(), export_legacy_names=True)
 count_stage("refine", "web", "extract", %r)

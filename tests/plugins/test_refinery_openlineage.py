@@ -34,7 +34,7 @@ def kinds(hooks: Hooks) -> list[tuple[str, str]]:
 
 
 def test_nothing_is_sent_without_a_server(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_openlineage import lineage_started
+    from refinery_airflow.alerts.openlineage import lineage_started
 
     lineage_started(context())
     monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
@@ -46,7 +46,7 @@ def test_nothing_is_sent_without_a_server(hooks: Hooks, monkeypatch: pytest.Monk
 def test_a_stage_is_told_when_it_is_sealed_and_of_each_partition_that_fails(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_openlineage import lineage_completed, lineage_failed, lineage_started
+    from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
 
     monkeypatch.setenv("OPENLINEAGE_URL", f"{hooks.url}/")
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "team")
@@ -66,7 +66,7 @@ def test_a_stage_is_told_when_it_is_sealed_and_of_each_partition_that_fails(
 
 
 def test_a_task_starts_once_and_again_when_it_is_cleared(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_openlineage import lineage_started
+    from refinery_airflow.alerts.openlineage import lineage_started
 
     monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
     for tries in (1, 2, 3):
@@ -77,7 +77,7 @@ def test_a_task_starts_once_and_again_when_it_is_cleared(hooks: Hooks, monkeypat
 
 
 def test_the_text_of_another_error_is_not_sent(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_openlineage import lineage_failed
+    from refinery_airflow.alerts.openlineage import lineage_failed
 
     monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
     lineage_failed(context(exception=RuntimeError("postgresql://ada:secret@db")))
@@ -85,7 +85,7 @@ def test_the_text_of_another_error_is_not_sent(hooks: Hooks, monkeypatch: pytest
 
 
 def test_a_connection_names_the_server(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_openlineage import lineage_started
+    from refinery_airflow.alerts.openlineage import lineage_started
 
     fields = {"conn_type": "http", "host": hooks.url, "login": "ada", "password": "secret"}
     monkeypatch.setenv("AIRFLOW_CONN_REFINERY_OPENLINEAGE", json.dumps(fields))
@@ -99,7 +99,7 @@ def test_a_connection_names_the_server(hooks: Hooks, monkeypatch: pytest.MonkeyP
 def test_a_server_that_takes_nothing_is_said_without_its_address(
     status: int, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from refinery_openlineage import lineage_started
+    from refinery_airflow.alerts.openlineage import lineage_started
 
     hooks.status = status
     monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
@@ -112,7 +112,7 @@ def test_a_server_that_takes_nothing_is_said_without_its_address(
 def test_a_server_that_never_answers_does_not_hold_up_a_task(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from refinery_openlineage import lineage_started
+    from refinery_airflow.alerts.openlineage import lineage_started
 
     with socket.create_server(("127.0.0.1", 0)) as silent, caplog.at_level(logging.INFO, logger="refinery"):
         monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -122,7 +122,7 @@ def test_a_server_that_never_answers_does_not_hold_up_a_task(
 
 def test_what_cannot_be_said_is_no_error(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """A callback that Airflow calls where it parses DAG files has no more than this."""
-    from refinery_openlineage import lineage_completed
+    from refinery_airflow.alerts.openlineage import lineage_completed
 
     monkeypatch.setenv("OPENLINEAGE_URL", hooks.url)
     lineage_completed(context())

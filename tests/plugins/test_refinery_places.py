@@ -36,7 +36,7 @@ def places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ],
 )
 def test_a_run_may_name_these_places_and_what_is_below_them(place: str | None, places: Path) -> None:
-    from refinery_places import require_admitted
+    from refinery_airflow.runs.places import require_admitted
 
     require_admitted("s3://ours", place and place.replace("TMP", str(places)))
 
@@ -60,7 +60,7 @@ def test_a_run_may_name_these_places_and_what_is_below_them(place: str | None, p
     ],
 )
 def test_a_run_may_name_no_other_place(place: str, places: Path) -> None:
-    from refinery_places import require_admitted
+    from refinery_airflow.runs.places import require_admitted
 
     named = place.replace("TMP", str(places))
     with pytest.raises(RecipeError, match="REFINERY_PLACES"):
@@ -70,7 +70,7 @@ def test_a_run_may_name_no_other_place(place: str, places: Path) -> None:
 def test_every_request_of_a_task_is_confined_and_without_the_variable_none_is(
     monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
-    from refinery_launch import prepared
+    from refinery_airflow.tasks.launch import prepared
 
     from pipeline_tasks.service.requests import LandRequest, TrainModelRequest, VerifyRequest
 

@@ -52,8 +52,8 @@ def paths(app: Any) -> list[str]:
 
 def test_a_snapshot_has_the_state_that_the_overview_shows(visitor: Any, root: Path) -> None:
     """Its page said of every snapshot that it was published."""
-    from refinery_overview import state_of
-    from refinery_runs import SnapshotRun
+    from refinery_airflow.pages.overview import state_of
+    from refinery_airflow.runs.newest import SnapshotRun
 
     of = (str(root), "small", "2026-11-19")
     [state, next_step] = state_of(*of, None)
@@ -456,7 +456,7 @@ def test_what_is_asked_for_is_escaped(visitor: Any, dataset: str, monkeypatch: p
 
 
 def test_more_places_than_are_shown_are_said(visitor: Any, dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import refinery_find
+    from refinery_airflow.texts import find as refinery_find
 
     monkeypatch.setenv("REFINERY_ROOT", dataset)
     monkeypatch.setattr(refinery_find, "PLACES_SHOWN", 3)
@@ -481,9 +481,9 @@ def test_who_may_not_read_texts_sees_no_card_of_a_dataset(
     visitor: Any, app: Any, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A card names groups, which may be sites; so does the mixture on the page."""
-    import refinery_dataset
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from airflow.api_fastapi.core_api.security import get_user
+    from refinery_airflow.pages import dataset as refinery_dataset
 
     monkeypatch.setenv("REFINERY_ROOT", dataset)
     app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")

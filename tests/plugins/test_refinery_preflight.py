@@ -29,7 +29,7 @@ def folder() -> Iterator[Path]:
 
 def land(folder: Path, steps: list[dict[str, Any]]) -> Any:
     """Run the task `land` of a run by these stages, over a small snapshot."""
-    from refinery_operators import Land
+    from refinery_airflow.tasks.operators import Land
 
     (folder / "day").mkdir(exist_ok=True)
     (folder / "day" / "a.jsonl").write_text('{"text": "hello"}\n')

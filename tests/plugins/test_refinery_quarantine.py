@@ -60,7 +60,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ended(request: RefineRequest, error: Exception, task: Task = LAST, part: dict[str, Any] = PART) -> dict[str, Any]:
-    from refinery_quarantine import after_last_try
+    from refinery_airflow.tasks.quarantine import after_last_try
 
     context: Any = {"ti": task, "part_name": part["name"]}
     answer = after_last_try(context, request, part, error)

@@ -206,7 +206,7 @@ def test_who_may_only_look_sees_shares_and_stores_nothing(
 def test_a_sample_among_many_rows_is_left_to_the_command(
     visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import refinery_read
+    from refinery_airflow.texts import read as refinery_read
 
     monkeypatch.setattr(refinery_read, "MOST_ROWS", 2)
     page = visitor.get(PATH).text

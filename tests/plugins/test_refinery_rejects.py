@@ -111,7 +111,7 @@ def test_a_file_has_the_same_rows_and_computes_nothing(visitor: Any, root: Path)
 def test_a_file_of_many_rows_has_the_first_and_says_so(
     visitor: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import refinery_rejects
+    from refinery_airflow.texts import rejects as refinery_rejects
 
     monkeypatch.setattr(refinery_rejects, "MOST_ROWS", 5)
     answer = visitor.get(f"{PAGE}/rows.jsonl")
@@ -147,7 +147,7 @@ def test_who_may_not_read_texts_gets_neither_page_nor_file(visitor: Any, app: An
 
 
 def test_evidence_is_taken_apart() -> None:
-    from refinery_evidence import evidence_of
+    from refinery_airflow.texts.evidence import evidence_of
 
     winner, near = "0" * 32, "a" * 32
     stored = {

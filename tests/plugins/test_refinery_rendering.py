@@ -30,13 +30,13 @@ import pytest
     ],
 )
 def test_numbers_are_short_and_have_a_unit(name: str, value: float | None, shown: str) -> None:
-    import refinery_rendering
+    from refinery_airflow.pages import rendering as refinery_rendering
 
     assert refinery_rendering.PAGES.filters[name](value) == shown
 
 
 def test_the_style_has_both_themes_and_fetches_nothing() -> None:
-    import refinery_rendering
+    from refinery_airflow.pages import rendering as refinery_rendering
 
     style = refinery_rendering.static_file("refinery.css").decode()
     assert style.count("light-dark(") > 20

@@ -164,7 +164,7 @@ def requests(crawl: Crawl) -> list[tuple[str, str]]:
 
 def held(user: Any, auth: Any, recipe: str = "web") -> tuple[bool, bool]:
     """Whether a user is a curator and a steward of a recipe."""
-    from refinery_roles import is_curator, is_steward
+    from refinery_airflow.access.roles import is_curator, is_steward
 
     return is_curator(user, recipe, auth), is_steward(user, recipe, auth)
 
@@ -225,7 +225,7 @@ def test_the_roles_of_fab() -> None:
     ],
 )
 def test_a_right_on_a_dag_is_one_on_the_versions_that_it_makes(dag: str, recipes: list[str]) -> None:
-    from refinery_roles import is_reader
+    from refinery_airflow.access.roles import is_reader
 
     fab = pytest.importorskip("airflow.providers.fab.auth_manager.fab_auth_manager")
     auth, own = fab.FabAuthManager(), (("can_read", f"DAG:{dag}"), ("can_edit", f"DAG:{dag}"))
@@ -400,7 +400,7 @@ def test_a_page_whose_look_cannot_be_logged_is_not_shown(
 def test_a_page_asks_once_a_day_for_a_purpose(
     ask: Ask, visitor: Any, crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import refinery_purpose
+    from refinery_airflow.access import purpose as refinery_purpose
 
     monkeypatch.setenv("REFINERY_ACCESS_LOG", "purposes")
     page = "/search/tiny/2026-11-20?phrase=the"
@@ -439,7 +439,7 @@ def test_a_page_asks_once_a_day_for_a_purpose(
     ["//evil.example/", "https://evil.example/", "/refinery\\@evil", "/refineryx", "/refinery/a\nb", "javascript:x"],
 )
 def test_the_form_of_the_purpose_leads_to_no_other_site(address: str, app: Any) -> None:
-    from refinery_purpose import own_address
+    from refinery_airflow.access.purpose import own_address
 
     assert own_address(address) == "/refinery/page"
     assert own_address("/refinery/search/web/2026?phrase=a") == "/refinery/search/web/2026?phrase=a"

@@ -45,7 +45,7 @@ def dag_run(**facts: Any) -> SimpleNamespace:
 def test_a_run_is_about_the_named_snapshot_else_its_key_else_its_date(
     params: dict[str, Any], run: SimpleNamespace, expected: str
 ) -> None:
-    from refinery_run import run_of
+    from refinery_airflow.runs.run import run_of
 
     settings = run_of({"params": PARAMS | params, "dag_run": run})  # type: ignore[typeddict-item]
     assert (settings.snapshot, settings.input) == (expected, f"s3://crawl/{expected}")
@@ -53,14 +53,14 @@ def test_a_run_is_about_the_named_snapshot_else_its_key_else_its_date(
 
 @pytest.mark.parametrize(("written", "name"), [({}, ""), ({"text_field": None}, ""), ({"text_field": "body"}, "body")])
 def test_a_run_may_name_the_field_of_the_text(written: dict[str, Any], name: str) -> None:
-    from refinery_run import run_of
+    from refinery_airflow.runs.run import run_of
 
     settings = run_of({"params": PARAMS | {"snapshot": "s"} | written, "dag_run": dag_run()})  # type: ignore[typeddict-item]
     assert settings.text_field == name
 
 
 def test_a_run_without_a_date_must_name_its_snapshot() -> None:
-    from refinery_run import run_of
+    from refinery_airflow.runs.run import run_of
 
     with pytest.raises(RecipeError, match=r"run r .*`snapshot`"):
         run_of({"params": PARAMS, "dag_run": dag_run()})  # type: ignore[typeddict-item]
@@ -120,7 +120,7 @@ class Event:
 def test_the_trigger_fires_once_the_last_promised_file_has_landed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from refinery_sensor import SnapshotTrigger
+    from refinery_airflow.tasks.sensor import SnapshotTrigger
 
     promise(tmp_path, "a.jsonl", "b.jsonl")
     (tmp_path / "b.jsonl").write_bytes(BODY[:1])
@@ -147,7 +147,7 @@ def test_the_trigger_fires_once_the_last_promised_file_has_landed(
 
 def test_a_waiting_run_says_what_the_operator_is_told(tmp_path: Path) -> None:
     """The message that `docs/how-to/operate.md` shows, of a snapshot of two promised files of which one is there."""
-    from refinery_sensor import facts_of, sentence
+    from refinery_airflow.tasks.sensor import facts_of, sentence
 
     page = (PROJECT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
@@ -164,7 +164,7 @@ def test_the_trigger_waits_until_a_snapshot_without_a_list_grows_no_more(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first file of a snapshot was taken for all of it, and the rest was never refined."""
-    from refinery_sensor import SnapshotTrigger
+    from refinery_airflow.tasks.sensor import SnapshotTrigger
 
     (tmp_path / "a.jsonl").write_bytes(BODY)
     trigger = SnapshotTrigger(str(tmp_path), FACTS | {"settling": "1"}, deadline=0.0, settling=1.0, look=0.25)
@@ -185,7 +185,7 @@ def test_the_trigger_waits_until_a_snapshot_without_a_list_grows_no_more(
 def test_a_snapshot_without_a_list_waits_for_its_settling_time_and_one_with_a_list_does_not(tmp_path: Path) -> None:
     """It was refined 60 s after its last file; the upload of a file of 1 GB pauses for longer."""
     from airflow.sdk.exceptions import TaskDeferred
-    from refinery_sensor import SnapshotSensor
+    from refinery_airflow.tasks.sensor import SnapshotSensor
 
     (tmp_path / "a.jsonl").write_bytes(BODY)
     os.utime(tmp_path / "a.jsonl", (0, 0))  # as a copy that keeps the times of its files
@@ -206,7 +206,7 @@ def test_a_snapshot_without_a_list_waits_for_its_settling_time_and_one_with_a_li
 
 def test_the_trigger_gives_up_at_its_deadline_and_can_be_made_again(tmp_path: Path) -> None:
     from airflow.sdk.module_loading import import_string
-    from refinery_sensor import SnapshotTrigger
+    from refinery_airflow.tasks.sensor import SnapshotTrigger
 
     where, facts = SnapshotTrigger(str(tmp_path / "nothing"), FACTS, deadline=0.0).serialize()
     assert asyncio.run(first_event(import_string(where)(**facts)))["state"] == "missing"
@@ -214,7 +214,7 @@ def test_the_trigger_gives_up_at_its_deadline_and_can_be_made_again(tmp_path: Pa
 
 def test_a_day_without_a_snapshot_skips_its_run_and_half_a_snapshot_fails_it(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-    from refinery_sensor import SnapshotSensor
+    from refinery_airflow.tasks.sensor import SnapshotSensor
 
     sensor, context = SnapshotSensor(task_id="sense"), waiting_task()
     with pytest.raises(AirflowSkipException, match=r"snapshot s .*2026-11-01 20:00 UTC: x does not exist"):
@@ -230,7 +230,7 @@ def test_a_day_without_a_snapshot_skips_its_run_and_half_a_snapshot_fails_it(tmp
 
 def test_a_run_waits_from_its_date_on_so_that_a_backfill_of_past_days_waits_for_nothing(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
-    from refinery_sensor import SnapshotSensor
+    from refinery_airflow.tasks.sensor import SnapshotSensor
 
     promise(tmp_path, "a.jsonl")
     context = waiting_task(logical_date=datetime(2026, 11, 1, tzinfo=UTC), partition_key=None)
@@ -246,8 +246,8 @@ def test_a_run_waits_from_its_date_on_so_that_a_backfill_of_past_days_waits_for_
 
 def test_requests_of_a_build_have_its_name_for_a_snapshot() -> None:
     """The ledger joins the cost of a stage and its version by this name."""
-    from refinery_operators import RequestOperator
-    from refinery_run import run_of
+    from refinery_airflow.runs.run import run_of
+    from refinery_airflow.tasks.operators import RequestOperator
 
     operator = RequestOperator(task_id="select", recipe="corpus")
     named = {name: PARAMS[name] for name in ("root", "partitions", "engines", "override")}

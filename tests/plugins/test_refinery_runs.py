@@ -61,7 +61,7 @@ def add_run(session: Any, state: str, tasks: dict[str, str | None], **facts: Any
 def test_what_happens_in_a_run_follows_from_its_tasks(
     session: Any, state: str, tasks: dict[str, str | None], happening: str
 ) -> None:
-    from refinery_runs import newest_runs
+    from refinery_airflow.runs.newest import newest_runs
 
     add_run(session, state, tasks, logical_date=DAY)
     assert newest_runs("web", ROOT)["2026-11-20"].happening == happening
@@ -69,7 +69,7 @@ def test_what_happens_in_a_run_follows_from_its_tasks(
 
 
 def test_the_newest_run_of_a_snapshot_counts_and_those_of_other_roots_do_not(session: Any) -> None:
-    from refinery_runs import newest_runs
+    from refinery_airflow.runs.newest import newest_runs
 
     add_run(session, "failed", {"land": "failed"}, conf={"snapshot": "a"}, run_after=DAY)
     add_run(session, "success", {}, conf={"snapshot": "a"}, run_after=DAY + timedelta(hours=1))
@@ -88,7 +88,7 @@ def test_the_newest_run_of_a_snapshot_counts_and_those_of_other_roots_do_not(ses
 
 
 def test_a_trial_is_no_run_of_the_dataset(session: Any) -> None:
-    from refinery_runs import newest_runs
+    from refinery_airflow.runs.newest import newest_runs
 
     add_run(session, "success", {}, conf={"snapshot": "a", "sample": 1})
     add_run(session, "running", {}, conf={"snapshot": "a", "sample": 0.01}, run_after=DAY + timedelta(hours=1))
@@ -97,8 +97,8 @@ def test_a_trial_is_no_run_of_the_dataset(session: Any) -> None:
 
 
 def test_a_page_joins_what_runs_and_root_say(session: Any) -> None:
-    from refinery_overview import recipe_page
-    from refinery_runs import newest_runs
+    from refinery_airflow.pages.overview import recipe_page
+    from refinery_airflow.runs.newest import newest_runs
 
     from pipeline_tasks.inspect.overview import Overview, SnapshotState
 
@@ -124,8 +124,8 @@ def test_a_page_joins_what_runs_and_root_say(session: Any) -> None:
 
 
 def test_a_run_that_awaits_approval_links_to_its_forms(session: Any) -> None:
-    from refinery_overview import recipe_page
-    from refinery_runs import newest_runs
+    from refinery_airflow.pages.overview import recipe_page
+    from refinery_airflow.runs.newest import newest_runs
 
     from pipeline_tasks.inspect.overview import Overview, SnapshotState
 
@@ -138,7 +138,7 @@ def test_a_run_that_awaits_approval_links_to_its_forms(session: Any) -> None:
 
 
 def test_snapshots_with_the_same_next_step_are_one_task() -> None:
-    from refinery_overview import recipe_page
+    from refinery_airflow.pages.overview import recipe_page
 
     from pipeline_tasks.inspect.overview import Overview, SnapshotState
 
@@ -148,8 +148,8 @@ def test_snapshots_with_the_same_next_step_are_one_task() -> None:
 
 
 def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> None:
-    from refinery_overview import recipe_page
-    from refinery_runs import newest_runs
+    from refinery_airflow.pages.overview import recipe_page
+    from refinery_airflow.runs.newest import newest_runs
 
     from pipeline_tasks.inspect.overview import Overview, SnapshotState
 
@@ -170,7 +170,7 @@ def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> N
 
 
 def test_a_folder_of_another_name_leaves_the_calendar_of_days_alone() -> None:
-    from refinery_overview import recipe_page
+    from refinery_airflow.pages.overview import recipe_page
 
     from pipeline_tasks.inspect.overview import Overview, SnapshotState
 
@@ -184,14 +184,14 @@ def test_a_folder_of_another_name_leaves_the_calendar_of_days_alone() -> None:
 
 
 def test_prose_is_escaped_and_its_commands_are_code() -> None:
-    from refinery_rendering import prose
+    from refinery_airflow.pages.rendering import prose
 
     assert prose("run `a <b>` & wait") == "run <code>a &lt;b&gt;</code> &amp; wait"
 
 
 def test_the_times_of_partitions_come_from_the_mapped_tasks(session: Any) -> None:
     from airflow.models.taskinstance import TaskInstance
-    from refinery_runs import newest_runs, partition_seconds
+    from refinery_airflow.runs.newest import newest_runs, partition_seconds
     from sqlalchemy import update
 
     add_run(session, "success", {"extract.partition": "success", "extract.seal": "success"}, logical_date=DAY)

@@ -58,10 +58,10 @@ def _words(process: psutil.Process) -> list[str]:
 
 def run_trigger(trigger: Any) -> dict[str, Any]:
     """Return the payload of a trigger's event; the trigger is made from its serialized form, as the triggerer does."""
-    from refinery_session import ReplyTrigger
+    from refinery_airflow.tasks.session import ReplyTrigger
 
     path, arguments = trigger.serialize()
-    assert path == "refinery_session.ReplyTrigger"
+    assert path == "refinery_airflow.tasks.session.ReplyTrigger"
 
     async def event() -> Any:
         async for fired in ReplyTrigger(**json.loads(json.dumps(arguments))).run():
@@ -73,7 +73,7 @@ def run_trigger(trigger: Any) -> dict[str, Any]:
 
 
 def test_two_requests_share_a_driver_and_a_trigger_sees_the_reply(request_here: RefineRequest) -> None:
-    from refinery_session import ReplyTrigger, Waiting, collect, log_place, post
+    from refinery_airflow.tasks.session import ReplyTrigger, Waiting, collect, log_place, post
 
     first = post(request_here, "try1")
     log, _, host = log_place(first).removeprefix("its log is ").partition(" on ")
@@ -93,7 +93,7 @@ def test_two_requests_share_a_driver_and_a_trigger_sees_the_reply(request_here: 
 
 
 def test_a_refusal_comes_back_as_itself(request_here: RefineRequest) -> None:
-    from refinery_session import post, wait
+    from refinery_airflow.tasks.session import post, wait
 
     with pytest.raises(RecipeError, match=r"ingest: .*'no'"):
         wait(post(replace(request_here, params={"no": "such"}), "try1"))
@@ -102,7 +102,7 @@ def test_a_refusal_comes_back_as_itself(request_here: RefineRequest) -> None:
 def test_a_lost_driver_is_named_with_its_log_and_the_next_try_starts_another(
     request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_session import collect, post
+    from refinery_airflow.tasks.session import collect, post
 
     waiting = post(request_here, "try1")
     for _ in wait_until("the driver lives", 60, each=0.1):
@@ -116,14 +116,14 @@ def test_a_lost_driver_is_named_with_its_log_and_the_next_try_starts_another(
 
 
 def test_a_reply_that_went_with_its_root_is_a_lost_job(tmp_path: Path) -> None:
-    from refinery_session import Waiting, collect
+    from refinery_airflow.tasks.session import Waiting, collect
 
     with pytest.raises(JobLost, match=r"driver 1 of s .*j"):
         collect(Waiting(str(tmp_path / "removed"), "s", "j", 1, ""), REPLIED)
 
 
 def test_a_task_that_a_person_clears_cancels_its_request(request_here: RefineRequest) -> None:
-    from refinery_session import ReplyTrigger, post
+    from refinery_airflow.tasks.session import ReplyTrigger, post
 
     waiting = post(request_here, "try1")
     asyncio.run(ReplyTrigger(asdict(waiting)).on_kill())
@@ -134,7 +134,7 @@ def test_a_task_that_a_person_clears_cancels_its_request(request_here: RefineReq
 def test_a_driver_that_ends_as_it_starts_is_known_at_once_by_all_who_wait_for_it(
     request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_session import post
+    from refinery_airflow.tasks.session import post
 
     monkeypatch.setattr(sessions, "LISTEN", 0.0)
     monkeypatch.setenv("PYTHONHOME", "/nowhere")  # as an image without what it needs
@@ -150,7 +150,7 @@ def test_a_driver_that_ends_as_it_starts_is_known_at_once_by_all_who_wait_for_it
 def test_a_driver_that_cannot_be_started_leaves_the_session_open_for_the_next_try(
     request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refinery_session import post
+    from refinery_airflow.tasks.session import post
 
     monkeypatch.setattr(os, "environ", {**os.environ, "BAD": "\0"})
     with pytest.raises(ValueError):  # noqa: PT011 -- of the system, which names nothing
@@ -163,7 +163,7 @@ def test_a_task_that_waits_itself_stays_with_its_driver_until_others_have_their_
     request_here: RefineRequest,
 ) -> None:
     """In a pod of the KubernetesExecutor the driver ended with the first task, and the others waited for the next."""
-    from refinery_session import post, wait
+    from refinery_airflow.tasks.session import post, wait
 
     first = post(request_here, "try1")
     others = [post(replace(request_here, span=(0, 1), run_id="r", batch_rows=rows), "try1") for rows in (1, 2, 3)]
@@ -181,7 +181,7 @@ import json, sys
 sys.path.insert(0, "plugins")
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.requests import decode
-from refinery_session import post, wait
+from refinery_airflow.tasks.session import post, wait
 sessions.PATIENCE, sessions.LISTEN = 12.0, 1.0
 waiting = post(decode(json.loads(sys.argv[1])), sys.argv[2])
 print(waiting.driver, waiting.job, wait(waiting)["rows"])
@@ -242,7 +242,7 @@ def test_the_retry_of_a_pod_that_was_killed_starts_another_driver_for_the_same_j
 
 
 def test_a_driver_that_ends_well_leaves_no_log(request_here: RefineRequest) -> None:
-    from refinery_session import post, wait
+    from refinery_airflow.tasks.session import post, wait
 
     waiting = post(request_here, "try1")
     session = Session(waiting.root, waiting.session)
@@ -259,7 +259,7 @@ def test_a_task_keeps_its_try_when_a_driver_is_lost(
     request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.sdk.exceptions import TaskDeferred
-    from refinery_operators import Refine
+    from refinery_airflow.tasks.operators import Refine
 
     with socket.create_server(("127.0.0.1", 0)) as master:
         place = {"conn_type": "spark", "host": "spark://127.0.0.1", "port": master.getsockname()[1]}

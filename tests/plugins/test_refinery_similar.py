@@ -44,7 +44,7 @@ def test_the_page_shows_what_the_command_finds(visitor: Any, published: VectorRo
 def test_a_page_reads_so_many_bytes_and_says_what_it_did_not(
     visitor: Any, published: VectorRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import refinery_similar
+    from refinery_airflow.texts import similar as refinery_similar
 
     monkeypatch.setattr(refinery_similar, "MOST_BYTES", 1)
     one = next(iter(published.stored(DAYS[0]).values()))

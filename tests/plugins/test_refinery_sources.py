@@ -52,13 +52,13 @@ class _Inner:
     ],
 )
 def test_a_field_of_a_query_has_its_type_in_the_form(hint: Any, schema: dict[str, Any]) -> None:
-    from refinery_sources import json_type
+    from refinery_airflow.tasks.sources import json_type
 
     assert json_type(hint) == schema
 
 
 def test_the_params_of_a_pull_are_the_query_of_its_recipe() -> None:
-    from refinery_sources import params_of_pull
+    from refinery_airflow.tasks.sources import params_of_pull
 
     params = params_of_pull(load_source("common_crawl"), "landing", "root")
     assert params["files"].resolve() == 10
@@ -67,7 +67,7 @@ def test_the_params_of_a_pull_are_the_query_of_its_recipe() -> None:
 
 
 def test_what_a_run_asks_for_is_checked_as_a_recipe_is() -> None:
-    from refinery_sources import asked
+    from refinery_airflow.tasks.sources import asked
 
     recipe = load_source("common_crawl")
     params = {"files": 3, "address": "http://mirror/", "without": ["a"], "rate": 5, "workers": 2, "landing": "x"}
@@ -94,7 +94,7 @@ class _WithSecret:
 
 
 def test_who_starts_a_run_cannot_send_a_secret_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    import refinery_sources
+    from refinery_airflow.tasks import sources as refinery_sources
 
     monkeypatch.setattr(refinery_sources, "kind_of", lambda _kind: _WithSecret)
     monkeypatch.setattr(refinery_sources, "form_of", lambda _kind: {})
@@ -108,7 +108,7 @@ def test_who_starts_a_run_cannot_send_a_secret_elsewhere(monkeypatch: pytest.Mon
 
 
 def test_who_starts_a_run_cannot_read_another_bucket_by_the_keys_of_a_store() -> None:
-    import refinery_sources
+    from refinery_airflow.tasks import sources as refinery_sources
 
     store = {"name": "partner", "connection": "partner_s3"}
     raw = {"source": {"files": {"place": "s3://crawl/news", "format": "jsonl", "in_place": True, "store": store}}}
@@ -120,8 +120,8 @@ def test_who_starts_a_run_cannot_read_another_bucket_by_the_keys_of_a_store() ->
 
 
 def test_an_api_is_asked_by_a_connection_of_airflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    import refinery_sources
     from airflow.sdk import Connection
+    from refinery_airflow.tasks import sources as refinery_sources
 
     from pipeline_tasks.sources.api.credentials import headers_of
 
@@ -143,8 +143,8 @@ def test_an_api_is_asked_by_a_connection_of_airflow(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_connection_of_airflow_is_found_by_a_source_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    import refinery_sources
     from airflow.sdk import Connection
+    from refinery_airflow.tasks import sources as refinery_sources
 
     monkeypatch.setenv("AIRFLOW_CONN_NEWS", "")  # it is put back at the end
     monkeypatch.delenv("AIRFLOW_CONN_NEWS")
@@ -175,8 +175,8 @@ def context(landing: Path, start: datetime) -> Any:
 
 def test_a_landing_has_one_event_and_a_second_pull_none(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
-    from refinery_sources import pull_source
-    from refinery_wiring import LANDINGS, landing_of
+    from refinery_airflow.tasks.sources import pull_source
+    from refinery_airflow.tasks.wiring import LANDINGS, landing_of
 
     outlets = (LANDINGS, landing_of("news"))
     now = datetime.now(UTC)
@@ -201,7 +201,7 @@ def test_a_source_without_a_record_has_no_event_and_nothing_to_take_down(
 ) -> None:
     """What a kind does that lands no part without rows: no `snapshot.json`, and no files."""
     from airflow.sdk.exceptions import AirflowSkipException
-    from refinery_sources import pull_source, take_deletions_down
+    from refinery_airflow.tasks.sources import pull_source, take_deletions_down
 
     from pipeline_tasks.sources import recipe as recipes
 
@@ -216,7 +216,7 @@ def test_a_source_without_a_record_has_no_event_and_nothing_to_take_down(
 
 
 def test_a_queue_wakes_arrivals_only_where_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from refinery_wiring import wakes
+    from refinery_airflow.tasks.wiring import wakes
 
     monkeypatch.delenv("REFINERY_QUEUE", raising=False)
     assert [asset.name for asset in wakes().objects] == ["landings"]
@@ -226,7 +226,7 @@ def test_a_queue_wakes_arrivals_only_where_one_is_named(monkeypatch: pytest.Monk
 
 
 def test_a_snapshot_says_what_landed_and_by_which_recipe(tmp_path: Path) -> None:
-    from refinery_sources import pull_source
+    from refinery_airflow.tasks.sources import pull_source
 
     with mirrored() as mirror:
         mirror.add(archives(1, 20_000))

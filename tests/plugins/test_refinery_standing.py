@@ -91,8 +91,8 @@ def test_it_shows_what_landed_what_is_missing_and_who_refuses(visitor: Any) -> N
 
 
 def test_the_newest_run_of_a_sources_dag_is_named(visitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import refinery_standing
-    from refinery_runs import NewestRun
+    from refinery_airflow.pages import standing as refinery_standing
+    from refinery_airflow.runs.newest import NewestRun
 
     assert "it never ran" in section(visitor.get("/sources").text, "common_crawl")
     run = NewestRun("failed", "2026-11-02 06:00", "/dags/pull_common_crawl/runs/x")

@@ -82,7 +82,7 @@ def test_rows_that_a_stopped_run_rejected_are_shown(visitor: Any) -> None:
 
 
 def test_a_version_has_a_line_on_a_newer_run_that_stopped(tmp_path: Path) -> None:
-    from refinery_overview import recipe_pages, state_of
+    from refinery_airflow.pages.overview import recipe_pages, state_of
 
     runs = Runs(tmp_path)
     runs.run()
@@ -96,7 +96,7 @@ def test_a_version_has_a_line_on_a_newer_run_that_stopped(tmp_path: Path) -> Non
 
 
 def test_what_to_do_about_a_run_of_airflow_is_said_in_the_words_of_airflow(session: Any, tmp_path: Path) -> None:
-    from refinery_overview import recipe_pages
+    from refinery_airflow.pages.overview import recipe_pages
 
     runs = Runs(tmp_path, recipe="web")
     runs.run(until="ingest")
@@ -112,7 +112,7 @@ def test_what_to_do_about_a_run_of_airflow_is_said_in_the_words_of_airflow(sessi
 
 
 def test_a_recipe_whose_first_run_has_committed_nothing_is_listed(session: Any, tmp_path: Path) -> None:
-    from refinery_overview import recipe_pages
+    from refinery_airflow.pages.overview import recipe_pages
 
     assert recipe_pages(str(tmp_path)) == []
     named = {"snapshot": DAY, "root": str(tmp_path)}

@@ -15,7 +15,7 @@ STATES = {
 
 def test_runs_that_wait_for_files_or_have_ended_are_not_waited_for() -> None:
     """A day that never lands blocked the second of two places, and two such days blocked all others."""
-    from refinery_turn import candidates
+    from refinery_airflow.tasks.turn import candidates
 
     assert candidates(STATES, "own") == ["refines", "starts", "waits for its files"]
 
@@ -26,7 +26,7 @@ def test_runs_that_wait_for_files_or_have_ended_are_not_waited_for() -> None:
 )
 def test_a_run_that_looks_whether_its_files_still_change_has_landed(sense: str, state: str, *, landed: bool) -> None:
     """A later day, whose files came a moment before, was published first."""
-    from refinery_turn import has_landed
+    from refinery_airflow.tasks.turn import has_landed
 
     assert has_landed({"state": state}, {"sense": sense}) is landed
 
@@ -44,7 +44,7 @@ def test_a_run_that_looks_whether_its_files_still_change_has_landed(sense: str, 
 def test_runs_go_by_snapshot_and_then_by_id_so_that_no_two_wait_for_each_other(
     snapshot: str, run_id: str, root: str, *, is_ahead: bool
 ) -> None:
-    from refinery_turn import Place, is_before
+    from refinery_airflow.tasks.turn import Place, is_before
 
     own = Place("refine", "own", "2026-11-20", "r")
     other = Place("refine", run_id, snapshot, root)
@@ -54,7 +54,7 @@ def test_runs_go_by_snapshot_and_then_by_id_so_that_no_two_wait_for_each_other(
 
 
 def test_a_run_that_is_waited_for_says_whether_a_person_must_approve_it() -> None:
-    from refinery_turn import approvals
+    from refinery_airflow.tasks.turn import approvals
 
     assert approvals({"ingest.gate": "success", "publish_gate": None}) == ""
     assert approvals({"ingest.gate": "success", "extract.gate": "awaiting_input"}) == (
@@ -66,7 +66,7 @@ def test_a_run_that_waits_asks_for_all_runs_only_when_none_that_it_waited_for_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A year of days has 365 runs; the states of all were asked for four times a minute by each that waits."""
-    import refinery_turn
+    from refinery_airflow.tasks import turn as refinery_turn
 
     states = {f"day {day}": {"sense": "success", "publish": "success"} for day in range(300)}
     states |= {"first": {"sense": "success", "publish": None}, "second": {"sense": "success", "publish": None}}

@@ -116,7 +116,7 @@ def test_an_entry_of_an_earlier_release_has_its_intervals_and_damaged_evidence_i
 def test_a_recipe_that_requires_a_verdict_is_listed_with_where_it_stands(
     visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, passes: bool
 ) -> None:
-    import refinery_verdicts
+    from refinery_airflow.pages import verdicts as refinery_verdicts
 
     from pipeline_tasks.recipe import load_recipe
 

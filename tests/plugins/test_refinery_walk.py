@@ -28,7 +28,7 @@ def events() -> list[Event]:
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that a walk would have slept."""
-    import refinery_walk
+    from refinery_airflow.tasks import walk as refinery_walk
 
     slept: list[float] = []
     monkeypatch.setattr(refinery_walk.time, "sleep", slept.append)
@@ -41,7 +41,7 @@ def wired(events: list[Event], errors: Sequence[BaseException] = ()) -> tuple[An
     Part 1 raises `errors`, one for each try.
     """
     from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, XComArg
-    from refinery_retry import RETRIES
+    from refinery_airflow.tasks.retry import RETRIES
 
     left, given = list(errors), []
 
@@ -85,7 +85,7 @@ def wired(events: list[Event], errors: Sequence[BaseException] = ()) -> tuple[An
 
 
 def walk(dag: Any, **conf: Any) -> None:
-    import refinery_walk
+    from refinery_airflow.tasks import walk as refinery_walk
 
     refinery_walk.walk(dag, conf)
 
@@ -150,7 +150,7 @@ def test_params_are_checked_before_any_task(events: list[Event]) -> None:
 
 
 def test_pauses_have_the_bound_of_the_table(events: list[Event]) -> None:
-    import refinery_walk
+    from refinery_airflow.tasks import walk as refinery_walk
 
     dag, _ = wired(events)
     task = dag.get_task("cut").prepare_for_execution()
@@ -160,8 +160,8 @@ def test_pauses_have_the_bound_of_the_table(events: list[Event]) -> None:
 
 
 def test_a_value_of_another_run_is_unknown() -> None:
-    import refinery_walk
     from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection, GetXCom
+    from refinery_airflow.tasks import walk as refinery_walk
 
     values = refinery_walk.Values()
     place = {"dag_id": "walked", "run_id": "run", "task_id": "cut"}

@@ -20,7 +20,7 @@ from tests.s3_server import free_port
 
 SOON = """
 import importlib, os
-import refinery_retry
+from refinery_airflow.tasks import retry as refinery_retry
 from pipeline_tasks.errors import ClusterUnreachable, JobLost
 
 for here in ("1", ""):
@@ -48,7 +48,7 @@ def run(tmp_path: Path) -> tuple[str, ...]:
 def test_a_cluster_that_does_not_answer_is_said_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, engine: str, scheme: str
 ) -> None:
-    from refinery_launch import TRIES, require_clusters
+    from refinery_airflow.tasks.launch import TRIES, require_clusters
 
     address = f"{scheme}://127.0.0.1:{free_port()}"
     connection = {"conn_type": "generic", "host": address}
@@ -63,7 +63,7 @@ def test_a_cluster_that_does_not_answer_is_said_before_anything_runs(
 def test_a_cluster_that_answers_at_the_second_look_is_there(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from refinery_launch import log, require_clusters
+    from refinery_airflow.tasks.launch import log, require_clusters
 
     class Starting(logging.Handler):
         """Starts the cluster when a look at it has failed."""
@@ -91,7 +91,7 @@ def test_a_run_whose_cluster_is_down_ends_soon_with_a_line_per_look(
     monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...], tmp_path: Path, refinery: Refinery
 ) -> None:
     """Between its looks it waits for seconds, and here not at all."""
-    import refinery_launch
+    from refinery_airflow.tasks import launch as refinery_launch
 
     assert refinery_launch.TRIES * refinery_launch.PAUSE < 20
     looks = functools.partial(refinery_launch.require_clusters, pause=0)

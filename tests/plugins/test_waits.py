@@ -10,7 +10,7 @@ from pipeline_tasks.store.s3_waits import Waits
 
 
 def test_the_waits_of_tasks_are_in_their_lines_and_added_up() -> None:
-    import refinery_operators
+    from refinery_airflow.tasks import operators as refinery_operators
 
     context: Any = {"ti": SimpleNamespace(map_index=-1, task_id="select.partition")}
     progress = Progress(io.StringIO())

@@ -108,7 +108,7 @@ def test_text_of_a_name_stays_data() -> None:
 def test_every_color_of_a_plot_is_one_of_the_stylesheet() -> None:
     from pathlib import Path
 
-    style = Path(__file__).parents[2].joinpath("plugins/refinery_pages/static/refinery.css").read_text()
+    style = Path(__file__).parents[2].joinpath("plugins/refinery_airflow/templates/static/refinery.css").read_text()
     states = [(name, state, "") for name, state in zip(days(len(COLORS)), COLORS, strict=True)]
     plots = [calendar(states), trend(MEASURE, [Measured(name, 1.0) for name in days(3)])]
     plots += [plot for plot in (funnel_plot([step("ingest", 9, 3, why=6)]), room_plot([fact(0.3, 0.2, None)])) if plot]

@@ -35,7 +35,7 @@ def test_the_plugin_is_registered_once(server: Server) -> None:
     api = server.api("ordered")
     plugins = api.call("GET", "/api/v2/plugins?limit=100")["plugins"]
     [source] = [plugin["source"] for plugin in plugins if plugin["name"] == "refinery"]
-    assert "refinery_plugin:RefineryPlugin" in source
+    assert "refinery_airflow.plugin:RefineryPlugin" in source
     assert api.call("GET", "/api/v2/plugins/importErrors")["import_errors"] == []
 
 

@@ -22,7 +22,7 @@ COLORS: Mapping[str, str] = {
     "--plot-5": "#7e22ce",
     "--plot-6": "#0e7490",
 }
-"""Values of the stylesheet's properties in the light theme (`plugins/refinery_pages/static/refinery.css`)."""
+"""Values of the stylesheet's properties in the light theme (`templates/static/refinery.css` of the plugin)."""
 
 COLORED = ("color", "fill", "stroke", "range")
 """The keys of a spec under which a color may stand."""

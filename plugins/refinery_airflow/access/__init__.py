@@ -1,0 +1,1 @@
+"""Who may see what, for which purpose, and who has seen it."""

@@ -1,0 +1,155 @@
+"""Says who may see what, by the permissions of Airflow's auth manager: Refinery has no list of users of its own.
+
+Each route of the pages names the role that it needs, and a page that shows more to some asks `may_see`. A right on the
+DAG of a recipe is one on its pages; a page of no one recipe needs it for all of the root.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.base_auth_manager import BaseAuthManager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import (
+    ConnectionDetails,
+    DagAccessEntity,
+    DagDetails,
+)
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.sdk.configuration import conf
+from fastapi import HTTPException, Request
+
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.recipe import STAGES, untried
+from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
+from refinery_airflow.runs.credentials import CONNECTION
+from refinery_airflow.runs.newest import recipes_with_runs
+from refinery_airflow.runs.run import DEFAULT, dag_of, root
+
+
+class Role(StrEnum):
+    """What a user may see: counts; texts and pages that were kept; all texts, and what was found in them."""
+
+    VIEWER = "viewer"
+    CURATOR = "curator"
+    STEWARD = "steward"
+
+
+REFUSALS = {
+    Role.VIEWER: "Pages of a recipe are shown to those who may read its DAG, and pages of all recipes to those who may "
+    "read all of them",
+    Role.CURATOR: "Texts of a crawl are shown to those who may approve a refused gate",
+    Role.STEWARD: (
+        "Rejected rows, texts before personal data is replaced, evidence and landed pages are shown to stewards: those "
+        "who may edit Airflow's connection to the root"
+    ),
+}
+"""What is said to those who have no such role."""
+
+RAW = frozenset(STAGES[: STAGES.index("scrub_pii")])
+"""Stages whose kept texts have personal data, where a recipe replaces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seer:
+    """Who is about to see something, the role that it needs, and what for."""
+
+    name: str
+    role: Role
+    purpose: str
+
+
+OPEN = ("/page", "/purpose", "/static/{name}")
+"""Routes that show nothing of a recipe to who may not read its DAG."""
+
+
+def is_reader(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | None = None) -> bool:
+    """Return whether a user may see counts of a recipe: whoever may read its DAG."""
+    return _may(user, recipe, auth, method="GET")
+
+
+def is_curator(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | None = None) -> bool:
+    """Return whether a user may see kept texts of a recipe: whoever may answer the form of its refused gates."""
+    return _may(user, recipe, auth, method="PUT", access_entity=DagAccessEntity.HITL_DETAIL)
+
+
+def is_steward(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | None = None) -> bool:
+    """Return whether a user may see every text: a curator who may edit the connection by which all of them are read.
+
+    Whoever may edit it decides who reads the root anyway, so no new right is given.
+    """
+    auth = auth or get_auth_manager()
+    details = ConnectionDetails(conn_id=CONNECTION)
+    can_edit = auth.is_authorized_connection(method="PUT", details=details, user=user)
+    return bool(can_edit) and is_curator(user, recipe, auth)
+
+
+def _may(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | None, **asked: Any) -> bool:  # noqa: ANN401 -- what the manager takes
+    """Return whether a user has a right on a DAG that makes versions of a recipe: one refines, the other builds."""
+    auth = auth or get_auth_manager()
+    dags = (dag_of(untried(recipe)), f"build_{untried(recipe)}")
+    return any(auth.is_authorized_dag(details=_details(dag), user=user, **asked) for dag in dags)
+
+
+def _details(dag: str) -> DagDetails:
+    from airflow.models.dag import DagModel
+
+    has_teams = conf.getboolean("core", "multi_team", fallback=False)
+    return DagDetails(id=dag, team_name=DagModel.get_team_name(dag) if has_teams else None)
+
+
+HOLDS = {Role.VIEWER: is_reader, Role.CURATOR: is_curator, Role.STEWARD: is_steward}
+"""The function that says whether a user has a role for a recipe."""
+
+
+def holds(request: Request, user: BaseUser, role: Role) -> bool:
+    """Return whether a user has a role for the recipe that a page is of, or for every one if it is of none."""
+    return all(HOLDS[role](user, recipe) for recipe in _recipes_of(request))
+
+
+def _recipes_of(request: Request) -> list[str]:
+    if named := request.path_params.get("recipe"):
+        return [str(named)]
+    return sorted({*version_log.recipes(root()), *recipes_with_runs()}) or [DEFAULT]
+
+
+def reader(request: Request, user: GetUserDep) -> None:
+    """Let those see a page who may read the DAG of its recipe; 403 for others."""
+    if request.scope["route"].path not in OPEN and not holds(request, user, Role.VIEWER):
+        raise HTTPException(FORBIDDEN, f"{REFUSALS[Role.VIEWER]}. Ask for a role with that right.")
+
+
+def curator(request: Request, user: GetUserDep) -> None:
+    """Let curators see what a route shows, and have the look logged; 403 for others."""
+    require(request, user, Role.CURATOR)
+
+
+def steward(request: Request, user: GetUserDep) -> None:
+    """Let stewards see what a route shows, and have the look logged; 403 for others."""
+    require(request, user, Role.STEWARD)
+
+
+def require(request: Request, user: BaseUser, role: Role) -> None:
+    """Have the response of this request logged as a look of a user; 403 without the role, or a purpose if it is due."""
+    if not holds(request, user, role):
+        raise HTTPException(FORBIDDEN, f"{REFUSALS[role]}. Ask for a role with that right.")
+    name = user.get_name()
+    require_purpose(request, name)
+    known: Seer | None = getattr(request.state, "seer", None)
+    if known is None or known.role is not Role.STEWARD:
+        request.state.seer = Seer(name, role, purpose_of(request, name))
+
+
+def may_see(request: Request, user: BaseUser, role: Role) -> bool:
+    """Return whether a user is shown what needs a role, on a page that others see without it; then the look is logged.
+
+    Who has named no purpose where one is due sees what others see.
+    """
+    if not holds(request, user, role):
+        return False
+    try:
+        require(request, user, role)
+    except PurposeNeeded:
+        return False
+    return True

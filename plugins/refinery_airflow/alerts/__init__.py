@@ -1,0 +1,1 @@
+"""What leaves a run: alerts, metrics, and events of its lineage."""

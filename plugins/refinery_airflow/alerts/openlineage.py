@@ -1,0 +1,185 @@
+"""Sends OpenLineage events of a run's tasks to a lineage server, if one is set.
+
+`OPENLINEAGE_URL`       the server, as OpenLineage's own clients read it, with `_ENDPOINT`, `_API_KEY` and `_DISABLED`
+`refinery_openlineage`  without that variable, this connection: HTTP; login and password, or headers as extra
+
+That a server fails or does not answer is said in the task's log. It never fails a task, and holds it up for seconds.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import Connection, Context
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from pipeline_tasks.alerts.open_lineage import Dataset, EventType, Work, dataset_of, manifest_dataset, run_event
+from pipeline_tasks.alerts.verdicts import failure_reason
+from refinery_airflow.runs.run import Run, harmless, run_of
+
+log = logging.getLogger("refinery")
+
+CONNECTION = "refinery_openlineage"
+"""Id of the connection; without it and without OPENLINEAGE_URL nothing is sent."""
+
+ENDPOINT = "api/v1/lineage"
+"""Where servers take events, below their address."""
+
+NAMESPACE = "refinery"
+"""Namespace of the jobs, unless OPENLINEAGE_NAMESPACE has another."""
+
+ANSWER = 2.0
+"""Seconds that the server has for each step of a request."""
+
+ALL = 4.0
+"""Seconds that a task waits for it: looking an address up has no limit of its own."""
+
+TAKEN = range(200, 300)
+"""Statuses of HTTP with which a server has taken an event; a redirected POST would lose it."""
+
+WAITS = ("sense", "turn")
+"""Tasks that read and write nothing."""
+
+PARTITION, PARTS = ".partition", (".partition", ".refine", ".seal")
+"""Ends of the ids of tasks that do a part of a stage."""
+
+
+def lineage_started(context: Context) -> None:
+    """Send that a job started, at its first try: the `on_execute_callback` of every task.
+
+    A task that is resumed after it has waited sends the same event again.
+    """
+    task = context["ti"]
+    is_first = task.try_number + (context["task"].retries or 0) <= task.max_tries + 1
+    if is_first and not _is_silent(context):
+        _emit(context, "START", time=task.start_date)
+
+
+def lineage_completed(context: Context) -> None:
+    """Send what a job read and wrote: the `on_success_callback` of every task."""
+    if not _is_silent(context):
+        _emit(context, "COMPLETE")
+
+
+def lineage_failed(context: Context) -> None:
+    """Send that a job failed for good, and why: an `on_failure_callback` of every task.
+
+    A partition that fails is a run of its stage that failed.
+    """
+    if context["ti"].task_id.endswith(PARTITION):
+        _emit(context, "START", time=context["ti"].start_date)
+    if context["ti"].task_id not in WAITS:
+        _emit(context, "FAIL")
+
+
+def _is_silent(context: Context) -> bool:
+    """Return whether a task has no events unless it fails: those that wait, and partitions, which a seal completes."""
+    return context["ti"].task_id in WAITS or context["ti"].task_id.endswith(PARTITION)
+
+
+def _emit(context: Context, event: EventType, *, time: datetime | None = None) -> None:
+    with harmless("lineage", "the event could not be sent"):
+        address = _address()
+        if address:
+            at = (time or datetime.now(UTC)).astimezone(UTC).isoformat()
+            inputs, outputs = datasets_of(context) if event == "COMPLETE" else ((), ())
+            error = failure_reason(context.get("exception")) if event == "FAIL" else ""
+            _post(address, run_event(event, at, work_of(context), inputs=inputs, outputs=outputs, error=error))
+
+
+def work_of(context: Context) -> Work:
+    """Return the job of a task: a stage for each task of its own, a gate, or the task."""
+    task = context["ti"]
+    job = next((task.task_id.removesuffix(end) for end in PARTS if task.task_id.endswith(end)), task.task_id)
+    name = f"{task.task_id} {task.map_index} {task.max_tries}"  # the tries that it may have grow when it is cleared
+    return Work(os.environ.get("OPENLINEAGE_NAMESPACE") or NAMESPACE, task.dag_id, task.run_id, job, name)
+
+
+# --- What was read and written ------------------------------------------------------------------------------------
+
+
+def datasets_of(context: Context) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
+    """Return what a task that succeeded read and wrote: manifests, landed files, or a version of the dataset."""
+    task, run = context["task"], run_of(context)
+    recipe = task.dataset(run)
+    reply = context["ti"].xcom_pull(task_ids=context["ti"].task_id)
+    read = [manifest_dataset(run.root, recipe, manifest) for manifest in _manifests_read(task)]
+    if isinstance(reply, Mapping) and "rows_in" in reply:
+        written = manifest_dataset(run.root, recipe, reply["manifest"], rows=reply["rows"], size=reply["bytes"])
+        return [replace(dataset, rows=reply["rows_in"]) for dataset in read], [written]
+    if isinstance(reply, Mapping) and "documents" in reply:
+        version = {"version": str(reply["version"]), "rows": reply["documents"]}
+        return read, [dataset_of(run.root, "datasets", recipe, **version)]
+    return (read, []) if read else _of_first_task(task, run, recipe)
+
+
+def _of_first_task(task: Any, run: Run, recipe: str) -> tuple[Sequence[Dataset], Sequence[Dataset]]:  # noqa: ANN401 -- an operator
+    """Return what the first task of a run read and wrote: it has no manifest before its own."""
+    written = [manifest_dataset(run.root, recipe, task.manifest)] if task.manifest else []
+    return [dataset_of(run.input)] if run.input else [], written
+
+
+def _manifests_read(task: Any) -> Sequence[str]:  # noqa: ANN401 -- an operator with its templates rendered
+    """Return the references of the manifests that a task reads, of a run's last task that of the last stage."""
+    if gates := getattr(task, "gates", None):
+        return [list(gates.values())[-1][0]["manifest"]]
+    if parts := getattr(task, "parts_in", None) or getattr(task, "part", None):
+        return [(parts[0] if isinstance(parts, list) else parts)["manifest"]]
+    refined = getattr(task, "refined", None)
+    return [refined["manifest"]] if refined else []
+
+
+# --- The server ---------------------------------------------------------------------------------------------------
+
+
+def _address() -> str:
+    """Return the address of the server, `CONNECTION` where that has it, "" without one."""
+    if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in ("true", "1"):
+        return ""
+    if url := os.environ.get("OPENLINEAGE_URL"):
+        return f"{url.rstrip('/')}/{os.environ.get('OPENLINEAGE_ENDPOINT', ENDPOINT).lstrip('/')}"
+    try:
+        Connection.get(CONNECTION)
+    except AirflowNotFoundException:
+        return ""
+    return CONNECTION
+
+
+def _post(address: str, event: Mapping[str, Any]) -> None:
+    """Send an event, and wait for the answer for a while; log why it was not taken, without the address."""
+    outcomes: list[str] = []
+    thread = threading.Thread(target=_deliver, args=(address, event, outcomes), daemon=True)
+    thread.start()
+    thread.join(ALL)
+    outcome = outcomes[0] if outcomes else f"the server has not answered for {ALL:.0f} s"
+    if outcome:
+        log.warning("lineage  %s was not sent: %s", event["eventType"], outcome)
+
+
+def _deliver(address: str, event: Mapping[str, Any], outcomes: list[str]) -> None:
+    """Send an event; note why it failed, without the error's text: that may have the address."""
+    try:
+        session, url = _session(address)
+        response = session.post(url, json=dict(event), timeout=ANSWER, allow_redirects=False)
+        outcomes.append("" if response.status_code in TAKEN else f"status {response.status_code}")
+    except Exception as error:  # noqa: BLE001 -- whatever a provider raises, and the run goes on
+        outcomes.append(type(error).__name__)
+
+
+def _session(address: str) -> tuple[Any, str]:
+    """Return the session that has what the server asks for, and the URL to send events to."""
+    import requests
+
+    if address == CONNECTION:
+        from airflow.providers.http.hooks.http import HttpHook
+
+        hook = HttpHook(method="POST", http_conn_id=CONNECTION)
+        return hook.get_conn(), hook.url_from_endpoint(ENDPOINT)
+    session = requests.Session()
+    if key := os.environ.get("OPENLINEAGE_API_KEY"):
+        session.headers["Authorization"] = f"Bearer {key}"
+    return session, address

@@ -1,0 +1,1 @@
+"""What pages of versions show, from snapshots to training datasets."""

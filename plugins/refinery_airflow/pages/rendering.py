@@ -1,0 +1,186 @@
+"""Renders Refinery's pages: templates in which every value is escaped, their number formats, and the static files."""
+
+import json
+from functools import lru_cache
+from importlib.metadata import version
+from math import floor, isinf, isnan, log10
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.inspect.diff import setting_text
+from pipeline_tasks.sealed import path_of, sha256
+from refinery_airflow.runs.run import base
+
+FOLDER = Path(__file__).parents[1] / "templates"
+
+VEGA = "vega.js"
+"""Vega, Vega-Lite and vega-embed in one file, which the package vl-convert carries."""
+
+MEDIA_TYPES = {"refinery.css": "text/css", "refinery.js": "text/javascript", VEGA: "text/javascript"}
+"""The static files of the pages, and what they are."""
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+)
+"""A page runs and is styled by the files of this plugin alone: nothing in its markup runs, and it fetches nothing."""
+
+STORED_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; frame-ancestors 'self'"
+)
+"""A stored page (a report, Data Docs) is text and style: it runs no script and fetches nothing."""
+
+MINUTE = 60
+
+CENT = 0.01
+
+SHORT = 1000
+"""Numbers from here on are shown without decimals."""
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+@lru_cache(maxsize=8)
+def static_file(name: str) -> bytes:
+    """Return the bytes of a static file; KeyError if the pages have none of that name."""
+    if name not in MEDIA_TYPES:
+        raise KeyError(name)
+    if name == VEGA:
+        import vl_convert
+
+        bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub lacks the default
+        return bundle.encode()
+    return (FOLDER / "static" / name).read_bytes()
+
+
+def static(name: str) -> str:
+    """Return the URL of a static file, which changes with its content so that browsers may keep it."""
+    content = version("vl-convert-python") if name == VEGA else sha256(static_file(name))[:12]
+    return f"{base()}/static/{name}?v={content}"
+
+
+def number(value: float | None) -> str:
+    """Return a whole number with commas, "-" for none."""
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def signed(value: float) -> str:
+    """Return a whole number with its sign, zero without."""
+    return f"{value:+,.0f}" if value else "0"
+
+
+def change(share: float) -> str:
+    """Return a relative change in percent, with its sign."""
+    return f"{share * 100:+.1f} %" if share else "0 %"
+
+
+def points(difference: float) -> str:
+    """Return a difference of two shares in percentage points, with its sign."""
+    rounded = round(difference * 100, 1)
+    return f"{rounded:+.1f} points" if rounded else "0.0 points"
+
+
+def bound(value: float) -> str:
+    """Return a bound of a rule; "skipped" for a rule that is not applied, "no bound" for an infinite one."""
+    return "skipped" if isnan(value) else "no bound" if isinf(value) else f"{value:.12g}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, "-" for none."""
+    return "-" if share is None else f"{share * 100:.1f} %"
+
+
+def figure(value: float | None) -> str:
+    """Return a measured number in at most four digits, large ones whole and with commas, "-" for none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= SHORT else f"{value:.4g}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration in its largest units: `0.45 s`, `12.3 s`, `4 min 10 s`, `2 h 5 min`; "-" for none."""
+    if value is None:
+        return "-"
+    if value < MINUTE:
+        return f"{value:.3g} s"
+    minutes, rest = divmod(round(value), MINUTE)
+    hours, minutes = divmod(minutes, MINUTE)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def usd(value: float | None) -> str:
+    """Return dollars and cents; an amount below a cent in two digits and without an exponent; "-" for none."""
+    if value is None:
+        return "-"
+    if value == 0 or value >= CENT:
+        return f"${value:,.2f}"
+    return f"${value:.{1 - floor(log10(value))}f}"
+
+
+def prose(text: str) -> Markup:
+    """Return text as escaped HTML in which what is between backticks is code."""
+    parts = text.split("`")
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def as_json(value: object) -> str:
+    """Return a value as JSON, for an attribute."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def manifest_id(path: str) -> str:
+    """Return the first digits of the fingerprint in the path of a manifest."""
+    return path.split("/")[-2][:12]
+
+
+def size(count: float) -> str:
+    """Return bytes in the largest unit that leaves at least one."""
+    at = 0
+    while count >= SHORT and at < len(UNITS) - 1:
+        count, at = count / SHORT, at + 1
+    return f"{count:,.0f} {UNITS[at]}" if at == 0 else f"{count:,.1f} {UNITS[at]}"
+
+
+PAGES = Environment(
+    loader=FileSystemLoader(FOLDER),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+PAGES.globals |= {
+    "base": base(),
+    "static": static,
+    "counted": counted,
+    "number": number,
+    "percent": percent,
+    "usd": usd,
+    "seconds": seconds,
+    "figure": figure,
+}
+PAGES.filters |= {
+    "number": number,
+    "signed": signed,
+    "bound": bound,
+    "change": change,
+    "points": points,
+    "setting": setting_text,
+    "path_of": path_of,
+    "manifest_id": manifest_id,
+    "percent": percent,
+    "figure": figure,
+    "size": size,
+    "seconds": seconds,
+    "usd": usd,
+    "json": as_json,
+    "prose": prose,
+}
+
+
+def render(page: str, **values: Any) -> str:  # noqa: ANN401 -- values of a template are of any type
+    """Render a page; every value is escaped."""
+    return PAGES.get_template(page).render(**values)

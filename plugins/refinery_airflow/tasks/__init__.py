@@ -1,0 +1,1 @@
+"""What tasks do: operators, sensors and triggers, and how their requests reach the work."""

@@ -1,0 +1,215 @@
+"""Sends a request to where it runs: this process, the worker daemon of this machine, Spark or Ray.
+
+The connections `spark_default` and `ray_default` alone decide:
+
+`local[N]` / `local`          the worker daemon of this machine (`pipeline_tasks.service.daemon`); the default
+`spark://host` port 7077      a driver of the stage on this machine, in Spark's client mode
+`sc://host` port 15002        a driver of the stage on this machine, as a client of Spark Connect
+`http://ray-head` port 8265   a driver of the stage on the Ray cluster, as a job of its Jobs API
+`ray://ray-head` port 10001   a driver of the stage on this machine, as a Ray client
+`node` port 6379, or `auto`   a driver of the stage on this machine, which is a node of the Ray cluster
+
+A driver serves all partitions of a stage of a run (`tasks.session`), and tasks wait for it in the triggerer.
+`refinery run` has neither daemon nor triggerer: its own process is what they are above, but for the Jobs API.
+
+S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
+their own environment). The key of pseudonyms comes from the environment, else from the connection `refinery_pii`; it
+is never part of a request, so a Ray cluster needs it in its own environment, too.
+
+Only `refine` runs on a cluster; all other requests are small and are handled on this machine.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+from urllib.parse import unquote
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from pipeline_tasks.engines.address import JOBS_API, Place, is_jobs_api, ray_address, spark_address
+from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.errors import ClusterUnreachable, Transient
+from pipeline_tasks.recipe import RAY, SPARK
+from pipeline_tasks.run.plan import RefineRequest, secret_variable
+from pipeline_tasks.service import daemon
+from pipeline_tasks.service.requests import (
+    CheckModelRequest,
+    IndexRequest,
+    LandRequest,
+    PreflightRequest,
+    QuarantineRequest,
+    Reply,
+    Request,
+    SealRequest,
+    TrainModelRequest,
+)
+from pipeline_tasks.service.session import Session
+from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_secret
+from refinery_airflow.runs.run import is_here
+from refinery_airflow.tasks.session import Waiting, post, wait
+
+log = logging.getLogger("refinery")
+
+RequestT = TypeVar("RequestT", bound=Request)
+
+CONNECT_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 -- a variable's name, as PySpark reads it
+"""The variable from which PySpark takes the token of Spark Connect."""
+
+TRIES, PAUSE = 3, 5.0
+"""How often `refinery run` looks for a cluster before anything runs, and the seconds between two looks."""
+
+_SCHEMES: dict[str, dict[str, str]] = {
+    SPARK: {"spark": "spark", "spark_connect": "sc", "sc": "sc", "k8s": "k8s"},
+    RAY: {"ray": "ray", "http": "http", "https": "https"},
+}
+"""The scheme that a connection's type stands for, by engine; Airflow makes a URI's scheme the type."""
+
+
+def send(request: Request) -> Reply:
+    """Send a request to where the connections point, and return the reply; a refusal is raised as its own class."""
+    return _answer(prepared(request))
+
+
+def submit(request: RefineRequest, attempt: str) -> Reply | Waiting:
+    """Return the reply to a request, or what waits for it: the request was posted to its session on a cluster."""
+    request = prepared(request)
+    if not needs_session(request):
+        return _answer(request)
+    waiting = post(request, attempt)
+    return waiting if defers() else wait(waiting)
+
+
+def prepared(request: RequestT) -> RequestT:
+    """Return a request with the address of its engine, after this process has what it needs to reach its objects."""
+    adopt_credentials(*uris_of(request))
+    adopt_secret(_secret_variable_of(request))
+    for name in _connections_of(request):
+        adopt_connection(name)
+    if isinstance(request, RefineRequest):
+        return replace(request, address=address_of(request.engine))
+    return request
+
+
+def needs_session(request: RefineRequest) -> bool:
+    """Return whether a request is for a cluster that this process cannot drive itself."""
+    address = request.address
+    is_own = address in ("", "local") or address.startswith("local[")
+    return is_jobs_api(address) or not (is_own or is_here())
+
+
+def release(request: RefineRequest) -> bool:
+    """Return whether a stage had a driver; it may end, as all is answered, and ends by itself if this is lost."""
+    request = prepared(request)
+    if not needs_session(request):
+        return False
+    with contextlib.suppress(Transient):
+        Session.of(request).close_all()
+    return True
+
+
+def defers() -> bool:
+    """Return whether tasks wait in the triggerer: not in `refinery run`, and not where REFINERY_DEFER is 0."""
+    return not is_here() and os.environ.get("REFINERY_DEFER", "1") != "0"
+
+
+def _answer(request: Request) -> Reply:
+    if is_here():
+        from pipeline_tasks.service.handle import handle
+
+        return handle(request)
+    return daemon.send(request)
+
+
+def _secret_variable_of(request: Request) -> str:
+    refining = request.stage if isinstance(request, SealRequest | QuarantineRequest) else request
+    return secret_variable(refining) if isinstance(refining, RefineRequest) else ""
+
+
+def uris_of(request: Request) -> tuple[str, ...]:
+    """Return the URIs that a request reads or writes."""
+    if isinstance(request, LandRequest):
+        return (request.root, request.input)
+    if isinstance(request, IndexRequest):
+        return tuple(filter(None, (request.root, request.store)))
+    if isinstance(request, RefineRequest | PreflightRequest):
+        return tuple(filter(None, (request.root, request.landing)))
+    if isinstance(request, TrainModelRequest | CheckModelRequest):
+        return (request.root, *request.read)
+    return (request.root,)
+
+
+def _connections_of(request: Request) -> Sequence[str]:
+    """Return the connections that have the keys of stores in which a request reads landed files."""
+    from pipeline_tasks.landing.listing import PROMISE, connections_of
+
+    if isinstance(request, LandRequest):
+        return connections_of(request.input)
+    if isinstance(request, PreflightRequest) and request.landing:
+        return connections_of(request.landing)
+    if isinstance(request, RefineRequest) and request.landing.endswith(f"/{PROMISE}"):
+        return connections_of(request.landing)
+    return ()
+
+
+def address_of(engine: str) -> str:
+    """Return the address of an engine from its connection; "" where none is set, which means this machine."""
+    if engine not in (SPARK, RAY):
+        return ""
+    try:
+        connection = Connection.get(f"{engine}_default")
+    except AirflowNotFoundException:
+        return ""
+    scheme = _SCHEMES[engine].get(connection.conn_type, "")
+    if connection.conn_type in JOBS_API and connection.schema in JOBS_API:
+        scheme = connection.schema  # as Airflow's own HTTP connections say it
+    if engine == SPARK and connection.conn_type == "spark_connect":
+        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+        return without_token(spark_address(SparkConnectHook("spark_default").get_connection_url()))
+    written = Place(connection.host or "", connection.port or 0, scheme).written()
+    return ray_address(written) if engine == RAY else without_token(spark_address(written))
+
+
+def addresses_of(engines: Iterable[str]) -> dict[str, str]:
+    """Return the address of each engine."""
+    return {engine: address_of(engine) for engine in set(engines)}
+
+
+def require_clusters(engines: Iterable[str], pause: float = PAUSE) -> None:
+    """Raise ClusterUnreachable if the cluster of an engine does not answer, after a few looks.
+
+    `refinery run` asks before anything runs; the tasks of a scheduled run are tried again for minutes.
+    """
+    for engine in sorted(engines):
+        address = address_of(engine)
+        if "://" in address or re.search(r":\d+$", address):
+            _require_cluster(engine, address, pause)
+
+
+def _require_cluster(engine: str, address: str, pause: float) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            return require_answer(address)
+        except ClusterUnreachable as error:
+            if not left:
+                raise
+            log.warning("%s  is tried again in %.0f s: %s", engine, pause, error)
+            time.sleep(pause)
+    return None
+
+
+def without_token(address: str) -> str:
+    """Return a Spark Connect address without its token, which becomes this process's: requests are stored."""
+    place, _, params = address.partition("/;")
+    token = re.search(r"(?:^|;)token=([^;]*)", params)
+    if token is None:
+        return address.removesuffix("/")
+    os.environ[CONNECT_TOKEN] = unquote(token[1])
+    others = ";".join(param for param in params.split(";") if not param.startswith("token="))
+    return f"{place}/;{others}" if others else place

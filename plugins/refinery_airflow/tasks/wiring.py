@@ -1,0 +1,131 @@
+"""Wires the stages of a recipe into a DAG: each stage is refined, mapped where it splits, and judged by its gate."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, AssetAny, AssetWatcher, TaskGroup, XComArg
+
+from pipeline_tasks.recipe import VERDICT, Recipe, Step, load_recipe, recipe_names, stage_card
+from refinery_airflow.runs.run import dag_of
+from refinery_airflow.tasks.operators import Gate, Refine, Seal, VerdictGate
+
+if TYPE_CHECKING:
+    from pipeline_tasks.sources.recipe import SourceRecipe
+
+Cut = dict[str, Any]
+"""How a stage's input is cut into partitions: its name, and how many; empty for a stage that is not mapped."""
+
+
+QUEUE_WAIT, QUEUE_PAUSE = 20, 5
+"""Seconds for which a request waits for messages of a queue, which is the longest that SQS allows, and between two."""
+
+
+def refine_recipes() -> list[Recipe]:
+    """Return the recipes to wire: all in `dags/recipes`, or only `REFINERY_RECIPE` (a name or a file's path)."""
+    only = os.environ.get("REFINERY_RECIPE")
+    return [load_recipe(name) for name in ([only] if only else recipe_names())]
+
+
+def dag_id_of(recipe: Recipe) -> str:
+    """Return the name of the DAG that refines by a recipe."""
+    return dag_of(recipe.name)
+
+
+def rollout_of(recipe: Recipe) -> str:
+    """Return the name of the DAG that refines a snapshot by a recipe in growing parts."""
+    return f"rollout_{recipe.name}"
+
+
+def asset_of(recipe: str, state: str) -> Asset:
+    """Return the asset of a state that versions of a recipe, given by its name, reach, each as an event of its own."""
+    return Asset(name=f"{recipe}_{state}", group="refinery")  # a URI would load every provider
+
+
+LANDINGS = Asset(name="landings", group="refinery")
+"""The asset that has an event for each snapshot which a source has landed."""
+
+
+def wakes() -> AssetAny:
+    """Return the assets whose events let `arrivals` look at once: what sources land, and messages of a queue.
+
+    The queue is the one of SQS that `REFINERY_QUEUE` names, if it does. The triggerer removes a message that it has
+    read, so that one which it reads as it dies is lost: a message says that somebody should look, and nothing else. It
+    is an asset of its own: one of the same name without a watcher, in another file, would take the watcher away.
+    """
+    queue = os.environ.get("REFINERY_QUEUE", "")
+    if not queue:
+        return AssetAny(LANDINGS)
+    from airflow.providers.amazon.aws.triggers.sqs import SqsSensorTrigger
+
+    trigger = SqsSensorTrigger(sqs_queue=queue, max_messages=10, wait_time_seconds=QUEUE_WAIT, waiter_delay=QUEUE_PAUSE)
+    watcher = AssetWatcher(name="queue", trigger=trigger)
+    return AssetAny(LANDINGS, Asset(name="landing_messages", group="refinery", watchers=[watcher]))
+
+
+def landing_of(source: str) -> Asset:
+    """Return the asset of what a source, given by the name of its recipe, lands."""
+    return Asset(name=f"landing/{source}", group="refinery")
+
+
+def source_recipes() -> "list[SourceRecipe]":
+    """Return the recipes of sources to wire: all in `dags/recipes/sources`, or those that `REFINERY_SOURCES` names."""
+    from pipeline_tasks.sources.recipe import chosen_sources
+
+    return chosen_sources(os.environ.get("REFINERY_SOURCES", ""))
+
+
+def cuts_of(recipe: Recipe) -> list[Cut]:
+    """Return how the input of each stage is cut."""
+    return [
+        {"stage": step.stage, "partitions": recipe.partitions} if stage_card(step.stage).splits else {}
+        for step in recipe.steps
+    ]
+
+
+def steps_of(recipe: Recipe) -> list[dict[str, Any]]:
+    """Return what the first task of a run looks at before the first stage: each stage, its params and its engine."""
+    return [{"stage": step.stage, "params": dict(step.params), "engine": step.engine} for step in recipe.steps]
+
+
+def wire_requirement(recipe: Recipe, landed: XComArg, parts: XComArg) -> tuple[XComArg, XComArg | str]:
+    """Wire the gate of a recipe that requires a verdict; return the parts of the first stage, and that verdict.
+
+    Of another recipe there is no task: the parts come back as they are, with "".
+    """
+    if recipe.requires is None:
+        return parts, ""
+    requires, steps = asdict(recipe.requires), steps_of(recipe)
+    gate = VerdictGate(
+        task_id=f"{VERDICT}_gate", recipe=recipe.name, requires=requires, steps=steps, landed=landed, parts_in=parts
+    )
+    return gate.output, XComArg(gate, key=VERDICT)
+
+
+def wire_stages(recipe: Recipe, cuts: Sequence[Cut], landed: XComArg, parts: XComArg) -> Mapping[str, XComArg]:
+    """Wire the stages behind the task that gives `landed` and the first `parts`; return the gates' outputs by stage."""
+    gates: dict[str, XComArg] = {}
+    for step, is_mapped, next_cut in zip(recipe.steps, cuts, [*cuts[1:], {}], strict=True):
+        about = {"recipe": recipe.name, "stage": step.stage, "step": _settings(recipe, step), "landed": landed}
+        with TaskGroup(step.stage, tooltip=stage_card(step.stage).title):
+            if is_mapped:
+                name_of = {"map_index_template": "{{ part_name }}"}
+                mapped_task = Refine.partial(task_id="partition", **about, **name_of).expand(part=parts)
+                whole = Seal(task_id="seal", parts_in=parts, refined=mapped_task.output, **about)
+            else:
+                whole = Refine(task_id="refine", part=parts, **about)
+            gate = Gate(task_id="gate", refined=whole.output, next_cut=next_cut, **about)
+        parts = gates[step.stage] = gate.output
+    return gates
+
+
+def _settings(recipe: Recipe, step: Step) -> dict[str, Any]:
+    return {
+        "params": dict(step.params),
+        "engine": step.engine,
+        "resources": asdict(step.resources),
+        "error_budget": asdict(recipe.error_budget),
+        "bounds": dict(recipe.gates.get(step.stage, {})),
+        "alerts": asdict(recipe.alerts),
+    }

@@ -1,0 +1,1 @@
+"""What pages show that have texts of documents, or lead to them."""

@@ -1,0 +1,52 @@
+"""Gathers what the map's page shows: documents as points, as a worker or a person has laid them out."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.map.points import ColoredMap, colored, columns_to_color
+from pipeline_tasks.inspect.map.projecting import DocumentMap, stored_map
+from pipeline_tasks.publish.plots.map import map_plot
+from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.publish.version_log import Version
+from refinery_airflow.runs.run import base
+
+
+@dataclass(frozen=True, slots=True)
+class MapPage:
+    """The page: the column of colors, those to choose from, and the plot; or why there is none.
+
+    `drawn` is None where no map was made yet.
+    """
+
+    version: Version
+    by: str
+    columns: Sequence[str]
+    drawn: DocumentMap | None = None
+    shown: ColoredMap | None = None
+    plot: Plot | None = None
+    message: str = ""
+
+    def command(self, root: str) -> str:
+        """Return the command that makes the map, and writes it as a file."""
+        of = ["--recipe", self.version.recipe, "--snapshot", self.version.snapshot]
+        by = ["--by", self.by] if self.by else []
+        return shlex.join(["refinery", "map", root, *of, *by, "--to", "map.html"])
+
+
+def map_page(root: str, version: Version, by: str) -> MapPage:
+    """Return the page of a version; a map that was not made is not made here, as it takes a process seconds."""
+    columns = columns_to_color(root, version)
+    page = MapPage(version, by or next(iter(columns), ""), [*columns, *([by] if by and by not in columns else [])])
+    drawn = stored_map(root, version)
+    if drawn is None:
+        return page
+    try:
+        shown = colored(root, version, drawn, page.by)
+    except RecipeError as error:
+        return MapPage(version, page.by, page.columns, drawn, message=str(error))
+    place = f"{quote(version.recipe, safe='')}/{quote(version.snapshot, safe='')}"
+    plot = map_plot(f"Documents by {page.by}", page.by, shown.points, f"{base()}/document/{place}?doc=")
+    return MapPage(version, page.by, page.columns, drawn, shown, plot)

@@ -1,0 +1,200 @@
+"""Gathers what the reading page shows: a drawn document beside its page, and what readers say of the recipe."""
+
+import hashlib
+import hmac
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from urllib.parse import quote, urlencode
+
+from airflow.api_fastapi.auth.tokens import get_signing_key
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.read import answer_of
+from pipeline_tasks.inspect.read.answers import LONGEST, answers, save
+from pipeline_tasks.inspect.read.beside import LandedPage, cut_pieces, landed_page
+from pipeline_tasks.inspect.read.sample import (
+    Choice,
+    Drawn,
+    Sampled,
+    draw,
+    read_drawn,
+    reasons_of_judges,
+    rows_drawn_from,
+)
+from pipeline_tasks.inspect.read.shares import Reading, findings, reading
+from pipeline_tasks.inspect.text_edits import Piece
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.version_log import Version
+from refinery_airflow.runs.run import base
+
+MOST_ROWS = 500_000
+"""Rows among which a request draws; the command has no bound."""
+
+MOST_DRAWN = 200
+"""Documents of each kind that a sample has."""
+
+GOOD, BAD = "good", "bad"
+NO_ANSWER = "An answer is good, or bad with the reason in a few words, such as: a menu, half of the page is missing."
+STALE = "This form is not of this page, or not of yours. Open the page again and answer there."
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingPage:
+    """The page: what is drawn, the document that is read now beside its page, and the shares of all answers.
+
+    `place` is the document's number in the sample, from 1. `judged` is the document that was answered just now, with
+    what became of it. A user who may not read texts sees `read` alone.
+    """
+
+    version: Version
+    choice: Choice
+    read: Reading
+    reasons: Mapping[str, int]
+    drawn: int = 0
+    place: int = 0
+    document: Sampled | None = None
+    pieces: Sequence[Piece] = ()
+    landed: LandedPage | None = None
+    judged: Sampled | None = None
+    token: str = ""
+    message: str = ""
+
+    @property
+    def findings(self) -> list[tuple[str, str]]:
+        """Rules that rejected good documents, each with what to do."""
+        return list(findings(self.read))
+
+    @property
+    def longest(self) -> int:
+        """Characters that a reason may have."""
+        return LONGEST
+
+    @property
+    def address(self) -> str:
+        """The address of the sample."""
+        return _address(self.version, self.choice)
+
+    @property
+    def here(self) -> str:
+        """The address of the document that is shown."""
+        return _address(self.version, self.choice, self.place - 1)
+
+    @property
+    def following(self) -> str:
+        """The address of the next document, without an answer on this one."""
+        return _address(self.version, self.choice, self.place)
+
+    @property
+    def other(self) -> str:
+        """The address of another sample of the same kind."""
+        return _address(self.version, replace(self.choice, seed=self.choice.seed + 1))
+
+    def command(self, root: str) -> str:
+        """Return the command that asks for the same."""
+        choice = self.choice
+        named = ["refinery", "read", root, "--recipe", self.version.recipe, "--snapshot", self.version.snapshot]
+        counts = [f"--kept={choice.kept}", f"--rejected={choice.rejected}", f"--seed={choice.seed}"]
+        chosen = [*(f"--reason={reason}" for reason in choice.reasons), *(f"--language={c}" for c in choice.languages)]
+        return shlex.join([*named, *counts, *chosen, "--beside"])
+
+
+def _address(version: Version, choice: Choice, after: int = 0) -> str:
+    usual = Choice()
+    counts = {name: getattr(choice, name) for name in ("kept", "rejected", "seed")}
+    fields = [(name, str(value)) for name, value in counts.items() if value != getattr(usual, name)]
+    fields += [("reason", reason) for reason in choice.reasons] + [("language", code) for code in choice.languages]
+    query = urlencode([*fields, *([("after", str(after))] if after else [])])
+    path = f"{quote(version.recipe, safe='')}/{quote(version.snapshot, safe='')}"
+    return f"{base()}/read/{path}" + (f"?{query}" if query else "")
+
+
+def shares_of(root: str, version: Version) -> ReadingPage:
+    """Return the page for who may not read texts: what readers say."""
+    return ReadingPage(version, Choice(), reading(answers(root, version.recipe)), reasons_of_judges(root, version))
+
+
+def reading_page(
+    root: str, version: Version, choice: Choice, after: int, reader: str, *, beside: bool = True
+) -> ReadingPage:
+    """Return the page of the first document behind number `after` of a sample that a reader has not judged.
+
+    Behind the last one it begins again at the first. Without `beside` it has neither the landed page nor what stages
+    cut from the text. RecipeError for a training dataset.
+    """
+    given = answers(root, version.recipe)
+    page = ReadingPage(version, choice, reading(given), reasons_of_judges(root, version))
+    try:
+        drawn = drawn_of(root, version, choice)
+    except RecipeError as error:
+        return replace(page, message=str(error))
+    own = {answer.id for answer in given if answer.reader == reader}
+    order = [*range(after, len(drawn)), *range(min(after, len(drawn)))]
+    unread = [at for at in order if drawn[at].id not in own]
+    is_judged = 0 < after <= len(drawn) and drawn[after - 1].id in own
+    judged = read_drawn(root, version, [drawn[after - 1]])[0] if is_judged else None
+    page = replace(page, drawn=len(drawn), judged=judged, token=token_of(reader, version))
+    return _with_document(root, page, unread[0], drawn[unread[0]], beside=beside) if unread else page
+
+
+def _with_document(root: str, page: ReadingPage, at: int, drawn: Drawn, *, beside: bool) -> ReadingPage:
+    [document] = read_drawn(root, page.version, [drawn])
+    if not beside:
+        return replace(page, place=at + 1, document=document)
+    pieces = cut_pieces(root, page.version, document)
+    return replace(
+        page, place=at + 1, document=document, pieces=pieces, landed=landed_page(root, page.version, document)
+    )
+
+
+def drawn_of(root: str, version: Version, choice: Choice) -> tuple[Drawn, ...]:
+    """Return the places of the documents that are drawn; RecipeError where a request would look at too many rows."""
+    return _drawn(root, version.recipe, version.number, choice)
+
+
+@lru_cache(maxsize=16)
+def _drawn(root: str, recipe: str, number: int, choice: Choice) -> tuple[Drawn, ...]:
+    """As `drawn_of`; of a version, which never changes, a sample is drawn once."""
+    [version] = [each for each in version_log.versions(root, recipe) if each.number == number]
+    rows = rows_drawn_from(root, version)
+    if rows > MOST_ROWS:
+        message = (
+            f"snapshot {version.snapshot} has {rows:,} rows, and a page draws among {MOST_ROWS:,}; the command below "
+            "has no limit"
+        )
+        raise RecipeError(message)
+    return tuple(draw(root, version, choice))
+
+
+# --- Answers ----------------------------------------------------------------------------------------------------------
+
+
+def answered(root: str, version: Version, choice: Choice, reader: str, answer: Mapping[str, str]) -> str:
+    """Store what a reader says of a drawn document; return the address of the next one.
+
+    `answer` has the `id`, the `verdict` and `why`. RecipeError for what is no answer, and for what is not drawn.
+    """
+    verdict, why = answer["verdict"], answer["why"].strip()[:LONGEST]
+    if verdict not in (GOOD, BAD) or (verdict == BAD and not why):
+        raise RecipeError(NO_ANSWER)
+    drawn = drawn_of(root, version, choice)
+    at = next((at for at, each in enumerate(drawn) if each.id == answer["id"]), None)
+    if at is None:
+        message = f"document {answer['id'][:32]} is not in this sample; open the page again"
+        raise RecipeError(message)
+    [document] = read_drawn(root, version, [drawn[at]])
+    save(root, answer_of(version, document, reader, verdict, why))
+    return _address(version, choice, at + 1)
+
+
+def token_of(reader: str, version: Version) -> str:
+    """Return what a form proves by that this server gave it to this user, for this recipe."""
+    key = get_signing_key("api", "secret_key")
+    signed = f"refinery read\n{reader}\n{version.recipe}\n{version.snapshot}"
+    return hmac.new(key.encode(), signed.encode(), hashlib.sha256).hexdigest()
+
+
+def is_token(token: str, reader: str, version: Version) -> bool:
+    """Return whether a form has the token of its reader."""
+    return hmac.compare_digest(token.encode(), token_of(reader, version).encode())
