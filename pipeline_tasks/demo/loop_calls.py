@@ -19,6 +19,9 @@ SCALE = 0.05
 DAYS = ("2026-11-19", "2026-11-20")
 """Two: the second compares with the history that the first saves."""
 
+RARE = {"pipeline_tasks.text.pii.visible.visible_bytes": [["uint8 1d C readonly"]]}
+"""Calls for texts that crawls have, and the demo's has not: of full-width forms and invisible characters."""
+
 FIRST = """
   ingest: {{}}
   extract: {{min_chars: 100}}
@@ -99,7 +102,7 @@ def main() -> int:
         if is_check:
             sys.stdout.writelines(f"{path} was compiled by a task; record the calls again\n" for path in calls)
             return 1 if calls else 0
-        RECORDED.write_text(json.dumps(calls, indent=1) + "\n", encoding="utf-8")
+        RECORDED.write_text(json.dumps({**calls, **RARE}, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
