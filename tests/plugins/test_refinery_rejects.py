@@ -131,7 +131,8 @@ def test_links_lead_to_documents_and_never_to_the_crawled_site(visitor: Any) -> 
 
 
 def test_a_script_stays_text(visitor: Any) -> None:
-    page = visitor.get(PAGE).text
+    pages = [visitor.get(PAGE, params={"start": start}).text for start in range(0, ROWS, 20)]
+    [page] = [page for page in pages if "alert(1)" in page]  # the order of shards is that of their digests
     assert_inert(page, SCRIPT)
     assert html.escape(SCRIPT) in page
 
