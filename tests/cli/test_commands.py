@@ -19,6 +19,7 @@ READERS = {
     "funnel": [],
     "report": [],
     "verify": [],
+    "upgrade": [],
     "access": [],
     "trace": ["--token", "0"],
     "lineage": [],
