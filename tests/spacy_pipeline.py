@@ -1,7 +1,17 @@
 """A spaCy pipeline that was trained in a second on eight sentences, and finds the names that it saw."""
 
 import random
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pipeline_tasks.scorers.entities import EntityFinder
+from tests.documents import documents
+
+if TYPE_CHECKING:
+    import pytest
 
 SENTENCES = [
     ("Ada Lovelace lived in London.", [(0, 12, "PERSON"), (22, 28, "GPE")]),
@@ -35,3 +45,33 @@ def write_pipeline(folder: Path, language: str = "en", rounds: int = 25) -> str:
         pipeline.update(examples, drop=0.0)
     pipeline.to_disk(folder)
     return str(folder)
+
+
+def noted_texts(monkeypatch: "pytest.MonkeyPatch") -> Counter[str]:
+    """Count from now on how often each text is given to a pipeline in this process."""
+    seen, find = Counter[str](), EntityFinder.find
+
+    def noted(self: EntityFinder, text: str) -> Any:
+        seen[text] += 1
+        return find(self, text)
+
+    monkeypatch.setattr(EntityFinder, "find", noted)
+    return seen
+
+
+def fail_on(monkeypatch: "pytest.MonkeyPatch", word: str) -> None:
+    """Let pipelines of this process fail from now on at each text with a word."""
+    find = EntityFinder.find
+
+    def failing(self: EntityFinder, text: str) -> Any:
+        if word in text:
+            message = "[E999] planted"
+            raise ValueError(message)
+        return find(self, text)
+
+    monkeypatch.setattr(EntityFinder, "find", failing)
+
+
+def given(texts: list[str | None], languages: list[str | None] | None = None) -> pa.Table:
+    """Return documents with these texts, in English unless languages are named."""
+    return documents(texts, language=pa.array(languages or ["en"] * len(texts), pa.string()))

@@ -14,11 +14,10 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.run import states
 from pipeline_tasks.run.idle_parts import idle_parts
-from pipeline_tasks.scorers.entities import WINDOW, EntityFinder, read_card, windows
+from pipeline_tasks.scorers.entities import WINDOW, read_card, windows
 from pipeline_tasks.stages.enrich import Params, check_files
-from tests.documents import documents
 from tests.refining import commit_parent, refined, rows
-from tests.spacy_pipeline import write_pipeline
+from tests.spacy_pipeline import fail_on, given, noted_texts, write_pipeline
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("spacy") is None, reason="spaCy is not installed (requirements-dev.txt has it)"
@@ -36,18 +35,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each text was given to a pipeline in this process."""
-    seen, find = Counter[str](), EntityFinder.find
-
-    def noted(self: EntityFinder, text: str) -> Any:
-        seen[text] += 1
-        return find(self, text)
-
-    monkeypatch.setattr(EntityFinder, "find", noted)
-    return seen
-
-
-def given(texts: list[str | None], languages: list[str | None] | None = None) -> pa.Table:
-    return documents(texts, language=pa.array(languages or ["en"] * len(texts), pa.string()))
+    return noted_texts(monkeypatch)
 
 
 def enriched(root: Path, table: pa.Table, pipeline: str, **how: Any) -> tuple[Any, dict[str | None, dict[str, Any]]]:
@@ -131,15 +119,7 @@ def test_a_text_that_the_pipeline_fails_on_is_quarantined_alone(
     pipeline: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Path(shutil.copytree(pipeline, tmp_path / "broken"))
-    find = EntityFinder.find
-
-    def failing(self: EntityFinder, text: str) -> Any:
-        if "Paris" in text:
-            message = "[E999] planted"
-            raise ValueError(message)
-        return find(self, text)
-
-    monkeypatch.setattr(EntityFinder, "find", failing)
+    fail_on(monkeypatch, "Paris")
     monkeypatch.setattr(states, "_waiting", [])
     for _ in range(2):
         manifest, found = enriched(tmp_path / "root", given(TEXTS[:4]), str(broken))

@@ -14,14 +14,13 @@ from pipeline_tasks.gate.personal import summarize_findings
 from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.run import states
 from pipeline_tasks.run.idle_parts import idle_parts
-from pipeline_tasks.scorers.entities import EntityFinder, read_card
+from pipeline_tasks.scorers.entities import read_card
 from pipeline_tasks.stage import FilePath, replace_column
 from pipeline_tasks.stages.scrub_pii import FAILED, KEY_VARIABLE, PII, Params, check_files
 from pipeline_tasks.text.pii.candidates import Limits, Span
 from pipeline_tasks.text.pii.scrubbing import scrub_text
-from tests.documents import documents
 from tests.refining import commit_parent, refined, rows
-from tests.spacy_pipeline import write_pipeline
+from tests.spacy_pipeline import fail_on, given, noted_texts, write_pipeline
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("spacy") is None, reason="spaCy is not installed (requirements-dev.txt has it)"
@@ -40,18 +39,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each text was given to a pipeline in this process."""
-    seen, find = Counter[str](), EntityFinder.find
-
-    def noted(self: EntityFinder, text: str) -> Any:
-        seen[text] += 1
-        return find(self, text)
-
-    monkeypatch.setattr(EntityFinder, "find", noted)
-    return seen
-
-
-def given(texts: list[str | None], languages: list[str | None] | None = None) -> pa.Table:
-    return documents(texts, language=pa.array(languages or ["en"] * len(texts), pa.string()))
+    return noted_texts(monkeypatch)
 
 
 def params_of(model: str, **more: Any) -> dict[str, Any]:
@@ -169,15 +157,7 @@ def test_the_model_is_identity_and_its_path_is_not(model: str, tmp_path: Path) -
 def test_a_document_that_the_model_fails_on_is_quarantined(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find = EntityFinder.find
-
-    def failing(self: EntityFinder, text: str) -> Any:
-        if "Paris" in text:
-            message = "[E999] planted"
-            raise ValueError(message)
-        return find(self, text)
-
-    monkeypatch.setattr(EntityFinder, "find", failing)
+    fail_on(monkeypatch, "Paris")
     monkeypatch.setattr(states, "_waiting", [])
     for _ in range(2):
         manifest, found = scrubbed(tmp_path, given([ADA, GRACE, CALM]), params_of(model))
