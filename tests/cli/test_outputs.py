@@ -136,6 +136,7 @@ def test_lines_of_a_slow_machine_are_left_out_and_partitions_are_in_order() -> N
 
 
 LEDGER = "version 2: demo version 2, snapshot s: its manifests and the ledger\n  crawl    140 TB as landed; 0.34 stay\n"
+STORAGE = "  storage  365 TB with the crawl, for 68 days"
 
 SAME = [
     ("   8.9 s  land               4 files  4.3 MB", " 108.9 s  land               4 files  4.3 MB"),
@@ -148,8 +149,8 @@ SAME = [
     ),
     (f"head       demo 2: {'0' * 64}", f"head       demo 2: {'1' * 64}"),
     (
-        f"{LEDGER}  compute  98,799 core-hours: 295 cores for 14 days, $4,940",
-        f"{LEDGER}  compute  9,799 core-hours: 29 cores for 14 days, $490",
+        f"{LEDGER}  compute  98,799 core-hours: 295 cores for 14 days, $4,940\n{STORAGE}, $18,755",
+        f"{LEDGER}  compute  9,799 core-hours: 29 cores for 14 days, $490\n{STORAGE}, $18,748",
     ),
     (
         "  ingest                     53.3%      140 TB        11,354     10.7 TB  ledger",
@@ -157,7 +158,7 @@ SAME = [
     ),
     (
         "  pack                           -       22 TB           715      991 GB  ledger",
-        "  pack                           -       22 TB         1,715      991 GB  ledger",
+        "  pack                           -       22 TB         1,715      1.0 TB  ledger",
     ),
     (
         "  extract                         2.72 MB, 2.78 MB               0.98, 2.8              0.35",

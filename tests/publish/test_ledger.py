@@ -164,7 +164,9 @@ def ablation() -> Ablation:
     )
     differences = (RateDifference(0.002, 0.05, 0.01, 0.09), RateDifference(5e-05, 0.04, 0.02, 0.06))
     why = "Ada: 100% sure; see :ticket"
-    return Ablation(arms, "15m", 8_000_000, 3, "h", differences, "worse", 0.03, 780.5, "0.1.0", why, "", 1, "2026-11-26")
+    return Ablation(
+        arms, "15m", 8_000_000, 3, "h", differences, "worse", 0.03, 780.5, "0.1.0", why, "", 1, "2026-11-26"
+    )
 
 
 OF_THE_ROOT = ("takedowns",)
