@@ -80,7 +80,7 @@ requirements: $(VENV)/.uv ## Resolve pyproject.toml into the pinned requirements
 	$(BIN)/uv pip compile -q pyproject.toml --extra refine --extra dev -c requirements.txt --python-version 3.11 --generate-hashes -o requirements-dev.txt
 
 sbom: $(VENV)/.installed ## Print the bill of materials (CycloneDX) of the pinned requirements
-	@$(BIN)/python -m pipeline_tasks.cli.sbom
+	@$(BIN)/python -m pipeline_tasks.cli.commands.sbom
 
 $(VENV)/.uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

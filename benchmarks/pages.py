@@ -22,7 +22,7 @@ from typing import Any
 
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict, verdict_reference
 from pipeline_tasks.inspect import funnel
-from pipeline_tasks.inspect.overview import overviews
+from pipeline_tasks.inspect.versions.overview import overviews
 from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, reference_of
 from pipeline_tasks.publish import summary, version_log
 from pipeline_tasks.recipe import LAND, PUBLISH, load_recipe, stage_card

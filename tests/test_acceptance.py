@@ -29,7 +29,7 @@ from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.show import compared
 from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.inspect.document.trace import trace
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.building import file_of
 from pipeline_tasks.publish.published import read_published_file

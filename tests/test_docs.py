@@ -20,7 +20,7 @@ from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import COMMANDS, _parse, build_parser
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.embedded.progress import step_line
-from pipeline_tasks.inspect.whatif_stages import MEASURES
+from pipeline_tasks.inspect.whatif.stages import MEASURES
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
 from pipeline_tasks.run.tracker import Step

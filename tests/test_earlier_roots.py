@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks import libraries
-from pipeline_tasks.inspect.trace import trace, trace_lines
+from pipeline_tasks.inspect.document.trace import trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.libraries import release
 from pipeline_tasks.publish import version_log

@@ -32,61 +32,81 @@ class Command(Protocol):
 
 
 COMMANDS = {
-    "run": Entry("cli.run", "refine one snapshot and build from it: the DAGs in this process", supervised=True),
-    "pull": Entry("cli.pull", "pull a snapshot from a source into a landing: whole, or not at all"),
+    "run": Entry(
+        "cli.commands.run", "refine one snapshot and build from it: the DAGs in this process", supervised=True
+    ),
+    "pull": Entry("cli.commands.pull", "pull a snapshot from a source into a landing: whole, or not at all"),
     "sources": Entry("inspect.sources", "list sources: what has landed of each, what has not ended, who refuses"),
-    "build": Entry("cli.build", "build a training dataset from published snapshots", supervised=True),
-    "export": Entry("cli.export", "write a training dataset in the format of another trainer", supervised=True),
+    "build": Entry("cli.commands.build", "build a training dataset from published snapshots", supervised=True),
+    "export": Entry(
+        "cli.commands.export", "write a training dataset in the format of another trainer", supervised=True
+    ),
     "demo": Entry("demo.show", "write two small crawl snapshots, refine both, compare with the truth", supervised=True),
-    "up": Entry("cli.up", "start Airflow's web UI on this machine with everything embedded", supervised=True),
-    "airflow": Entry("cli.airflow", "run Airflow's own command on the Airflow of `refinery up`"),
-    "status": Entry("inspect.status", "list snapshots: published, retracted, stale, and those whose run stopped"),
+    "up": Entry("cli.commands.up", "start Airflow's web UI on this machine with everything embedded", supervised=True),
+    "airflow": Entry("cli.commands.airflow", "run Airflow's own command on the Airflow of `refinery up`"),
+    "status": Entry(
+        "inspect.versions.status", "list snapshots: published, retracted, stale, and those whose run stopped"
+    ),
     "access": Entry("inspect.access", "list who saw texts: the looks of pages, and of commands at a shared root"),
     "versions": Entry("inspect.versions", "list every published version, and whether it still counts"),
     "diff": Entry("inspect.diff", "compare two versions: settings, rows, distributions, documents by id"),
     "funnel": Entry("inspect.funnel", "documents, bytes and reasons from stage to stage"),
     "breakdown": Entry("inspect.breakdown", "documents kept and rejected by type, topic or any column, or by two"),
-    "report": Entry("inspect.report_path", "print the path of a snapshot's report"),
+    "report": Entry("inspect.report", "print the path of a snapshot's report"),
     "verify": Entry("inspect.verify", "re-check every digest, and that every record is accounted for"),
-    "sign": Entry("cli.sign", "sign what a version delivers and what it was made from, as an in-toto statement"),
+    "sign": Entry(
+        "cli.commands.sign", "sign what a version delivers and what it was made from, as an in-toto statement"
+    ),
     "disclose": Entry(
         "inspect.disclose", "write what a version was made of: the EU's summary, a datasheet, Croissant, SPDX"
     ),
     "plan": Entry("inspect.plan", "plan a training run: bytes to crawl, cores, storage, money, rate of the loader"),
-    "trace": Entry("inspect.trace", "trace a packed token back to its document and landed record"),
-    "lineage": Entry("inspect.lineage", "show the manifests that a version was made from, with their parents"),
-    "find": Entry("inspect.find", "find every place where a document, URL or site is used in training datasets"),
-    "search": Entry("inspect.text_search", "list the documents of a snapshot whose text has a phrase, or by columns"),
-    "similar": Entry("inspect.similar", "find the published documents that are most like a document or a text"),
-    "map": Entry("cli.map", "draw a version's documents as points, near by their vectors, colored by any column"),
+    "trace": Entry("inspect.document.trace", "trace a packed token back to its document and landed record"),
+    "lineage": Entry("inspect.versions.lineage", "show the manifests that a version was made from, with their parents"),
+    "find": Entry("inspect.search.find", "find every place where a document, URL or site is used in training datasets"),
+    "search": Entry("inspect.search", "list the documents of a snapshot whose text has a phrase, or by columns"),
+    "similar": Entry("inspect.search.similar", "find the published documents that are most like a document or a text"),
+    "map": Entry(
+        "cli.commands.map", "draw a version's documents as points, near by their vectors, colored by any column"
+    ),
     "document": Entry("inspect.document", "show every decision on a document: signals, reasons, evidence, record"),
     "takedown": Entry(
-        "cli.takedown", "take documents, URLs or sites out of training datasets, and refuse them", supervised=True
+        "cli.commands.takedown",
+        "take documents, URLs or sites out of training datasets, and refuse them",
+        supervised=True,
     ),
-    "erase": Entry("cli.erase", "complete takedowns: erase the documents below a root", supervised=True),
+    "erase": Entry("cli.commands.erase", "complete takedowns: erase the documents below a root", supervised=True),
     "read": Entry("inspect.read", "read documents that were kept and rejected, judge them, and see what that says"),
     "intruder": Entry("inspect.intruder", "find the foreign one of five documents: whether groups have much in common"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
     "redactions": Entry("inspect.redactions", "count and place personal data or words that offend, without the values"),
-    "duplicates": Entry("inspect.duplicates", "show a document's cluster: which document is kept, and the proof"),
+    "duplicates": Entry(
+        "inspect.document.duplicates", "show a document's cluster: which document is kept, and the proof"
+    ),
     "contamination": Entry("inspect.contamination", "list evaluation items in snapshots, or look for a new benchmark"),
     "whatif": Entry("inspect.whatif", "predict what other bounds, or conditions on columns, would keep"),
     "lint": Entry(
         "inspect.lint",
         "find what in a recipe is wrong or without effect, and what of a snapshot will not fit",
     ),
-    "fetch": Entry("cli.fetch", "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url"),
-    "train-lm": Entry("cli.train_lm", "train a language's n-gram model on trusted text, for score_quality"),
-    "train-quality-model": Entry(
-        "cli.train_quality_model", "train a model of the quality of texts on good ones and a crawl, for score_quality"
+    "fetch": Entry(
+        "cli.commands.fetch", "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url"
     ),
-    "train-topics": Entry("cli.train_topics", "find what texts are about, by their vectors, for the stage topics"),
-    "scorer": Entry("cli.scorer", "check a model that scores documents, before it may decide"),
+    "train-lm": Entry("cli.commands.train_lm", "train a language's n-gram model on trusted text, for score_quality"),
+    "train-quality-model": Entry(
+        "cli.commands.train_quality_model",
+        "train a model of the quality of texts on good ones and a crawl, for score_quality",
+    ),
+    "train-topics": Entry(
+        "cli.commands.train_topics", "find what texts are about, by their vectors, for the stage topics"
+    ),
+    "scorer": Entry("cli.commands.scorer", "check a model that scores documents, before it may decide"),
     "ablate": Entry(
-        "cli.ablate", "train small models on two recipes or datasets: which is better, how sure, at what price"
+        "cli.commands.ablate", "train small models on two recipes or datasets: which is better, how sure, at what price"
     ),
     "mixture": Entry(
-        "cli.mixture", "search the mixture of a dataset's groups that gives the best models, by many small ones"
+        "cli.commands.mixture",
+        "search the mixture of a dataset's groups that gives the best models, by many small ones",
     ),
     "lsh-curve": Entry("inspect.lsh_curve", "compute the probability that bands and rows make a pair a candidate"),
     "retract": Entry("upkeep.retract", "make the dataset what it would be without a snapshot", supervised=True),
@@ -104,7 +124,7 @@ COMMANDS = {
     ),
     "upgrade": Entry("upkeep.upgrade", "say what an installed release makes outdated, why, and what it costs"),
     "compile": Entry(
-        "cli.compile", "compile the loops over text for this machine, so that no task has to", supervised=True
+        "cli.commands.compile", "compile the loops over text for this machine, so that no task has to", supervised=True
     ),
     "ledger": Entry("upkeep.ledger", "make the ledger anew from the root"),
     "doctor": Entry("upkeep.doctor", "check Java, Spark, Ray, the tokenizer and the object store", supervised=True),

@@ -51,10 +51,10 @@ from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.inspect.chosen import chosen_version
-from pipeline_tasks.inspect.late_files import late_files, late_line
 from pipeline_tasks.inspect.scorers.lines import check_lines, training_lines
-from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts, verify
+from pipeline_tasks.inspect.versions.late_files import late_files, late_line
+from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish import version_log

@@ -11,7 +11,7 @@ from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
-from pipeline_tasks.inspect.staleness import StaleVersion, stale_now, stale_versions
+from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
 from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.publish import version_log

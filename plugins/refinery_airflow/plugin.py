@@ -21,18 +21,18 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
 from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
+from pipeline_tasks.inspect.document.text_edits import COMPARED
+from pipeline_tasks.inspect.document.trace import trace
 from pipeline_tasks.inspect.funnel import funnel
-from pipeline_tasks.inspect.judged_bounds import bounded_facts
-from pipeline_tasks.inspect.plotted_report import Published
 from pipeline_tasks.inspect.read import outcome_line
 from pipeline_tasks.inspect.read.answers import LONGEST
 from pipeline_tasks.inspect.read.sample import Choice
 from pipeline_tasks.inspect.rejects import reasons_of
-from pipeline_tasks.inspect.shares import site_shares
-from pipeline_tasks.inspect.text_edits import COMPARED
-from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.report.plotted import Published
+from pipeline_tasks.inspect.report.shares import site_shares
 from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
-from pipeline_tasks.inspect.whatif_stages import stage_bounds
+from pipeline_tasks.inspect.whatif.stages import stage_bounds
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish import ablation_log, version_log
 from pipeline_tasks.publish.plots.funnel import funnel_plot

@@ -7,7 +7,7 @@ import sys
 
 import jsonschema
 
-from pipeline_tasks.cli.sbom import bill
+from pipeline_tasks.cli.commands.sbom import bill
 from tests.embedded import PROJECT
 
 REQUIREMENTS = (PROJECT / "requirements.txt").read_text()
@@ -81,7 +81,7 @@ def test_every_pinned_package_is_in_it_with_every_hash() -> None:
 
 
 def test_the_same_requirements_give_the_same_bytes() -> None:
-    command = [sys.executable, "-m", "pipeline_tasks.cli.sbom"]
+    command = [sys.executable, "-m", "pipeline_tasks.cli.commands.sbom"]
     first, second = (subprocess.run(command, capture_output=True, cwd=PROJECT, check=True).stdout for _ in range(2))
     assert first == second
     assert json.loads(first) == bill(REQUIREMENTS)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.cli.commands.train_lm import read_texts
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.cli.train_lm import read_texts
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.text.words.language_model import read_model
 from tests.text.words.test_language_model import sentences

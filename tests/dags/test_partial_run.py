@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import GateRefused
-from pipeline_tasks.inspect.overview import overview_of
 from pipeline_tasks.inspect.verify.verification import Scope, verify
+from pipeline_tasks.inspect.versions.overview import overview_of
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.publish import version_log
 from tests.commands import Refinery

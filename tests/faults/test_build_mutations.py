@@ -12,7 +12,7 @@ import pytest
 
 from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.errors import ContractError, RefineryError
-from pipeline_tasks.inspect.find import find
+from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify import objects as verified_objects
 from pipeline_tasks.inspect.verify.findings import Problem
 from pipeline_tasks.inspect.verify.verification import verify

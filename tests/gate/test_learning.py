@@ -20,7 +20,7 @@ from pipeline_tasks.gate.sites import measure_sites
 from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import EVERY, Expectation, load_suite
 from pipeline_tasks.gate.verdicts import judge, read_verdict
-from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.sums import MOMENTS

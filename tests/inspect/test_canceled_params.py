@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from pipeline_tasks.inspect.canceled_params import WORDED
 from pipeline_tasks.inspect.lint import lint
+from pipeline_tasks.inspect.lint.canceled_params import WORDED
 from pipeline_tasks.recipe import recipe_names
 from pipeline_tasks.stages import mix
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect import document_sets
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.diff import compare, diff_lines
-from pipeline_tasks.inspect.document_sets import Amount, Comparison, Side, compare_documents
-from pipeline_tasks.inspect.stage_differences import Difference, Shift, shifts, stage_differences
+from pipeline_tasks.inspect.diff import compare, diff_lines, document_sets
+from pipeline_tasks.inspect.diff.document_sets import Amount, Comparison, Side, compare_documents
+from pipeline_tasks.inspect.diff.stages import Difference, Shift, shifts, stage_differences
 from pipeline_tasks.manifest import Manifest, dump
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import reference, sha256

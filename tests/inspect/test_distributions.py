@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_tasks.gate import checks
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.inspect.distributions import (
+from pipeline_tasks.inspect.report.distributions import (
     EARLIER,
     PREVIOUS,
     THIS,
@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.distributions import (
     is_measure,
     paired_distributions,
 )
-from pipeline_tasks.inspect.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.profiles.sums import SUMS
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.lineage import Lineage, fingerprint_in, lineage
+from pipeline_tasks.inspect.versions.lineage import Lineage, fingerprint_in, lineage
 from pipeline_tasks.manifest import commit_slots, manifest_path
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.inspect.overview import Overview, overviews
-from pipeline_tasks.inspect.staleness import stale_versions
+from pipeline_tasks.inspect.versions.overview import Overview, overviews
+from pipeline_tasks.inspect.versions.staleness import stale_versions
 from pipeline_tasks.publish import summary, version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.store.local_store import LocalStore

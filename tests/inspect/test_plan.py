@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.demand import MONTH, Basis, Prices, Target, demand_of, loader_rate, total_kept
-from pipeline_tasks.inspect.plan_bases import (
+from pipeline_tasks.inspect.plan.bases import (
     PUBLISHED_KEPT,
     PUBLISHED_TOKEN_BYTES,
     ROWS_KEPT,
@@ -21,8 +20,9 @@ from pipeline_tasks.inspect.plan_bases import (
     measured_basis,
     published_basis,
 )
-from pipeline_tasks.inspect.token_target import published_tokens
-from pipeline_tasks.inspect.version_costs import tokens_of, version_basis, version_cost
+from pipeline_tasks.inspect.plan.demand import MONTH, Basis, Prices, Target, demand_of, loader_rate, total_kept
+from pipeline_tasks.inspect.plan.token_target import published_tokens
+from pipeline_tasks.inspect.plan.version_costs import tokens_of, version_basis, version_cost
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.recipe import load_build, load_recipe

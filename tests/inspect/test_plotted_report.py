@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.distributions import AFTER, BEFORE, before_and_after
+from pipeline_tasks.inspect.report.distributions import AFTER, BEFORE, before_and_after
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.drawing import COLORS, png, svg
 from pipeline_tasks.publish.plots.plot import Plot, base_spec

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.inspect.text_edits import (
+from pipeline_tasks.inspect.document.text_edits import (
     AROUND,
     COMPARED,
     LARGE,

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect.trace import landed_header, trace, trace_lines
+from pipeline_tasks.inspect.document.trace import landed_header, trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.landing.decompression import PlainSource
 from tests.archives import http, lz4, read, response, zipped

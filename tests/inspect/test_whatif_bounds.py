@@ -9,7 +9,7 @@ import yaml
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.whatif import whatif
-from pipeline_tasks.inspect.whatif_bounds import choices, differing, packs_lines, recipe_lines
+from pipeline_tasks.inspect.whatif.bounds import choices, differing, packs_lines, recipe_lines
 from pipeline_tasks.stages.filter_quality import FILTERS, FINEWEB, STAGE
 from tests.inspect.test_whatif import published
 from tests.refining import refined

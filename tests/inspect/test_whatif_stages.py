@@ -10,8 +10,8 @@ import yaml
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.whatif_bounds import stage_recipe_lines
-from pipeline_tasks.inspect.whatif_stages import MEASURES, stage_bounds, stage_forecasts
+from pipeline_tasks.inspect.whatif.bounds import stage_recipe_lines
+from pipeline_tasks.inspect.whatif.stages import MEASURES, stage_bounds, stage_forecasts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks.errors import BudgetExceeded, ContractError, NothingLanded, RecipeError
-from pipeline_tasks.inspect.trace import landed_header
+from pipeline_tasks.inspect.document.trace import landed_header
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.listing import is_about, land, list_snapshot
 from pipeline_tasks.manifest import Manifest

@@ -16,8 +16,8 @@ ALLOWED = {
     "plugins/refinery_airflow/tasks/approval.py": {"alerts", *VOCABULARY},
     "plugins/refinery_airflow/tasks/arrivals.py": {
         "alerts",
-        "inspect.late_files",
-        "inspect.staleness",
+        "inspect.versions.late_files",
+        "inspect.versions.staleness",
         "landing",
         "publish",
         "store",

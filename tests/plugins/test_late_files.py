@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.inspect.late_files import late_files
-from pipeline_tasks.inspect.overview import overview_of
+from pipeline_tasks.inspect.versions.late_files import late_files
+from pipeline_tasks.inspect.versions.overview import overview_of
 from pipeline_tasks.publish import version_log
 from tests.airflow_server import archive_of
 from tests.chain import reply

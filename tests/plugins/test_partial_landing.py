@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import RecipeError, SnapshotIncomplete
-from pipeline_tasks.inspect.overview import overview_of
+from pipeline_tasks.inspect.versions.overview import overview_of
 from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, arrival_of
 from pipeline_tasks.landing.listing import list_snapshot, missing_of
 from pipeline_tasks.publish import version_log

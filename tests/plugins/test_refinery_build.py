@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.build_estimate import build_estimate
+from pipeline_tasks.inspect.plan.build_estimate import build_estimate
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import Recipe
 from tests.markup import assert_inert

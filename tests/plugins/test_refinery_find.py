@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.find import find, reach_of
-from pipeline_tasks.inspect.phrase_search import search_phrase
+from pipeline_tasks.inspect.search.find import find, reach_of
+from pipeline_tasks.inspect.search.phrases import search_phrase
 from pipeline_tasks.publish import version_log
 from tests.markup import assert_inert
 from tests.publish.test_building import built, documents, recipe_of, refined_days

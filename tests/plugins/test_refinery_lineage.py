@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.inspect.lineage import lineage
+from pipeline_tasks.inspect.versions.lineage import lineage
 from pipeline_tasks.publish import version_log
 from tests import small_build
 from tests.markup import assert_inert

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.inspect.find import find
+from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sealed import path_of

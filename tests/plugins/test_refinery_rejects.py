@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.inspect.rejected_rows import rejected_rows
-from pipeline_tasks.inspect.text_search import Bounds
+from pipeline_tasks.inspect.rejects.rows import rejected_rows
+from pipeline_tasks.inspect.search import Bounds
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents

@@ -100,7 +100,7 @@ def test_a_page_joins_what_runs_and_root_say(session: Any) -> None:
     from refinery_airflow.pages.overview import recipe_page
     from refinery_airflow.runs.newest import newest_runs
 
-    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+    from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState
 
     add_run(session, "running", {"sense": "deferred"}, conf={"snapshot": "2026-11-22"})
     add_run(session, "failed", {"extract.gate": "failed"}, conf={"snapshot": "2026-11-21"})
@@ -127,7 +127,7 @@ def test_a_run_that_awaits_approval_links_to_its_forms(session: Any) -> None:
     from refinery_airflow.pages.overview import recipe_page
     from refinery_airflow.runs.newest import newest_runs
 
-    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+    from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState
 
     add_run(session, "running", {"extract.gate": "awaiting_input"}, conf={"snapshot": "2026-11-21"})
     page = recipe_page(Overview("web", (SnapshotState("2026-11-21", "refused"),)), newest_runs("web", ROOT))
@@ -140,7 +140,7 @@ def test_a_run_that_awaits_approval_links_to_its_forms(session: Any) -> None:
 def test_snapshots_with_the_same_next_step_are_one_task() -> None:
     from refinery_airflow.pages.overview import recipe_page
 
-    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+    from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState
 
     known = tuple(SnapshotState(f"2026-11-{day}", "stale", "run it again") for day in range(10, 20))
     [task] = recipe_page(Overview("web", known), {}).to_do
@@ -151,7 +151,7 @@ def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> N
     from refinery_airflow.pages.overview import recipe_page
     from refinery_airflow.runs.newest import newest_runs
 
-    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+    from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState
 
     add_run(session, "running", {"sense": "deferred"}, conf={"snapshot": "2026-11-22"})
     known = (SnapshotState("2026-11-19", "published"), SnapshotState("2026-11-20", "retracted", "restore it"))
@@ -172,7 +172,7 @@ def test_what_has_landed_and_nobody_has_refined_is_to_be_done(session: Any) -> N
 def test_a_folder_of_another_name_leaves_the_calendar_of_days_alone() -> None:
     from refinery_airflow.pages.overview import recipe_page
 
-    from pipeline_tasks.inspect.overview import Overview, SnapshotState
+    from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState
 
     days = ["2026-11-19", "2026-11-20"]
     for known, shown in ((days[0], days), ("crawl-6", [days[1], "crawl-6", "crawl-7"])):

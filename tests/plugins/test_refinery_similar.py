@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.inspect.similar import Query, similar
+from pipeline_tasks.inspect.search.similar import Query, similar
 from pipeline_tasks.publish.vectors.syncing import sync
 from pipeline_tasks.publish.vectors.table import is_installed
 from tests.vector_root import DAYS, RECIPE, VectorRoot, texts, vector_root

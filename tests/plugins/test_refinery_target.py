@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.inspect.token_target import target_estimate
+from pipeline_tasks.inspect.plan.token_target import target_estimate
 from pipeline_tasks.inspect.whatif import whatif
 from pipeline_tasks.publish import version_log
 from tests.judged_root import RECIPE, SNAPSHOT, TOKENS, judged_root

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from pipeline_tasks.inspect.whatif import whatif
-from pipeline_tasks.inspect.whatif_stages import stage_forecasts
+from pipeline_tasks.inspect.whatif.stages import stage_forecasts
 from pipeline_tasks.publish import version_log
 from tests.documents import documents
 from tests.fasttext_file import write_model

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_tasks.cli.build import plan, plan_lines
+from pipeline_tasks.cli.commands.build import plan, plan_lines
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.estimates import exact
 from pipeline_tasks.gate.facts import compute_facts
-from pipeline_tasks.inspect.find import find
-from pipeline_tasks.inspect.trace import trace_spot
+from pipeline_tasks.inspect.document.trace import trace_spot
+from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.inspect.plotted_report import PAGE, write_plots
+from pipeline_tasks.inspect.report.plotted import PAGE, write_plots
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.signals import with_quantiles

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
-from pipeline_tasks.inspect.trace import trace
+from pipeline_tasks.inspect.document.trace import trace
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import file_of

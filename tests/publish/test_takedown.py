@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_tasks.cli import takedown
+from pipeline_tasks.cli.commands import takedown
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
-from pipeline_tasks.inspect.find import find
+from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish import taking_down, version_log
 from pipeline_tasks.publish.published_shards import open_build

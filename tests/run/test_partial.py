@@ -13,10 +13,10 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.inspect import rejects
 from pipeline_tasks.inspect.document import document
-from pipeline_tasks.inspect.overview import overview_of
-from pipeline_tasks.inspect.text_search import search_texts
+from pipeline_tasks.inspect.search import search_texts
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.versions import list_versions
+from pipeline_tasks.inspect.versions.overview import overview_of
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.sealed import path_of

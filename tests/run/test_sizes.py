@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.size_findings import RULES, Workers, history_findings, size_findings
+from pipeline_tasks.inspect.lint.size_findings import RULES, Workers, history_findings, size_findings
 from pipeline_tasks.landing.listing import Listing
 from pipeline_tasks.recipe import load_recipe, parse_recipe
 from pipeline_tasks.run.partitions import partitions_for

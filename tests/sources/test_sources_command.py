@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.cli import pull as command
+from pipeline_tasks.cli.commands import pull as command
 from pipeline_tasks.cli.pull_progress import Progress
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sources.pull import Landed

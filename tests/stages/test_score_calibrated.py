@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.scorers.check import check
 from pipeline_tasks.inspect.scorers.judges import of_classifier
 from pipeline_tasks.inspect.scorers.texts import read_texts
-from pipeline_tasks.inspect.whatif_stages import stage_forecasts
+from pipeline_tasks.inspect.whatif.stages import stage_forecasts
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.plan import RefineRequest

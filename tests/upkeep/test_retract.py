@@ -12,9 +12,9 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.staleness import stale_versions
-from pipeline_tasks.inspect.status import status_lines
 from pipeline_tasks.inspect.verify.verification import verify
+from pipeline_tasks.inspect.versions.staleness import stale_versions
+from pipeline_tasks.inspect.versions.status import status_lines
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.superseded import read_superseded

@@ -12,8 +12,8 @@ import pyarrow.compute
 from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.inspect.document.text_edits import Piece, marked_whole, scrubbed
 from pipeline_tasks.inspect.read.sample import Sampled
-from pipeline_tasks.inspect.text_edits import Piece, marked_whole, scrubbed
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LAND

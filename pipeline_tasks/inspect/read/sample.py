@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.text_edits import scrubbed
+from pipeline_tasks.inspect.document.text_edits import scrubbed
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.duplicates import duplicates
+from pipeline_tasks.inspect.document.duplicates import duplicates
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.recipe import is_trial

@@ -7,10 +7,10 @@ from typing import Any
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.inspect.diff import Diff, compare
-from pipeline_tasks.inspect.distributions import is_measure
+from pipeline_tasks.inspect.diff.stages import Shift
 from pipeline_tasks.inspect.funnel import funnel
-from pipeline_tasks.inspect.judged_bounds import bounded_facts
-from pipeline_tasks.inspect.stage_differences import Shift
+from pipeline_tasks.inspect.report.distributions import is_measure
+from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.publish.plots.room import BoundedFact
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LAND

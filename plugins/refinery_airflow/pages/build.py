@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.build_estimate import BuildEstimate, build_estimate
+from pipeline_tasks.inspect.plan.build_estimate import BuildEstimate, build_estimate
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.composing import selected
 from pipeline_tasks.publish.version_log import Version

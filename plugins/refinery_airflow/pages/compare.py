@@ -8,10 +8,10 @@ from urllib.parse import quote, urlencode
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version, named_version
 from pipeline_tasks.inspect.diff import Diff, Retention, compare
-from pipeline_tasks.inspect.distributions import paired_distributions
-from pipeline_tasks.inspect.document_sets import Amount
-from pipeline_tasks.inspect.plotted_report import Published
-from pipeline_tasks.inspect.stage_differences import Difference, Rows, Shift, StageDifference
+from pipeline_tasks.inspect.diff.document_sets import Amount
+from pipeline_tasks.inspect.diff.stages import Difference, Rows, Shift, StageDifference
+from pipeline_tasks.inspect.report.distributions import paired_distributions
+from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.plots.change import change_plot

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_tasks.inspect.plotted_report import Published
+from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.building import CARD, plan_of
 from pipeline_tasks.publish.published import read_published_file

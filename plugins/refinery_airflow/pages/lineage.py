@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from urllib.parse import quote
 
-from pipeline_tasks.inspect.lineage import Lineage, lineage
+from pipeline_tasks.inspect.versions.lineage import Lineage, lineage
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode, lineage_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.version_log import Version

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import quote
 
-from pipeline_tasks.inspect.overview import Overview, SnapshotState, overview_of, overviews
 from pipeline_tasks.inspect.unpublished import UnpublishedRun
+from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState, overview_of, overviews
 from pipeline_tasks.publish.plots.calendar import calendar
 from pipeline_tasks.publish.plots.plot import Plot, is_date
 from pipeline_tasks.publish.plots.trends import Measure, Measured, trend

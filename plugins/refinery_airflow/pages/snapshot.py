@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import quote
 
 from pipeline_tasks.gate.verdicts import Verdict
-from pipeline_tasks.inspect.distributions import distributions
-from pipeline_tasks.inspect.judged_bounds import bounded_facts
-from pipeline_tasks.inspect.plotted_report import known_manifests
-from pipeline_tasks.inspect.shares import language_shares, name_courses
+from pipeline_tasks.inspect.report.distributions import distributions
+from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.report.plotted import known_manifests
+from pipeline_tasks.inspect.report.shares import language_shares, name_courses
 from pipeline_tasks.publish.comparisons import Comparison, comparisons
 from pipeline_tasks.publish.plots.comparison import comparison_plot
 from pipeline_tasks.publish.plots.distributions import distribution

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.looser_bounds import LooserBound, looser_bounds
-from pipeline_tasks.inspect.token_target import TargetEstimate, parse_target, published_tokens, target_estimate
+from pipeline_tasks.inspect.plan.token_target import TargetEstimate, parse_target, published_tokens, target_estimate
 from pipeline_tasks.inspect.whatif import Forecast
+from pipeline_tasks.inspect.whatif.looser_bounds import LooserBound, looser_bounds
 from pipeline_tasks.publish.version_log import Version
 
 TARGET = "target_tokens"

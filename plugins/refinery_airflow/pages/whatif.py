@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.version_costs import tokens_of
+from pipeline_tasks.inspect.plan.version_costs import tokens_of
 from pipeline_tasks.inspect.whatif import Forecast, published, whatif
-from pipeline_tasks.inspect.whatif_bounds import (
+from pipeline_tasks.inspect.whatif.bounds import (
     NAMED_PACKS,
     PACKS,
     Bound,
@@ -21,7 +21,7 @@ from pipeline_tasks.inspect.whatif_bounds import (
     recipe_lines,
     stage_recipe_lines,
 )
-from pipeline_tasks.inspect.whatif_stages import (
+from pipeline_tasks.inspect.whatif.stages import (
     StageBound,
     StageForecast,
     is_of_stage,

@@ -152,7 +152,7 @@ def landed_start(dag_id: str, name: str, params: Mapping[str, Any], accept: floa
 
 def log_late(dag_id: str, recipe: str, root: str) -> None:
     """Log which published snapshots have files that came after they were refined; a rerun is a person's decision."""
-    from pipeline_tasks.inspect.late_files import late_files, late_line
+    from pipeline_tasks.inspect.versions.late_files import late_files, late_line
     from pipeline_tasks.publish import version_log
 
     for snapshot, names in late_files(root, version_log.latest_by_snapshot(root, recipe)).items():
@@ -164,7 +164,7 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
 
     What a person let pass in a stage that reads nothing else than before passes again, for the same reason.
     """
-    from pipeline_tasks.inspect.staleness import stale_now
+    from pipeline_tasks.inspect.versions.staleness import stale_now
     from pipeline_tasks.landing.listing import text_field_of
     from pipeline_tasks.publish import version_log
     from pipeline_tasks.recipe import LAND

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import select_lines, split_conditions, with_value
-from pipeline_tasks.inspect.whatif_columns import (
+from pipeline_tasks.inspect.whatif.columns import (
     ColumnForecast,
     KnownColumn,
     columns_of,

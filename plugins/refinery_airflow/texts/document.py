@@ -9,11 +9,11 @@ from typing import Any
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.document import KEPT, Document, Record, Step, bytes_of, document, edit_facts, unread_text
-from pipeline_tasks.inspect.duplicates import STAGES, Cluster, duplicates
-from pipeline_tasks.inspect.find import Reach, current_versions, reach_of
-from pipeline_tasks.inspect.places import Place, placed
-from pipeline_tasks.inspect.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
-from pipeline_tasks.inspect.trace import landed_header
+from pipeline_tasks.inspect.document.duplicates import STAGES, Cluster, duplicates
+from pipeline_tasks.inspect.document.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
+from pipeline_tasks.inspect.document.trace import landed_header
+from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
+from pipeline_tasks.inspect.search.places import Place, placed
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.text.urls.takedown import DOC

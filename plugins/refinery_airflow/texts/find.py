@@ -7,9 +7,9 @@ from itertools import islice
 from urllib.parse import urlencode
 
 from pipeline_tasks.inspect.conditions import split_conditions
-from pipeline_tasks.inspect.find import Reach, current_versions, reach_of
-from pipeline_tasks.inspect.phrase_search import PhraseSearch, looked_for, read_text, search_phrase
-from pipeline_tasks.inspect.places import Place, placed
+from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
+from pipeline_tasks.inspect.search.phrases import PhraseSearch, looked_for, read_text, search_phrase
+from pipeline_tasks.inspect.search.places import Place, placed
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL

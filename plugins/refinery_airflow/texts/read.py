@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from airflow.api_fastapi.auth.tokens import get_signing_key
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.document.text_edits import Piece
 from pipeline_tasks.inspect.read import answer_of
 from pipeline_tasks.inspect.read.answers import LONGEST, answers, save
 from pipeline_tasks.inspect.read.beside import LandedPage, cut_pieces, landed_page
@@ -24,7 +25,6 @@ from pipeline_tasks.inspect.read.sample import (
     rows_drawn_from,
 )
 from pipeline_tasks.inspect.read.shares import Reading, findings, reading
-from pipeline_tasks.inspect.text_edits import Piece
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
 from refinery_airflow.runs.run import base

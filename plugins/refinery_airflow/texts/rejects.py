@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from pipeline_tasks.inspect.expired import expired_note
-from pipeline_tasks.inspect.rejected_rows import RejectedRows, rejected_rows
 from pipeline_tasks.inspect.rejects import reasons_of
-from pipeline_tasks.inspect.text_search import Bounds
+from pipeline_tasks.inspect.rejects.rows import RejectedRows, rejected_rows
+from pipeline_tasks.inspect.search import Bounds
 from pipeline_tasks.inspect.unpublished import UnpublishedRun
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.version_log import Version

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import split_conditions
-from pipeline_tasks.inspect.similar import STORE, Found, Query, compared_text, left_out, similar
+from pipeline_tasks.inspect.search.similar import STORE, Found, Query, compared_text, left_out, similar
 from pipeline_tasks.publish.vectors.documents import FACTS
 
 MOST_BYTES = 256_000_000

@@ -10,9 +10,9 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect import funnel
-from pipeline_tasks.inspect.distributions import REFINED, before_and_after, distributions
-from pipeline_tasks.inspect.judged_bounds import bounded_facts
-from pipeline_tasks.inspect.shares import name_courses
+from pipeline_tasks.inspect.report.distributions import REFINED, before_and_after, distributions
+from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
+from pipeline_tasks.inspect.report.shares import name_courses
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.comparisons import Comparison, comparisons

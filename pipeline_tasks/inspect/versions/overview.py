@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pipeline_tasks.inspect.late_files import lacked_files, lacked_line, late_files, late_line
-from pipeline_tasks.inspect.staleness import stale_among
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, runs_among
+from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
+from pipeline_tasks.inspect.versions.staleness import stale_among
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.database import Row
 from pipeline_tasks.publish.ledger import Ledger, ledger_of

@@ -13,8 +13,8 @@ import numpy as np
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.demand import Basis, StageRate
-from pipeline_tasks.inspect.plan_bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
+from pipeline_tasks.inspect.plan.bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
+from pipeline_tasks.inspect.plan.demand import Basis, StageRate
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import recorded_seconds

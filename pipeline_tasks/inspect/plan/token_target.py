@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.demand import Demand, Prices, Target, demand_of, with_passed
 from pipeline_tasks.inspect.plan import CORE_HOUR, GB_MONTH, REFINE_DAYS, TOKEN_BYTES
-from pipeline_tasks.inspect.version_costs import (
+from pipeline_tasks.inspect.plan.demand import Demand, Prices, Target, demand_of, with_passed
+from pipeline_tasks.inspect.plan.version_costs import (
     estimated_tokens,
     token_bytes,
     tokens_per_document,

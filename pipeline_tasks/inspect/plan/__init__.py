@@ -8,7 +8,8 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
-from pipeline_tasks.inspect.demand import (
+from pipeline_tasks.inspect.plan.bases import measured_basis, published_basis
+from pipeline_tasks.inspect.plan.demand import (
     Demand,
     LoaderRate,
     Prices,
@@ -18,8 +19,7 @@ from pipeline_tasks.inspect.demand import (
     loader_rate,
     total_kept,
 )
-from pipeline_tasks.inspect.plan_bases import measured_basis, published_basis
-from pipeline_tasks.inspect.version_costs import StageCost, VersionCost, token_bytes, version_basis, version_cost
+from pipeline_tasks.inspect.plan.version_costs import StageCost, VersionCost, token_bytes, version_basis, version_cost
 from pipeline_tasks.run.sizes import in_bytes
 from pipeline_tasks.store.storage import require_root
 

@@ -15,14 +15,14 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.checks import check_bounds
-from pipeline_tasks.inspect.canceled_params import absent_bounds, canceled_params
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
-from pipeline_tasks.inspect.idle_stages import idle_stages
+from pipeline_tasks.inspect.lint.canceled_params import absent_bounds, canceled_params
+from pipeline_tasks.inspect.lint.idle_stages import idle_stages
+from pipeline_tasks.inspect.lint.required_verdict import required_verdict
+from pipeline_tasks.inspect.lint.size_findings import Workers, history_findings, size_findings
 from pipeline_tasks.inspect.read.answers import answers
 from pipeline_tasks.inspect.read.shares import findings as read_findings
 from pipeline_tasks.inspect.read.shares import reading
-from pipeline_tasks.inspect.required_verdict import required_verdict
-from pipeline_tasks.inspect.size_findings import Workers, history_findings, size_findings
 from pipeline_tasks.inspect.whatif import (
     Decision,
     decision_of,

@@ -14,7 +14,7 @@ import pyarrow.compute
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
-from pipeline_tasks.inspect.differences import side_by_side
+from pipeline_tasks.inspect.document.word_differences import side_by_side
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from pipeline_tasks.inspect.find import Reach, Use, find
+from pipeline_tasks.inspect.search.find import Reach, Use, find
 from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import Entry
 from pipeline_tasks.publish.version_log import Version

@@ -15,10 +15,10 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.document.text_edits import COMPARED, TextEdit, changes
+from pipeline_tasks.inspect.document.trace import landed_header
 from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.inspect.text_edits import COMPARED, TextEdit, changes
-from pipeline_tasks.inspect.trace import landed_header
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.takedowns import valid_entries

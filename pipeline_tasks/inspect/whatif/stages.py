@@ -15,7 +15,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
-from pipeline_tasks.inspect.whatif_scores import ScoreBounds, bounds_of, recount
+from pipeline_tasks.inspect.whatif.scores import ScoreBounds, bounds_of, recount
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import similarity
 from pipeline_tasks.publish.version_log import Version

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.inspect.text_search import Bounds, batches_from
+from pipeline_tasks.inspect.search import Bounds, batches_from
 from pipeline_tasks.manifest import Manifest
 
 pc: Any = pyarrow.compute

@@ -8,8 +8,8 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, outside, print_result
-from pipeline_tasks.inspect.find import uses
 from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.inspect.search.find import uses
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.publish.trainers.exporting import run

@@ -8,9 +8,8 @@ from typing import Any
 
 from pipeline_tasks.inspect.chosen import document_manifest, named_version, ordered_manifests
 from pipeline_tasks.inspect.command import add_json, add_recipe, print_result, recipe_of
-from pipeline_tasks.inspect.document_sets import BY, Amount, Comparison, Groups, Side, compare_documents
-from pipeline_tasks.inspect.shares import language_shares
-from pipeline_tasks.inspect.stage_differences import (
+from pipeline_tasks.inspect.diff.document_sets import BY, Amount, Comparison, Groups, Side, compare_documents
+from pipeline_tasks.inspect.diff.stages import (
     Difference,
     Manifests,
     Shift,
@@ -19,6 +18,7 @@ from pipeline_tasks.inspect.stage_differences import (
     shifts,
     stage_differences,
 )
+from pipeline_tasks.inspect.report.shares import language_shares
 from pipeline_tasks.publish.ablation_log import Ablation
 from pipeline_tasks.publish.recipe_verdicts import said, verdict_between
 from pipeline_tasks.publish.version_log import Version

@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print what the changed bounds would keep, or what conditions on columns would."""
-    from pipeline_tasks.inspect.whatif_stages import is_of_stage, stage_forecasts, stage_lines
+    from pipeline_tasks.inspect.whatif.stages import is_of_stage, stage_forecasts, stage_lines
 
     version = version_of(options)
     say(expired_in(options.root, version.manifests))
@@ -133,7 +133,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def _answer_columns(options: argparse.Namespace, version: version_log.Version) -> int:
     """Print what conditions on columns would keep; RecipeError if bounds are asked for, too, or no condition is."""
-    from pipeline_tasks.inspect.whatif_columns import column_facts, column_lines, whatif_columns
+    from pipeline_tasks.inspect.whatif.columns import column_facts, column_lines, whatif_columns
 
     if options.set or not options.where:
         message = (

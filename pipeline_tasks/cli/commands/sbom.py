@@ -1,7 +1,7 @@
 """Writes the software bill of materials: CycloneDX 1.6 JSON of the pinned requirements, with their hashes.
 
-`python -m pipeline_tasks.cli.sbom [requirements.txt]` prints it. It has no clock and no random number: the same
-requirements give the same bytes.
+`python -m pipeline_tasks.cli.commands.sbom [requirements.txt]` prints it. It has no clock and no random number: the
+same requirements give the same bytes.
 """
 
 import hashlib

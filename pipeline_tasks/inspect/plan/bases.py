@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE
-from pipeline_tasks.inspect.demand import Basis, StageRate, with_passed
+from pipeline_tasks.inspect.plan.demand import Basis, StageRate, with_passed
 from pipeline_tasks.recipe import DEFAULT_BUILD, load_build, load_recipe
 from pipeline_tasks.run.unit_costs import MEGABYTE, UnitCost, cost_of
 

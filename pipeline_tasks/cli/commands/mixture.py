@@ -15,7 +15,7 @@ from pipeline_tasks.ablate.mixture.search_plan import FOUND, PRIOR, SEARCH, Sear
 from pipeline_tasks.ablate.running import require_torch, run_proxies
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
 from pipeline_tasks.ablate.verdict import hours_of
-from pipeline_tasks.cli.ablate import rates_of
+from pipeline_tasks.cli.commands.ablate import rates_of
 from pipeline_tasks.errors import RecipeError
 
 

@@ -94,7 +94,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def _answer_phrases(options: argparse.Namespace, phrases: Sequence[str]) -> int:
     """Print the published documents with a phrase or by conditions, without texts, and how much was read."""
-    from pipeline_tasks.inspect.phrase_search import phrase_facts, phrase_lines, search_phrase
+    from pipeline_tasks.inspect.search.phrases import phrase_facts, phrase_lines, search_phrase
 
     most = int(options.most_bytes)
     searches = [

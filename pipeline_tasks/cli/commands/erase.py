@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipeline_tasks.cli.takedown import republish, republished_line
+from pipeline_tasks.cli.commands.takedown import republish, republished_line
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result, whoami
-from pipeline_tasks.inspect.find import current_versions, uses
+from pipeline_tasks.inspect.search.find import current_versions, uses
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import current_rows, takedowns
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS

@@ -6,9 +6,9 @@ from typing import Any
 
 from pipeline_tasks.counted import counted, or_dash
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
-from pipeline_tasks.inspect.late_files import lacked_files, lacked_line, late_files, late_line
-from pipeline_tasks.inspect.staleness import stale_now
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
+from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
+from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.publish.tokenizer_pin import read_pin

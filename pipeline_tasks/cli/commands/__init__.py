@@ -1,0 +1,1 @@
+"""Commands of `refinery` that do more than ask: one module for each."""
