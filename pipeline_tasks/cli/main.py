@@ -79,6 +79,7 @@ COMMANDS = {
     "read": Entry("inspect.read", "read documents that were kept and rejected, judge them, and see what that says"),
     "intruder": Entry("inspect.intruder", "find the foreign one of five documents: whether groups have much in common"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
+    "sql": Entry("inspect.sql", "ask SQL over the verified rows of a version: kept, rejected, stages, lineage"),
     "redactions": Entry("inspect.redactions", "count and place personal data or words that offend, without the values"),
     "duplicates": Entry(
         "inspect.document.duplicates", "show a document's cluster: which document is kept, and the proof"
@@ -132,7 +133,7 @@ COMMANDS = {
 
 SHOWING = frozenset(
     {"breakdown", "contamination", "document", "duplicates", "export", "find", "intruder", "map"}
-    | {"read", "redactions", "rejects", "search", "similar", "trace"}
+    | {"read", "redactions", "rejects", "search", "similar", "sql", "trace"}
 )
 """Commands that show texts, or names of pages: they log their looks at a shared root."""
 
@@ -244,13 +245,15 @@ def _module(name: str) -> Command:
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse; ROOT may follow options, as in `retract DAY --dry-run ROOT`.
+    """Parse; ROOT, or a query behind it, may follow options, as in `retract DAY --dry-run ROOT`.
 
     argparse gives an optional positional its default as soon as the one before it is read, and ignores it later.
     """
     options, rest = parser.parse_known_args(arguments)
     if len(rest) == 1 and not rest[0].startswith("-") and _has_default_root(options):
         options.root = rest.pop()
+    if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "query", None) == "":
+        options.query = rest.pop()
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return options

@@ -25,6 +25,7 @@ READERS = {
     "lineage": [],
     "find": ["--doc", "0" * 32],
     "search": ["a phrase"],
+    "sql": [],
     "document": ["0" * 32],
     "export": ["--format", "parquet", "--to", "exported"],
     "takedown": ["--doc", "0" * 32, "--reason", "why"],

@@ -45,6 +45,7 @@ def commands(root: str, to: Path) -> dict[str, tuple[object, ...]]:
         "find": (root, "--text", " ".join(row["text"].split()[:2])),
         "duplicates": (row["id"], root, "--recipe", "small"),
         "rejects": (root, *DAY, "--stage", "dedup_exact", "--to", to),
+        "sql": (root, "SELECT * FROM kept", "--recipe", "small"),
         "read": (root, *DAY, "--kept", 2, "--rejected", 1),
     }
 

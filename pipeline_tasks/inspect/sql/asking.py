@@ -1,0 +1,236 @@
+"""Asks DuckDB over the views of a version: a process's own database that reads no file, and changes nothing.
+
+DuckDB reads a view as an Arrow dataset, of which it asks the columns and the rows that a query needs, batch by batch.
+What does not fit into memory, as a large sort, is spilled into a folder that is removed with the answer.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from pipeline_tasks.errors import NoMemory, NoSpace, RecipeError, RefineryError
+from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.sql.named import Named, View, named_in
+from pipeline_tasks.inspect.sql.rows import Hidden, Rows
+from pipeline_tasks.inspect.sql.views import OF_DOCUMENTS, QUARANTINE, REJECTS, VersionViews
+from pipeline_tasks.publish.takedowns import current_rows
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.text.urls.takedown import of_rows
+
+BATCH = 8192
+"""Rows of an answer that are in memory at a time."""
+
+MOST = 300
+"""Characters of what DuckDB says that an error repeats: it may repeat a whole text."""
+
+MAIN = "main"
+"""DuckDB's name of the schema of names without one."""
+
+_VERSION = re.compile(r"v([1-9]\d*)", re.IGNORECASE)
+
+_SETTINGS: Mapping[str, Any] = {
+    "enable_external_access": "false",  # no file, no network, no extension
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",  # no variable of this process is a table
+}
+
+
+class Catalog(NamedTuple):
+    """What queries may name: the views of a version, and as `v3.kept` those of another version of its recipe."""
+
+    root: str
+    version: Version
+
+    def views(self, schema: str, hidden: Hidden) -> VersionViews:
+        """Return the views of a schema; RecipeError if there is no version of that number."""
+        if schema.lower() in ("", MAIN):
+            return VersionViews(self.root, self.version, hidden)
+        numbered = _VERSION.fullmatch(schema)
+        if numbered is None:
+            message = f"there is no schema {schema[:40]!r}; v{self.version.number} is version {self.version.number}"
+            raise RecipeError(message)
+        return VersionViews(self.root, chosen_version(self.root, self.version.recipe, numbered[1]), hidden)
+
+
+class _Scanned(ds.InMemoryDataset):  # type: ignore[misc]  # Arrow has no types
+    """A view as DuckDB reads it: `scanner` is asked for the columns and the condition of each read."""
+
+    def __init__(self, rows: Rows, faults: list[BaseException]) -> None:
+        super().__init__(rows.schema.empty_table())
+        self._rows, self._faults = rows, faults
+
+    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: object) -> "_Reading":  # noqa: A002, ANN401 -- Arrow's own name
+        """Return what DuckDB reads as a stream."""
+        names = self._rows.schema.names if columns is None else list(columns)
+        return _Reading(self._rows, names, filter, self._faults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The rows of one read of a view."""
+
+    rows: Rows
+    columns: Sequence[str]
+    condition: Any
+    faults: list[BaseException]
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        schema = pa.schema([self.rows.schema.field(name) for name in self.columns])
+        return pa.RecordBatchReader.from_batches(schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self.rows.batches(self._needed()):
+                yield from self._chosen(batch)
+        except RefineryError as error:
+            self.faults.append(error)  # DuckDB would tell of it as an error of its own
+            raise
+
+    def _needed(self) -> list[str]:
+        """Return the columns that are asked for, and those that the condition may name."""
+        said = "" if self.condition is None else str(self.condition)
+        return [name for name in self.rows.schema.names if name in self.columns or name in said]
+
+    def _chosen(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        table = pa.Table.from_batches([batch])
+        chosen = table if self.condition is None else table.filter(self.condition)
+        batches: list[pa.RecordBatch] = chosen.select(self.columns).to_batches()
+        return batches
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows that a query gives, once they are read; `hidden` counts those of documents that are taken down.
+
+    `version` is the one that names without a schema are of.
+    """
+
+    version: Version
+    named: Named
+    hidden: Hidden
+    relation: Any
+
+    def read(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Return the columns of the rows, and the rows: from here on shards are read."""
+        reader = self.relation.to_arrow_reader(BATCH)
+        schema = _distinct(reader.schema)
+        return schema, (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+
+    @property
+    def shows_documents(self) -> bool:
+        """Whether to show it is a look: it has read texts, or addresses of pages."""
+        return self._names(OF_DOCUMENTS)
+
+    @property
+    def asks_others(self) -> bool:
+        """Whether it has read rows that were not kept."""
+        return self._names({REJECTS, QUARANTINE})
+
+    def _names(self, views: Collection[str]) -> bool:
+        return self.named.all_views or any(view.name.lower() in views for view in self.named.views)
+
+
+@contextmanager
+def asked(root: str, version: Version, query: str) -> Iterator[Answer]:
+    """Ask a query over the views of a version; the answer ends with the context.
+
+    RecipeError for what DuckDB does not take, with the views and columns that there are; ContractError for a shard that
+    is not what its manifest promises, also while the answer is read.
+    """
+    hidden, faults = Hidden(of_rows(current_rows(root))), list[BaseException]()
+    catalog = Catalog(root, version)
+    with _database() as connection, _told(catalog, hidden, faults):
+        named = named_in(connection, query)
+        _define(connection, catalog, named, hidden, faults)
+        connection.execute("SET lock_configuration = true")
+        yield Answer(version, named, hidden, connection.sql(query))
+
+
+def described(root: str, version: Version) -> dict[str, pa.Schema]:
+    """Return the columns of each view of a version."""
+    views = VersionViews(root, version, Hidden(of_rows([])))
+    return {name: views.of(name).schema for name in views.names}
+
+
+@contextmanager
+def _database() -> Iterator[Any]:
+    """Open a database that reads no file but what it spills itself."""
+    import duckdb
+
+    with TemporaryDirectory(prefix="refinery-sql-") as place:
+        settings = {**_SETTINGS, "temp_directory": f"{place}/spilled"}
+        with duckdb.connect(":memory:", config=settings) as connection:
+            yield connection
+
+
+def _define(connection: Any, catalog: Catalog, named: Named, hidden: Hidden, faults: list[BaseException]) -> None:  # noqa: ANN401
+    """Define the views that a query names, and no other."""
+    known: dict[str, VersionViews] = {}
+    wanted = list(named.views)
+    if named.all_views:
+        known[""] = catalog.views("", hidden)
+        wanted += [View("", name) for name in known[""].names]
+    for schema, name in dict.fromkeys(View(view.schema.lower(), view.name.lower()) for view in wanted):
+        views = known.setdefault(schema, catalog.views(schema, hidden))
+        if name in views.names:  # any other is the query's own, or DuckDB says that it is none
+            _register(connection, schema, name, views.of(name), faults)
+
+
+def _register(connection: Any, schema: str, name: str, of: Rows | pa.Table, faults: list[BaseException]) -> None:  # noqa: ANN401
+    source = _Scanned(of, faults) if isinstance(of, Rows) else of
+    if schema in ("", MAIN):
+        connection.register(name, source)
+        return
+    connection.register(f"{schema} {name}", source)
+    connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    connection.execute(f'CREATE VIEW "{schema}"."{name}" AS SELECT * FROM "{schema} {name}"')  # noqa: S608 -- names of ours
+
+
+@contextmanager
+def _told(catalog: Catalog, hidden: Hidden, faults: list[BaseException]) -> Iterator[None]:
+    """Raise Refinery's own error for one of DuckDB: of the shard that was read, or of the query."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        if faults:
+            raise faults[0] from None
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise _no_room(str(error)) from None
+        if not isinstance(error, duckdb.Error):
+            raise
+        raise RecipeError(_refusal(str(error), catalog, hidden)) from None
+
+
+def _no_room(said: str) -> RefineryError:
+    first = said.partition("\n")[0]
+    if "temp" in first and "size" in first:
+        return NoSpace(f"{first}; free space in TMPDIR, or ask for less")
+    return NoMemory(f"{first}; ask for fewer columns or groups, or where there is more memory")
+
+
+def _refusal(said: str, catalog: Catalog, hidden: Hidden) -> str:
+    """Return one line of what DuckDB says, and what there is to name."""
+    first = " ".join(said.partition("LINE ")[0].split())[:MOST]
+    if not said.startswith(("Catalog Error", "Binder Error")):
+        return f"the query was not answered: {first}"
+    names = ", ".join(VersionViews(catalog.root, catalog.version, hidden).names)
+    return f"the query was not answered: {first}; views are {names}, and `DESCRIBE stages` lists the columns of one"
+
+
+def _distinct(schema: pa.Schema) -> pa.Schema:
+    """Return a schema in which a column of the same name as one before it has a number behind its name."""
+    names: list[str] = []
+    for name in schema.names:
+        again = (f"{name}_{number}" for number in range(2, len(schema.names) + 2))
+        names.append(name if name not in names else next(each for each in again if each not in names))
+    return pa.schema([column.with_name(name) for column, name in zip(schema, names, strict=True)])
