@@ -33,7 +33,8 @@ ENTRY_POINT = PROJECT / "deploy" / "image" / "entrypoint.sh"
 SPARK_DEFAULTS = ENTRY_POINT.with_name("spark-defaults.conf")
 
 AIRFLOW = ("airflow-init", "airflow-apiserver", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
-ENGINES = ("spark-master", "spark-worker", "ray-head", "ray-worker")
+SPARK, RAY = ("spark-master", "spark-worker"), ("ray-head", "ray-worker")
+ENGINES = (*SPARK, *RAY)
 ONCE = ("airflow-init", "bucket", "kernels")
 OURS = (*AIRFLOW, *ENGINES, "bucket", "kernels")
 THEIRS = ("postgres", "object-store")
@@ -160,7 +161,7 @@ def test_who_is_on_two_networks_is_called_by_the_name_of_one(written: dict[str, 
 def test_kernels_are_compiled_before_tasks_run(written: dict[str, Any]) -> None:
     after = {name for name, service in written["services"].items() if "kernels" in service.get("depends_on", {})}
     assert after == {"airflow-scheduler"}, "nothing else sends work"
-    assert written["services"]["kernels"]["volumes"] == ["scratch:/scratch"]
+    assert written["services"]["kernels"]["volumes"] == ["airflow-scratch:/scratch"]
     assert "NUMBA_CACHE_DIR=/scratch/numba" in (PROJECT / "Dockerfile").read_text()
 
 
@@ -185,6 +186,34 @@ def test_the_entry_point_brings_compiled_loops_once_and_whole(tmp_path: Path) ->
         check=True,
     )
     assert nowhere.stdout == b"runs\n"
+
+
+def zones(services: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the volumes that a zone's services can write, by the zone."""
+    parts = {"airflow": (*AIRFLOW, "kernels"), "spark": SPARK, "ray": RAY, "store": ("bucket",)}
+    volumes = {name: service.get("volumes", []) for name, service in services.items()}
+    return {zone: {line.split(":")[0] for name in names for line in volumes[name]} for zone, names in parts.items()}
+
+
+def test_zones_share_no_volume_that_one_of_them_can_write(written: dict[str, Any]) -> None:
+    """All had one, with the index files of compiled loops, which run as code in whoever loads them."""
+    assert zones(written["services"]) == {
+        "airflow": {"airflow-scratch", "airflow-home"},
+        "spark": {"spark-scratch"},
+        "ray": {"ray-scratch"},
+        "store": set(),
+    }
+    for name in OURS:
+        service = written["services"][name]
+        places = [line.split(":")[1] for line in service.get("volumes", [])]
+        places += [line.split(":")[0] for line in service["tmpfs"]]
+        assert "/scratch" in places, f"{name}: the image keeps temporary files and compiled loops there"
+
+
+def test_engines_know_nothing_of_airflow(written: dict[str, Any]) -> None:
+    for name in (*ENGINES, "bucket", "kernels"):
+        environment = written["services"][name]["environment"]
+        assert [key for key in environment if key.startswith("AIRFLOW") or "LEDGER" in key] == [], name
 
 
 def test_every_service_has_limits(written: dict[str, Any]) -> None:
@@ -277,11 +306,12 @@ def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str
         assert environment["AIRFLOW__API__SECRET_KEY"] == env["API_SECRET_KEY"]
     for name in OURS:
         environment = filled["services"][name]["environment"]
-        assert (environment["RAY_AUTH_MODE"], environment["RAY_AUTH_TOKEN"]) == ("token", env["RAY_AUTH_TOKEN"])
         assert environment["AWS_SECRET_ACCESS_KEY"] == env["S3_SECRET_KEY"]
         assert environment["REFINERY_ROOT"].startswith("s3://refinery/")
         assert not any(isinstance(value, bool) for value in environment.values())
-        assert environment["SPARK_SECRET"] == env["SPARK_SECRET"]
+    for name in (*AIRFLOW, *RAY):
+        environment = filled["services"][name]["environment"]
+        assert (environment["RAY_AUTH_MODE"], environment["RAY_AUTH_TOKEN"]) == ("token", env["RAY_AUTH_TOKEN"])
 
 
 def test_the_image_has_no_secret_and_its_entry_point_writes_the_file_that_spark_reads(tmp_path: Path) -> None:
@@ -313,6 +343,8 @@ def test_nobody_has_a_key_that_is_not_theirs(filled: dict[str, Any], env: Mappin
         "JWT_SECRET": set(AIRFLOW),
         "API_SECRET_KEY": set(AIRFLOW),
         "ADMIN_PASSWORD": {"airflow-init"},
+        "SPARK_SECRET": {*AIRFLOW, *SPARK},
+        "RAY_AUTH_TOKEN": {*AIRFLOW, *RAY},
     }
     for secret, names in owners.items():
         holders = {name for name, service in filled["services"].items() if env[secret] in json.dumps(service)}

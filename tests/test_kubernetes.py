@@ -118,7 +118,7 @@ def test_pods_bring_the_loops_of_the_image(ray: dict[str, Any], executor: dict[s
 
 def test_settings_are_those_of_compose(compose: dict[str, Any], spark: dict[str, str]) -> None:
     settings = named("ConfigMap", "refinery")["data"]
-    theirs = compose["x-environment"]
+    theirs = compose["x-airflow"]["environment"]
     assert settings.keys() <= theirs.keys()
     for name in ("REFINERY_HOME", "GX_ANALYTICS_ENABLED", "RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED"):
         assert settings[name] == theirs[name]

@@ -9,6 +9,8 @@ from typing import Any, cast
 import numba
 import numba.extending
 
+from pipeline_tasks.owned import require_own
+
 Loop = Callable[..., Any]
 
 
@@ -40,8 +42,9 @@ def compiled_as(signature: object) -> Callable[[Loop], Loop]:
 
 
 def _cached(compile_it: Callable[[Loop], Any], loop: Loop) -> Loop:
-    """Compile with the cache below the folder of these files."""
+    """Compile with the cache below the folder of these files; RecipeError if another user could have written there."""
     place = numba.config.CACHE_DIR
+    require_own(cache_folder(place))
     numba.config.CACHE_DIR = cache_folder(place)
     try:
         return cast("Loop", compile_it(loop))
