@@ -18,7 +18,7 @@ ENTRY_POINT = "/opt/refinery/deploy/image/entrypoint.sh"
 SPOT = {"key": "refinery/capacity", "operator": "Equal", "value": "spot", "effect": "NoSchedule"}
 
 RAY = {"rayVersion", "enableInTreeAutoscaling", "autoscalerOptions", "headGroupSpec", "workerGroupSpecs"}
-AUTOSCALER = {"version", "upscalingMode", "idleTimeoutSeconds", "resources"}
+AUTOSCALER = {"version", "securityContext", "upscalingMode", "idleTimeoutSeconds", "resources"}
 HEAD = {"serviceType", "rayStartParams", "template"}
 GROUP = {"groupName", "minReplicas", "replicas", "maxReplicas", "numOfHosts", "rayStartParams", "template"}
 """Fields of KubeRay's API v1 (https://ray-project.github.io/kuberay/reference/api/) that the template uses."""
@@ -117,7 +117,8 @@ def test_pods_bring_the_loops_of_the_image(ray: dict[str, Any], executor: dict[s
 
 
 def test_settings_are_those_of_compose(compose: dict[str, Any], spark: dict[str, str]) -> None:
-    settings = named("ConfigMap", "refinery")["data"]
+    maps = ("refinery", "refinery-ray", "refinery-airflow")
+    settings = {name: value for part in maps for name, value in named("ConfigMap", part)["data"].items()}
     theirs = compose["x-airflow"]["environment"]
     assert settings.keys() <= theirs.keys()
     for name in ("REFINERY_HOME", "GX_ANALYTICS_ENABLED", "RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED"):
@@ -136,7 +137,7 @@ def test_every_image_is_the_one_that_compose_builds(compose: dict[str, Any]) -> 
 
 
 def test_connections_lead_to_the_services_of_the_template(spark: dict[str, str]) -> None:
-    connection = yaml.safe_load(named("ConfigMap", "refinery")["data"]["AIRFLOW_CONN_RAY_DEFAULT"])
+    connection = yaml.safe_load(named("ConfigMap", "refinery-airflow")["data"]["AIRFLOW_CONN_RAY_DEFAULT"])
     address = ray_address(f"{connection['host']}:{connection['port']}")
     assert is_jobs_api(address)
     assert connection["host"] == "http://refinery-head-svc"  # KubeRay's name for the head of the cluster `refinery`
