@@ -59,6 +59,13 @@ UNMEASURED = "-XX:-UsePerfData"
 QUICK = "-XX:TieredStopAtLevel=1"
 """Java's quick compiler alone: our JVM only moves bytes, and its thorough compiler took as long as all else it did."""
 
+QUERY_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+}
+"""Settings of queries, which a session of Spark Connect takes, too."""
+
 UI = "REFINERY_SPARK_UI"
 """The variable that has the port of Spark's UI, which is off without it."""
 
@@ -350,7 +357,7 @@ def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 --
 
     builder: Any = SparkSession.builder
     if master.startswith("sc://"):
-        return builder.remote(master).getOrCreate()
+        return _settled(builder.remote(master).getOrCreate())
     settings = session_settings(master)
     for name, value in (settings | reserved).items():
         builder = builder.config(name, value)
@@ -363,15 +370,24 @@ def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 --
         raise RecipeError(message) from error
 
 
+def _settled(active: Any) -> Any:  # noqa: ANN401 -- a SparkSession of Connect
+    """Give a session of somebody's server our settings; one that the server keeps to itself is named and left."""
+    from pyspark.errors import PySparkException
+
+    for name, value in QUERY_SETTINGS.items():
+        try:
+            active.conf.set(name, value)
+        except PySparkException as error:
+            log.warning("Spark Connect keeps its own %s: %s", name, _first_lines(str(error)))
+    return active
+
+
 def session_settings(master: str) -> dict[str, str]:
     """Return the settings of a session; of a cluster's, its own configuration decides the rest.
 
     Only a Spark of this machine listens on loopback: the executors of a cluster are elsewhere.
     """
-    settings = {
-        "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
-        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    settings = QUERY_SETTINGS | {
         "spark.ui.enabled": "true" if UI in os.environ else "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={QUIET.as_uri()} {UNMEASURED}",

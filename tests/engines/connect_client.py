@@ -1,0 +1,27 @@
+"""Refines toy stages over Spark Connect: `connect_client.py ADDRESS ROOT PARENT STAGE...`, in a process of its own.
+
+A process that was a client of Spark Connect can start no Spark of its own afterwards, and other tests want one.
+"""
+
+import json
+import sys
+
+from pipeline_tasks import recipe
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.engines.spark import QUERY_SETTINGS, session
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
+from tests.toys import CARDS, MODULES
+
+
+def main(address: str, root: str, parent: str, *stages: str) -> None:
+    """Refine each stage, then print the settings that the session has."""
+    recipe.STAGES = (*recipe.STAGES, *(card.name for card in CARDS))
+    sys.modules.update(MODULES)
+    for stage in stages:
+        refine(RefineRequest(root, stage, {}, parent), engine("spark", address))
+    print(json.dumps({name: session(address).conf.get(name) for name in QUERY_SETTINGS}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,73 @@
+"""A server of Spark Connect that somebody else started gives the bytes that the local engine gives."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.engines.spark import QUERY_SETTINGS
+from pipeline_tasks.store import storage
+from tests.cluster.containers import wait_until
+from tests.embedded import PROJECT
+from tests.refining import commit_parent, refined
+from tests.toys import table
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
+
+STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_lookup", "toy_state")
+TABLES = [table(0, 40), table(40, 0), table(40, 25)]
+STARTED = re.compile(r"Spark Connect server started at: (127\.0\.0\.1:\d+)")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with settings of its own, at a port that it chose."""
+    folder = tmp_path_factory.mktemp("connect")
+    log = folder / "server.log"
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(folder),
+        "spark.sql.adaptive.enabled": "true",
+    }
+    command = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"]
+    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    env = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(PROJECT), "PYSPARK_PYTHON": sys.executable}
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, env=env, cwd=folder, stdout=out, stderr=out, start_new_session=True)
+    try:
+        for _ in wait_until("the server starts", 120):
+            if process.poll() is not None or STARTED.search(log.read_text()):
+                break
+        started = STARTED.search(log.read_text())
+        assert started, log.read_text()[-2000:]
+        yield f"sc://{started[1]}"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_session_of_spark_connect_has_our_settings_and_our_bytes(server: str, tmp_path: Path) -> None:
+    """Only this test speaks with a server of Spark Connect: 20 s, of which the server takes most."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for stage in STAGES:
+        refined(here, stage, commit_parent(here, TABLES))
+    client = [sys.executable, "-m", "tests.engines.connect_client", server, str(there), commit_parent(there, TABLES)]
+    done = subprocess.run([*client, *STAGES], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == QUERY_SETTINGS
+    for stage in STAGES:
+        stores = [storage.connect(str(root)) for root in (here, there)]
+        one, other = ({entry.path: store.read(entry.path) for entry in store.list(stage)} for store in stores)
+        assert one
+        assert one == other
