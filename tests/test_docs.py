@@ -33,7 +33,7 @@ PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 TEXTS = {page.relative_to(PROJECT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 ALL = "\n".join(TEXTS.values())
 
-LANGUAGES = {"sh", "text", "yaml", "json", "python", "mermaid"}
+LANGUAGES = {"sh", "text", "yaml", "dockerfile", "json", "python", "mermaid"}
 
 UNCHECKED = {
     ("docs/decisions/0002-one-prefix-per-stage.md", "data/  rejects/"): "a listing of paths",
