@@ -45,9 +45,10 @@ VARIES = (
     (r"\b(?<=/)[0-9a-f]{24,64}\b", "DIGEST"),
     (r"(?m)^(head +\S+ \d+: )[0-9a-f]{64}$", r"\1DIGEST"),
     (
-        r"(?m)( manifests and the ledger\n  crawl .*\n  compute  ).* for (.*), .*\n  storage .* for (.*), .*$",
-        r"\1# core-hours: # cores for \2, $#\n  storage  # with the crawl, for \3, $#",
+        r"(?m)( manifests and the ledger\n  crawl .*\n  compute  )[\d,]+ core-hours: [\d,]+ cores? for (.*), \$[\d,]+$",
+        r"\1# core-hours: # cores for \2, $#",
     ),
+    (r"(?m)(, \$#\n  storage  )[\d.]+ \wB( with the crawl, for .*), \$[\d,]+$", r"\1#\2, $#"),
     (r"(?m)^(  \w+ +(?:[\d.]+%|-) +[\d.]+ \wB) +[\d,]+ +[\d.]+ \wB  ledger$", r"\1 # #  ledger"),
     (r"(?m)^(  (?!tokens)\w[\w ]*?)( +[\d.]+ \wB, [\d.]+ \wB)? +[\d.,e+]+, [\d.,e+]+ +[\d.]+$", r"\1\2 # #"),
 )
