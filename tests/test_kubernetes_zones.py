@@ -6,13 +6,12 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-FOLDER = Path(__file__).parents[1] / "deploy" / "kubernetes"
+from tests.test_kubernetes import documents, named, objects
 
 STORE, RAY, SPARK, AIRFLOW = "refinery-store", "refinery-ray", "refinery-spark", "refinery-airflow"
 SECRETS = {
@@ -57,11 +56,8 @@ class Template:
 
 @pytest.fixture
 def template() -> Template:
-    named = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
-    objects = [part for name in named for part in yaml.safe_load_all((FOLDER / name).read_text())]
-    found = next(part for part in objects if part["kind"] == "ConfigMap" and part["metadata"]["name"] == "spark")
-    values = yaml.safe_load((FOLDER / "airflow-values.yaml").read_text())
-    parts = (objects, yaml.safe_load(found["data"]["executor.yaml"]), values)
+    executor = yaml.safe_load(named("ConfigMap", "spark")["data"]["executor.yaml"])
+    parts = (list(objects()), executor, documents("airflow-values.yaml")[0])
     # an anchor is one object for all that name it, and a test changes one of them: JSON has no anchors
     return Template(*(json.loads(json.dumps(part)) for part in parts))
 

@@ -13,16 +13,13 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.engines.spark import QUERY_SETTINGS
-from pipeline_tasks.store import storage
 from tests.cluster.containers import wait_until
 from tests.embedded import PROJECT
+from tests.engines.test_conformance import STAGES, TABLES, stored
 from tests.refining import commit_parent, refined
-from tests.toys import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 
-STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_lookup", "toy_state")
-TABLES = [table(0, 40), table(40, 0), table(40, 25)]
 STARTED = re.compile(r"Spark Connect server started at: (127\.0\.0\.1:\d+)")
 
 
@@ -67,7 +64,5 @@ def test_a_session_of_spark_connect_has_our_settings_and_our_bytes(server: str, 
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == QUERY_SETTINGS
     for stage in STAGES:
-        stores = [storage.connect(str(root)) for root in (here, there)]
-        one, other = ({entry.path: store.read(entry.path) for entry in store.list(stage)} for store in stores)
-        assert one
-        assert one == other
+        assert stored(here, stage)
+        assert stored(there, stage) == stored(here, stage)

@@ -1,14 +1,21 @@
 """`refinery build` builds a training dataset from published snapshots, or prints the plan of its mixture."""
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import dag_run
-from pipeline_tasks.inspect.command import add_partitions, add_refining, default_root, overrides_of, print_result
+from pipeline_tasks.inspect.command import (
+    add_partitions,
+    add_refining,
+    aligned_lines,
+    default_root,
+    overrides_of,
+    print_result,
+)
 from pipeline_tasks.publish.building import bands_of, plan_of
 from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
@@ -117,11 +124,12 @@ def plan_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     rows = [_row(group) for group in facts["groups"]]
     total = {name: sum(group[name] for group in facts["groups"]) for name in COUNTED}
     rows.append(_row({"group": "all", **total, "limited_by": ""}))
-    yield from _table(COLUMNS, rows, (0, len(COLUMNS) - 1))
+    yield from aligned_lines((COLUMNS, *rows), (0, len(COLUMNS) - 1))
     listed = {group["group"] for group in facts["groups"] if group["listed"]}
     if facts["bands"]:
         yield ""
-        yield from _table(BAND_COLUMNS, [_band_row(band) for band in facts["bands"] if band["group"] in listed], (0,))
+        bands = [_band_row(band) for band in facts["bands"] if band["group"] in listed]
+        yield from aligned_lines((BAND_COLUMNS, *bands), (0,))
     if facts["stale"]:
         yield (
             f"warning: {counted(len(facts['stale']), 'snapshot is', 'snapshots are')} stale, so that documents may be "
@@ -142,11 +150,3 @@ def _band_row(band: Mapping[str, Any]) -> Sequence[str]:
     counts = [f"{band[name]:,}" for name in ("documents", "tokens")]
     name = str(band["band"] or "(none)")
     return [band["group"] or "(none)", name, up_to, *counts, f"{band['factor']:.3f}", f"{band['taken']:,}"]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[int]) -> Iterator[str]:
-    """Yield a table of lines; the columns of texts are aligned at the left, numbers at the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        cells = enumerate(zip(row, widths, strict=True))
-        yield "  ".join(cell.ljust(width) if at in texts else cell.rjust(width) for at, (cell, width) in cells).rstrip()

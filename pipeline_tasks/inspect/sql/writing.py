@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.inspect.command import aligned_lines
 
 TABLE, CSV, JSONL, PARQUET = "table", "csv", "jsonl", "parquet"
 FORMATS = (TABLE, CSV, JSONL, PARQUET)
@@ -95,15 +96,8 @@ def rows_of(batches: Batches) -> Iterator[Sequence[Any]]:
 
 def table_lines(schema: pa.Schema, rows: Sequence[Sequence[Any]], more: int) -> Iterator[str]:
     """Yield a line with the names of columns, a line for each row, and how many rows there are."""
-    cells = [[_short(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(schema.names, *cells, strict=True)]
-    right = [_is_number(column.type) for column in schema]
-    for line in (schema.names, *cells):
-        aligned = (
-            cell.rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(line, widths, right, strict=True)
-        )
-        yield "  ".join(aligned).rstrip()
+    left = [at for at, column in enumerate(schema) if not _is_number(column.type)]
+    yield from aligned_lines([schema.names, *([_short(value) for value in row] for row in rows)], left)
     yield counted(len(rows) + more, "row") + (f", of which {len(rows)} are shown; --format csv has all" if more else "")
 
 
