@@ -24,7 +24,7 @@ def require_own(folder: str) -> None:
     """Raise RecipeError unless only this user and root can have written what is below `folder`. A missing one is made.
 
     Its parent may be a folder like /tmp, in which nobody removes what is another's. Folders above that one are not
-    asked: in a container they are often open to all, and nobody else is there. A process asks once for each folder.
+    checked: in a container they are often open to all, and nobody else is there. A process checks each folder once.
     """
     place = Path(folder)
     try:
@@ -48,10 +48,10 @@ def _make(place: Path) -> None:
 
 
 def _require_parent(parent: Path) -> None:
-    found = parent.stat()  # a link to a folder elsewhere is the choice of who set it
-    if found.st_uid not in (ROOT, os.geteuid()):
-        raise _refusal(parent, _belongs(found.st_uid))
-    if found.st_mode & OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
+    status = parent.stat()  # a link to a folder elsewhere is the choice of who set it
+    if status.st_uid not in (ROOT, os.geteuid()):
+        raise _refusal(parent, _belongs(status.st_uid))
+    if status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX:
         raise _refusal(parent, OPEN)
 
 
@@ -71,14 +71,14 @@ def _checked(path: Path) -> int:
     A file that another process has just put in the place of this one, or removed, has no mode.
     """
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return 0
-    if found.st_uid not in (ROOT, os.geteuid()):
-        raise _refusal(path, _belongs(found.st_uid))
-    if stat.S_ISLNK(found.st_mode):
+    if status.st_uid not in (ROOT, os.geteuid()):
+        raise _refusal(path, _belongs(status.st_uid))
+    if stat.S_ISLNK(status.st_mode):
         raise _refusal(path, "is a link")
-    return found.st_mode
+    return status.st_mode
 
 
 def _belongs(user: int) -> str:

@@ -31,11 +31,11 @@ print(doubled(numpy.array([21]))[0])
 class Planted:
     """A pickle that makes a file when it is loaded."""
 
-    def __init__(self, made: Path) -> None:
-        self.made = made
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-        return os.system, (f"touch {self.made}",)
+        return os.system, (f"touch {self.path}",)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def give_away(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     return give
 
 
-def asked(folder: Path) -> str:
+def refused_path(folder: Path) -> str:
     """Return the path that a refusal begins with, "" if there is none."""
     require_own.cache_clear()
     try:
@@ -72,8 +72,8 @@ def asked(folder: Path) -> str:
 
 
 def test_a_folder_of_this_user_is_taken_and_one_that_is_not_there_is_made(folder: Path) -> None:
-    assert asked(folder) == ""
-    assert asked(folder.parent / "new" / "stamp") == ""
+    assert refused_path(folder) == ""
+    assert refused_path(folder.parent / "new" / "stamp") == ""
     assert (folder.parent / "new" / "stamp").is_dir()
 
 
@@ -82,7 +82,7 @@ def test_a_folder_of_this_user_is_taken_and_one_that_is_not_there_is_made(folder
 def test_what_another_user_can_write_is_refused_by_name(folder: Path, part: str, bit: int) -> None:
     path = folder / part
     path.chmod(path.stat().st_mode | bit)
-    assert asked(folder) == str(path)
+    assert refused_path(folder) == str(path)
 
 
 @pytest.mark.parametrize("part", ["", "room", "room/loop.nbi"])
@@ -91,31 +91,31 @@ def test_what_another_user_has_written_is_refused_by_name(
 ) -> None:
     folder.chmod(0o700)
     give_away(folder / part)
-    assert asked(folder).startswith(str(folder.parent))
+    assert refused_path(folder).startswith(str(folder.parent))
     if not os.geteuid():
-        assert asked(folder) == str(folder / part)
+        assert refused_path(folder) == str(folder / part)
 
 
 def test_a_link_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
     shutil.move(folder / "room", tmp_path / "elsewhere")
     (folder / "room").symlink_to(tmp_path / "elsewhere")
-    assert asked(folder) == str(folder / "room")
+    assert refused_path(folder) == str(folder / "room")
     (folder.parent / "other").symlink_to(tmp_path / "nowhere")
-    assert asked(folder.parent / "other") == str(folder.parent / "other")
+    assert refused_path(folder.parent / "other") == str(folder.parent / "other")
 
 
 def test_a_folder_that_others_cannot_enter_may_have_files_that_they_could_write(folder: Path) -> None:
     """A umask of 002, which many systems give to users with groups of their own, makes such files."""
     (folder / "room" / "loop.nbi").chmod(0o664)
     folder.chmod(0o700)
-    assert asked(folder) == ""
+    assert refused_path(folder) == ""
 
 
 def test_a_parent_is_refused_where_others_could_put_another_folder_in_its_place(folder: Path) -> None:
     folder.parent.chmod(0o777)
-    assert asked(folder) == str(folder.parent)
+    assert refused_path(folder) == str(folder.parent)
     folder.parent.chmod(0o1777)  # as /tmp is
-    assert asked(folder) == ""
+    assert refused_path(folder) == ""
 
 
 def test_with_an_open_umask_the_folder_that_is_made_is_closed(tmp_path: Path) -> None:
@@ -132,18 +132,18 @@ def compiled(cache: Path, script: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_a_planted_index_of_compiled_loops_does_not_run(tmp_path: Path) -> None:
     """numba's index is a pickle: one that this user has written runs, and one that another could have written does not."""
-    cache, made, script = tmp_path / "cache", tmp_path / "made", tmp_path / "loop.py"
+    cache, planted, script = tmp_path / "cache", tmp_path / "made", tmp_path / "loop.py"
     script.write_text(LOOP)
     assert compiled(cache, script).stdout == "42\n"
     [index] = cache.rglob("loop.doubled-*.nbi")
-    index.write_bytes(pickle.dumps(Planted(made)))
+    index.write_bytes(pickle.dumps(Planted(planted)))
     compiled(cache, script)
-    assert made.exists(), "numba reads it otherwise: this test shows nothing"
-    made.unlink()
-    index.write_bytes(pickle.dumps(Planted(made)))
+    assert planted.exists(), "numba reads it otherwise: this test shows nothing"
+    planted.unlink()
+    index.write_bytes(pickle.dumps(Planted(planted)))
     index.chmod(0o666)
     refused = compiled(cache, script)
-    assert not made.exists()
+    assert not planted.exists()
     assert refused.returncode
     assert f"RecipeError: {index} " in refused.stderr
 

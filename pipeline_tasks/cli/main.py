@@ -79,7 +79,7 @@ COMMANDS = {
     "read": Entry("inspect.read", "read documents that were kept and rejected, judge them, and see what that says"),
     "intruder": Entry("inspect.intruder", "find the foreign one of five documents: whether groups have much in common"),
     "rejects": Entry("inspect.rejects", "count or export the rows that a stage rejected"),
-    "sql": Entry("inspect.sql", "ask SQL over the verified rows of a version: kept, rejected, stages, lineage"),
+    "sql": Entry("inspect.sql", "query by SQL the verified rows of a version: kept, rejected, stages, lineage"),
     "redactions": Entry("inspect.redactions", "count and place personal data or words that offend, without the values"),
     "duplicates": Entry(
         "inspect.document.duplicates", "show a document's cluster: which document is kept, and the proof"

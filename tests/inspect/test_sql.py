@@ -47,7 +47,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> ErasedRoot:
     return erased_root.make(tmp_path_factory.mktemp("people"))
 
 
-def ask(root: str, query: str, number: int | str = 0, recipe: str = RECIPE) -> list[dict[str, Any]]:
+def rows_of(root: str, query: str, number: int | str = 0, recipe: str = RECIPE) -> list[dict[str, Any]]:
     of = chosen_version(root, recipe, str(number)) if number else version_log.current(root, recipe)
     rows: list[dict[str, Any]] = table(root, of, query).to_pylist()
     return rows
@@ -63,7 +63,7 @@ def manifests(root: str, version: Version) -> dict[str, Manifest]:
 def test_kept_rows_are_those_of_the_last_stage(small_root: SmallRoot, version: Version) -> None:
     stored = pa.Table.from_batches(read_shards(small_root.root, read_manifest(small_root.root, version.refined).shards))
     assert table(small_root.root, version, "SELECT * FROM kept").to_pylist() == stored.to_pylist()
-    some = ask(
+    some = rows_of(
         small_root.root, "SELECT id, length(text) AS n FROM kept WHERE chars > 500 AND url LIKE '%1' ORDER BY id"
     )
     assert some == sorted(
@@ -78,51 +78,53 @@ def test_kept_rows_are_those_of_the_last_stage(small_root: SmallRoot, version: V
 
 def test_rows_that_were_not_kept_are_those_of_all_stages(small_root: SmallRoot, version: Version) -> None:
     for view, part in (("rejects", "rejected"), ("quarantine", "quarantined")):
-        asked = ask(small_root.root, f"SELECT stage, reason, count(*) AS rows FROM {view} GROUP BY ALL ORDER BY ALL")
+        answered = rows_of(
+            small_root.root, f"SELECT stage, reason, count(*) AS rows FROM {view} GROUP BY ALL ORDER BY ALL"
+        )
         tallies = {stage: getattr(manifest, part) for stage, manifest in manifests(small_root.root, version).items()}
         counts = [(stage, reason, rows) for stage, tally in tallies.items() for reason, rows in tally.items()]
-        assert [tuple(row.values()) for row in asked] == sorted(counts)
+        assert [tuple(row.values()) for row in answered] == sorted(counts)
         assert counts
 
 
 def test_stages_and_reasons_are_those_of_the_funnel(small_root: SmallRoot, version: Version) -> None:
     steps = funnel(small_root.root, version)
-    asked = ask(small_root.root, "SELECT * FROM stages ORDER BY rank")
-    assert [row["stage"] for row in asked] == list(STAGES)
-    for row, step in zip(asked, steps, strict=True):
+    answered = rows_of(small_root.root, "SELECT * FROM stages ORDER BY rank")
+    assert [row["stage"] for row in answered] == list(STAGES)
+    for row, step in zip(answered, steps, strict=True):
         assert (row["rows_in"], row["kept"], row["bytes"]) == (step["rows_in"], step["rows"], step["bytes"])
         assert row["rows_in"] == row["kept"] + row["rejected"] + row["quarantined"]
-    reasons = ask(small_root.root, "SELECT stage, sum(rows) AS rows FROM reasons GROUP BY ALL")
+    reasons = rows_of(small_root.root, "SELECT stage, sum(rows) AS rows FROM reasons GROUP BY ALL")
     assert {row["stage"]: row["rows"] for row in reasons} == {
-        row["stage"]: row["rejected"] + row["quarantined"] for row in asked if row["rejected"] + row["quarantined"]
+        row["stage"]: row["rejected"] + row["quarantined"] for row in answered if row["rejected"] + row["quarantined"]
     }
 
 
 def test_verdicts_lineage_and_versions_are_tables(small_root: SmallRoot, version: Version) -> None:
-    gates = ask(small_root.root, "SELECT gate, outcome, evaluated FROM verdicts ORDER BY gate")
+    gates = rows_of(small_root.root, "SELECT gate, outcome, evaluated FROM verdicts ORDER BY gate")
     assert [row["gate"] for row in gates] == sorted(version.verdicts)
     assert all(row["evaluated"] for row in gates)
-    parents = ask(small_root.root, "SELECT stage, parent_stage FROM lineage WHERE kind = 'made from'")
+    parents = rows_of(small_root.root, "SELECT stage, parent_stage FROM lineage WHERE kind = 'made from'")
     assert {"stage": "extract", "parent_stage": "ingest"} in parents
-    listed = ask(small_root.root, "SELECT number, state FROM versions ORDER BY number")
+    listed = rows_of(small_root.root, "SELECT number, state FROM versions ORDER BY number")
     assert [row["state"] for row in listed] == ["published", "published", "retracted"]
 
 
 def test_another_version_is_a_schema(small_root: SmallRoot) -> None:
     query = "SELECT (SELECT count(*) FROM v1.kept) AS first, (SELECT count(*) FROM V2.Kept) AS second"
     counts = [version.documents for version in version_log.versions(small_root.root, RECIPE)]
-    assert ask(small_root.root, query) == [{"first": counts[0], "second": counts[1]}]
+    assert rows_of(small_root.root, query) == [{"first": counts[0], "second": counts[1]}]
     both = "SELECT count(*) AS n FROM v1.kept AS a JOIN main.kept AS b USING (id)"
-    assert ask(small_root.root, both, DAYS[0]) == [{"n": counts[0]}]
+    assert rows_of(small_root.root, both, DAYS[0]) == [{"n": counts[0]}]
 
 
 def test_redactions_are_places_without_values(people: ErasedRoot, tmp_path: Path) -> None:
     root = published(tmp_path / "root", ["write to jane.roe@example.com at once", "nothing is here"])
-    [place] = ask(root, "SELECT * FROM redactions", recipe="web")
+    [place] = rows_of(root, "SELECT * FROM redactions", recipe="web")
     assert (place["kind"], place["start"], place["end"], place["action"]) == ("email", 9, 29, "redact")
     assert "jane" not in str(place)
     with pytest.raises(RecipeError, match="redactions"):
-        ask(people.root, "SELECT * FROM redactions", recipe=erased_root.DATASET)
+        rows_of(people.root, "SELECT * FROM redactions", recipe=erased_root.DATASET)
 
 
 def published(root: Path, texts: list[str]) -> str:
@@ -135,15 +137,17 @@ def published(root: Path, texts: list[str]) -> str:
 
 def test_a_dataset_has_the_documents_that_it_was_packed_of(people: ErasedRoot) -> None:
     built = version_log.current(people.root, erased_root.DATASET)
-    asked = ask(people.root, "SELECT count(*) AS n, sum(n_tokens)::BIGINT AS t FROM kept", recipe=erased_root.DATASET)
-    assert asked == [{"n": built.documents, "t": built.tokens}]
+    answered = rows_of(
+        people.root, "SELECT count(*) AS n, sum(n_tokens)::BIGINT AS t FROM kept", recipe=erased_root.DATASET
+    )
+    assert answered == [{"n": built.documents, "t": built.tokens}]
 
 
 def test_a_version_without_documents_has_views_without_rows(tmp_path: Path, refinery: Refinery) -> None:
     root = published(tmp_path / "root", [])
-    assert ask(root, "SELECT count(*) AS n, max(text) AS t FROM kept", recipe="web") == [{"n": 0, "t": None}]
+    assert rows_of(root, "SELECT count(*) AS n, max(text) AS t FROM kept", recipe="web") == [{"n": 0, "t": None}]
     for view in ("rejects", "quarantine", "redactions"):
-        assert ask(root, f"SELECT id, url FROM {view}", recipe="web") == []
+        assert rows_of(root, f"SELECT id, url FROM {view}", recipe="web") == []
     assert refinery("sql", root, "SELECT id FROM kept").stdout == "id\n0 rows\n"
 
 
@@ -157,8 +161,8 @@ def test_a_root_on_s3_gives_the_same(small_root: SmallRoot, s3_root: str) -> Non
         "SELECT * FROM rejects WHERE reason LIKE '%duplicate%'",
         "SELECT * FROM stages",
     ):
-        assert ask(s3_root, query) == ask(small_root.root, query)
-        assert ask(s3_root, query)
+        assert rows_of(s3_root, query) == rows_of(small_root.root, query)
+        assert rows_of(s3_root, query)
 
 
 # --- What is checked ------------------------------------------------------------------------------------------------
@@ -178,9 +182,9 @@ def test_a_changed_shard_is_refused_by_name_and_others_are_read(root: str) -> No
     shard = read_manifest(root, version.refined).shards[0]
     damage(root, shard.path)
     with pytest.raises(DigestMismatch, match=shard.digest[:16]):
-        ask(root, "SELECT count(*) FROM kept")
-    assert ask(root, "SELECT count(*) AS n FROM stages") == [{"n": len(STAGES)}]
-    assert ask(root, "SELECT id FROM v1.kept LIMIT 1")
+        rows_of(root, "SELECT count(*) FROM kept")
+    assert rows_of(root, "SELECT count(*) AS n FROM stages") == [{"n": len(STAGES)}]
+    assert rows_of(root, "SELECT id FROM v1.kept LIMIT 1")
 
 
 @pytest.mark.parametrize("harm", ["damaged", "cut", "other", "gone"])
@@ -197,15 +201,15 @@ def test_a_shard_of_rejects_that_is_not_what_was_committed_is_refused_by_name(ro
         case "gone":
             file.unlink()
     with pytest.raises(ContractError, match=file.name):
-        ask(root, "SELECT reason, url FROM rejects")
+        rows_of(root, "SELECT reason, url FROM rejects")
 
 
 def test_a_file_that_no_manifest_names_is_not_seen(root: str) -> None:
     version = version_log.current(root, RECIPE)
-    before = ask(root, "SELECT count(*) AS n FROM kept")
+    before = rows_of(root, "SELECT count(*) AS n FROM kept")
     shard = Path(root, read_manifest(root, version.refined).shards[0].path)
     shutil.copy(shard, shard.with_name("0" * 32 + ".parquet"))
-    assert ask(root, "SELECT count(*) AS n FROM kept") == before
+    assert rows_of(root, "SELECT count(*) AS n FROM kept") == before
 
 
 def test_documents_that_are_taken_down_or_erased_are_not_seen(
@@ -215,7 +219,7 @@ def test_documents_that_are_taken_down_or_erased_are_not_seen(
     every = "SELECT url FROM kept UNION ALL SELECT url FROM rejects UNION ALL SELECT url FROM redactions"
     taken = erased_root.address(1, 6)
     of = ("--recipe", erased_root.RECIPE)
-    before = [row["url"] for row in ask(root, every, recipe=erased_root.RECIPE)]
+    before = [row["url"] for row in rows_of(root, every, recipe=erased_root.RECIPE)]
     assert taken in before
     assert refinery("takedown", root, "--url", taken, "--reason", "asked").returncode == 0
     done = refinery("sql", root, every, *of, "--format", "jsonl")
@@ -224,9 +228,9 @@ def test_documents_that_are_taken_down_or_erased_are_not_seen(
     )
     assert "taken down" in done.stderr
     assert refinery("erase", root, "--by", "a steward").returncode == 0
-    after = [row["url"] for row in ask(root, every, recipe=erased_root.RECIPE)]
+    after = [row["url"] for row in rows_of(root, every, recipe=erased_root.RECIPE)]
     assert sorted(url or "" for url in after) == sorted(url or "" for url in before if url != taken)
-    assert ask(root, "SELECT count(*) AS n FROM kept WHERE text = ''", recipe=erased_root.RECIPE) == [{"n": 0}]
+    assert rows_of(root, "SELECT count(*) AS n FROM kept WHERE text = ''", recipe=erased_root.RECIPE) == [{"n": 0}]
 
 
 # --- What is refused ------------------------------------------------------------------------------------------------
@@ -291,7 +295,7 @@ def test_a_query_reads_views_and_does_nothing_else(
 
 
 def test_names_with_quotes_are_names(small_root: SmallRoot, refinery: Refinery) -> None:
-    assert ask(small_root.root, 'SELECT count(*) AS "o\'clock ""n""" FROM kept')[0].popitem()[0] == 'o\'clock "n"'
+    assert rows_of(small_root.root, 'SELECT count(*) AS "o\'clock ""n""" FROM kept')[0].popitem()[0] == 'o\'clock "n"'
     for query in ('SELECT * FROM "v1"" kept"', 'SELECT * FROM "v1""; DROP".kept', 'SELECT * FROM "ke\'pt"'):
         assert refinery("sql", small_root.root, query).returncode == RecipeError.exit_code
 
@@ -362,13 +366,13 @@ def test_without_a_query_the_views_are_listed(small_root: SmallRoot, refinery: R
     views = ["kept", "rejects", "quarantine", "stages", "reasons", "verdicts", "lineage", "versions"]
     assert [line.split()[0] for line in lines] == views
     assert "text" in lines[0]
-    shown = ask(small_root.root, "SHOW TABLES")
+    shown = rows_of(small_root.root, "SHOW TABLES")
     assert [row["name"] for row in shown] == sorted(views)
 
 
 def test_formats_have_the_same_rows(small_root: SmallRoot, refinery: Refinery, tmp_path: Path) -> None:
     query = "SELECT id, chars, [chars] AS list, id FROM kept ORDER BY id"
-    rows = ask(small_root.root, query)
+    rows = rows_of(small_root.root, query)
     assert list(rows[0]) == ["id", "chars", "list", "id_2"]
     for name in ("rows.parquet", "rows.jsonl", "rows.csv", "rows"):
         assert refinery("sql", small_root.root, query, "--to", tmp_path / name).returncode == 0

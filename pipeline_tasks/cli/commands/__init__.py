@@ -1,1 +1,1 @@
-"""Commands of `refinery` that do more than ask: one module for each."""
+"""Commands of `refinery` that start work or change something: one module for each."""

@@ -1,4 +1,4 @@
-"""Asks SQL over the verified rows of a version: kept, rejected and quarantined ones, stages, verdicts, lineage."""
+"""Queries by SQL the verified rows of a version: kept, rejected and quarantined ones, stages, verdicts, lineage."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_chosen, chosen_of, default_root, outside, print_lines
 from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.inspect.sql.asking import Answer, asked, described
+from pipeline_tasks.inspect.sql.querying import Answer, described, queried
 from pipeline_tasks.inspect.sql.writing import FORMATS, JSONL, PARQUET, TABLE, read_text, write
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.version_log import Version
@@ -84,7 +84,7 @@ def table(root: str, version: Version, query: str, purpose: str = "") -> pa.Tabl
     return pa.Table.from_batches(rows, schema)
 
 
-# --- What was asked -----------------------------------------------------------------------------------------------
+# --- Options ------------------------------------------------------------------------------------------------------
 
 
 def _place_words(options: argparse.Namespace) -> None:
@@ -101,7 +101,7 @@ def _query(options: argparse.Namespace) -> str:
     place = options.file or (STDIN if options.query == STDIN else "")
     text = _read(place) if place else str(options.query)
     if len(text) > MOST:
-        message = f"the query has more than {MOST:,} characters; ask a shorter one"
+        message = f"the query has more than {MOST:,} characters; write a shorter one"
         raise RecipeError(message)
     if place and not text.strip():
         message = f"{'stdin' if place == STDIN else place} has no query; write one SELECT"
@@ -158,18 +158,18 @@ class _Looking:
 
 @contextmanager
 def _looked_at(options: argparse.Namespace, version: Version) -> Iterator[tuple[Answer, _Looking]]:
-    """Ask the query of options; log the look when its rows are known, and before any of them is shown.
+    """Compute the query of options; log the look when its rows are known, and before any of them is shown.
 
     An answer that ends in an error is logged, too: what DuckDB says of a value may have words of a document.
     """
     looking = _Looking()
-    with asked(options.root, version, options.query) as given:
+    with queried(options.root, version, options.query) as given:
         try:
             yield given, looking
         finally:
             if given.shows_documents:
                 looked(options, looking.rows, looking.documents, version)
-    if given.asks_others:
+    if given.shows_rejects:
         say(expired_in(options.root, version.manifests))
     if given.hidden.rows:
         say(f"left out: {counted(given.hidden.rows, 'row')} of documents that are taken down")

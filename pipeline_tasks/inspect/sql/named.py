@@ -8,7 +8,7 @@ import orjson
 from pipeline_tasks.errors import RecipeError
 
 FUNCTIONS = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
-"""Functions that a query may read rows from: any other reads files, runs text as SQL, or tells of the process."""
+"""Functions that a query may read rows from: any other reads files, runs text as SQL, or shows the process."""
 
 
 class View(NamedTuple):
@@ -19,7 +19,7 @@ class View(NamedTuple):
 
 
 class Named(NamedTuple):
-    """The views that a query names, in order, and whether it asks for all that there are, as `SHOW TABLES` does."""
+    """The views that a query names, in order, and whether it names all that there are, as `SHOW TABLES` does."""
 
     views: tuple[View, ...]
     all_views: bool
@@ -36,7 +36,7 @@ def named_in(connection: Any, query: str) -> Named:  # noqa: ANN401 -- duckdb ha
     if parsed["error"]:
         raise RecipeError(_no_query(str(parsed["error_message"])))
     if len(parsed["statements"]) != 1:
-        message = f"the query has {len(parsed['statements'])} statements; ask one question at a time"
+        message = f"the query has {len(parsed['statements'])} statements; write one at a time"
         raise RecipeError(message)
     nodes = list(_nodes(parsed))
     _require_known(nodes)
@@ -46,10 +46,10 @@ def named_in(connection: Any, query: str) -> Named:  # noqa: ANN401 -- duckdb ha
     return Named(tuple(dict.fromkeys(views)), any(node["show_type"] == "SHOW_SPECIAL" for node in shown))
 
 
-def _no_query(said: str) -> str:
-    if said.startswith("Only SELECT"):
+def _no_query(message: str) -> str:
+    if message.startswith("Only SELECT"):
         return "the query is no SELECT; views are read, and nothing else is done"
-    return f"the query is no SQL: {said}; write one SELECT"
+    return f"the query is no SQL: {message}; write one SELECT"
 
 
 def _require_known(nodes: list[Mapping[str, Any]]) -> None:

@@ -67,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a view, with the columns that a reader asks for; `then` makes other rows of them."""
+    """The rows of a view, with the columns that a reader names; `then` makes other rows of them."""
 
     root: str
     parts: tuple[Part, ...]
@@ -107,13 +107,13 @@ def columns_of(root: str, parts: Sequence[Part]) -> pa.Schema:
 def _columns_of(root: str, shard: Shard) -> pa.Schema:
     try:
         with storage.connect(root).open(current(root, shard.path)) as stream:
-            return _said(pq.read_schema(stream))
+            return _written_columns(pq.read_schema(stream))
     except (OSError, ValueError, LookupError, TypeError):  # it is gone, or no file of ours: its digest says so
         with checked(root, shard) as source:
-            return _said(pq.read_schema(source))
+            return _written_columns(pq.read_schema(source))
 
 
-def _said(schema: pa.Schema) -> pa.Schema:
+def _written_columns(schema: pa.Schema) -> pa.Schema:
     facts = facts_of(schema)
     return schema_of(schema_pairs(schema) if facts is None else facts.columns)
 

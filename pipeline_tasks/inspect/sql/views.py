@@ -24,7 +24,7 @@ KEPT, REJECTS, QUARANTINE, REDACTIONS = "kept", "rejects", "quarantine", "redact
 STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS = "stages", "reasons", "verdicts", "lineage", "versions"
 
 OF_DOCUMENTS = frozenset({KEPT, REJECTS, QUARANTINE, REDACTIONS})
-"""Views with texts, or with addresses of pages: to ask one is a look."""
+"""Views with texts, or with addresses of pages: to query one is a look."""
 
 NAMES = (KEPT, REJECTS, QUARANTINE, REDACTIONS, STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS)
 
@@ -100,7 +100,7 @@ TABLES: Mapping[str, pa.Schema] = {
 
 
 class VersionViews:
-    """The views of one version; what a view is made of is read when it is asked for."""
+    """The views of one version; what a view is made of is read when `of` names it."""
 
     def __init__(self, root: str, version: Version, hidden: Hidden) -> None:
         self._root, self._version, self._hidden = root, version, hidden

@@ -1,6 +1,6 @@
-"""Asks DuckDB over the views of a version: a process's own database that reads no file, and changes nothing.
+"""Queries the views of a version by DuckDB: a process's own database that reads no file, and changes nothing.
 
-DuckDB reads a view as an Arrow dataset, of which it asks the columns and the rows that a query needs, batch by batch.
+DuckDB reads a view as an Arrow dataset: the columns and the rows that a query needs, batch by batch.
 What does not fit into memory, as a large sort, is spilled into a folder that is removed with the answer.
 """
 
@@ -61,7 +61,7 @@ class Catalog(NamedTuple):
 
 
 class _Scanned(ds.InMemoryDataset):  # type: ignore[misc]  # Arrow has no types
-    """A view as DuckDB reads it: `scanner` is asked for the columns and the condition of each read."""
+    """A view as DuckDB reads it: `scanner` gets the columns and the condition of each read."""
 
     def __init__(self, rows: Rows, faults: list[BaseException]) -> None:
         super().__init__(rows.schema.empty_table())
@@ -91,13 +91,13 @@ class _Reading:
             for batch in self.rows.batches(self._needed()):
                 yield from self._chosen(batch)
         except RefineryError as error:
-            self.faults.append(error)  # DuckDB would tell of it as an error of its own
+            self.faults.append(error)  # DuckDB would raise an error of its own
             raise
 
     def _needed(self) -> list[str]:
-        """Return the columns that are asked for, and those that the condition may name."""
-        said = "" if self.condition is None else str(self.condition)
-        return [name for name in self.rows.schema.names if name in self.columns or name in said]
+        """Return the columns of the read, and those that the condition may name."""
+        condition = "" if self.condition is None else str(self.condition)
+        return [name for name in self.rows.schema.names if name in self.columns or name in condition]
 
     def _chosen(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         table = pa.Table.from_batches([batch])
@@ -130,7 +130,7 @@ class Answer:
         return self._names(OF_DOCUMENTS)
 
     @property
-    def asks_others(self) -> bool:
+    def shows_rejects(self) -> bool:
         """Whether it has read rows that were not kept."""
         return self._names({REJECTS, QUARANTINE})
 
@@ -139,15 +139,15 @@ class Answer:
 
 
 @contextmanager
-def asked(root: str, version: Version, query: str) -> Iterator[Answer]:
-    """Ask a query over the views of a version; the answer ends with the context.
+def queried(root: str, version: Version, query: str) -> Iterator[Answer]:
+    """Compute a query over the views of a version; the answer ends with the context.
 
     RecipeError for what DuckDB does not take, with the views and columns that there are; ContractError for a shard that
     is not what its manifest promises, also while the answer is read.
     """
     hidden, faults = Hidden(of_rows(current_rows(root))), list[BaseException]()
     catalog = Catalog(root, version)
-    with _database() as connection, _told(catalog, hidden, faults):
+    with _database() as connection, _own_errors(catalog, hidden, faults):
         named = named_in(connection, query)
         _define(connection, catalog, named, hidden, faults)
         connection.execute("SET lock_configuration = true")
@@ -179,7 +179,9 @@ def _define(connection: Any, catalog: Catalog, named: Named, hidden: Hidden, fau
         known[""] = catalog.views("", hidden)
         wanted += [View("", name) for name in known[""].names]
     for schema, name in dict.fromkeys(View(view.schema.lower(), view.name.lower()) for view in wanted):
-        views = known.setdefault(schema, catalog.views(schema, hidden))
+        if schema not in known:
+            known[schema] = catalog.views(schema, hidden)
+        views = known[schema]
         if name in views.names:  # any other is the query's own, or DuckDB says that it is none
             _register(connection, schema, name, views.of(name), faults)
 
@@ -195,7 +197,7 @@ def _register(connection: Any, schema: str, name: str, of: Rows | pa.Table, faul
 
 
 @contextmanager
-def _told(catalog: Catalog, hidden: Hidden, faults: list[BaseException]) -> Iterator[None]:
+def _own_errors(catalog: Catalog, hidden: Hidden, faults: list[BaseException]) -> Iterator[None]:
     """Raise Refinery's own error for one of DuckDB: of the shard that was read, or of the query."""
     import duckdb
 
@@ -211,17 +213,17 @@ def _told(catalog: Catalog, hidden: Hidden, faults: list[BaseException]) -> Iter
         raise RecipeError(_refusal(str(error), catalog, hidden)) from None
 
 
-def _no_room(said: str) -> RefineryError:
-    first = said.partition("\n")[0]
+def _no_room(message: str) -> RefineryError:
+    first = message.partition("\n")[0]
     if "temp" in first and "size" in first:
-        return NoSpace(f"{first}; free space in TMPDIR, or ask for less")
-    return NoMemory(f"{first}; ask for fewer columns or groups, or where there is more memory")
+        return NoSpace(f"{first}; free space in TMPDIR, or query less")
+    return NoMemory(f"{first}; query fewer columns or groups, or run where there is more memory")
 
 
-def _refusal(said: str, catalog: Catalog, hidden: Hidden) -> str:
+def _refusal(message: str, catalog: Catalog, hidden: Hidden) -> str:
     """Return one line of what DuckDB says, and what there is to name."""
-    first = " ".join(said.partition("LINE ")[0].split())[:MOST]
-    if not said.startswith(("Catalog Error", "Binder Error")):
+    first = " ".join(message.partition("LINE ")[0].split())[:MOST]
+    if not message.startswith(("Catalog Error", "Binder Error")):
         return f"the query was not answered: {first}"
     names = ", ".join(VersionViews(catalog.root, catalog.version, hidden).names)
     return f"the query was not answered: {first}; views are {names}, and `DESCRIBE stages` lists the columns of one"
