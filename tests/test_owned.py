@@ -111,6 +111,11 @@ def test_a_folder_that_others_cannot_enter_may_have_files_that_they_could_write(
     assert refused_path(folder) == ""
 
 
+def test_a_parent_of_another_user_is_refused_by_name(folder: Path, give_away: Callable[[Path], None]) -> None:
+    give_away(folder.parent)
+    assert refused_path(folder) == str(folder.parent)
+
+
 def test_a_parent_is_refused_where_others_could_put_another_folder_in_its_place(folder: Path) -> None:
     folder.parent.chmod(0o777)
     assert refused_path(folder) == str(folder.parent)

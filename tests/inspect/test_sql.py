@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from pipeline_tasks.errors import ContractError, DigestMismatch, LookRefused, Re
 from pipeline_tasks.inspect.chosen import chosen_version, ordered_manifests
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.sql import table
-from pipeline_tasks.inspect.sql.column_types import type_of
+from pipeline_tasks.inspect.sql.column_types import type_of, united
+from pipeline_tasks.inspect.sql.writing import SHOWN
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version
@@ -127,9 +129,15 @@ def test_redactions_are_places_without_values(people: ErasedRoot, tmp_path: Path
         rows_of(people.root, "SELECT * FROM redactions", recipe=erased_root.DATASET)
 
 
-def published(root: Path, texts: list[str]) -> str:
+def test_redactions_of_rejected_documents_are_places_too(tmp_path: Path) -> None:
+    root = published(tmp_path / "root", ["write to jane.roe@example.com at once"], kinds={"email": "drop"})
+    assert rows_of(root, "SELECT count(*) AS n FROM kept", recipe="web") == [{"n": 0}]
+    assert rows_of(root, "SELECT kind, start FROM redactions", recipe="web") == [{"kind": "email", "start": 9}]
+
+
+def published(root: Path, texts: list[str], **params: Any) -> str:
     """Publish documents that `scrub_pii` alone has refined."""
-    path, _ = refined(root, "scrub_pii", commit_parent(root, [documents(texts)]), {})
+    path, _ = refined(root, "scrub_pii", commit_parent(root, [documents(texts)]), params)
     entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"scrub_pii": path}, "verdicts": {}}
     version_log.append(str(root), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})
     return str(root)
@@ -417,3 +425,14 @@ def test_a_type_is_read_from_its_name(kind: pa.DataType) -> None:
 def test_no_type_is_refused(kind: str) -> None:
     with pytest.raises(ContractError):
         type_of(kind)
+
+
+def test_a_column_of_two_widths_has_the_wider_type() -> None:
+    narrow, wide = pa.schema([("n", pa.int32()), ("text", pa.string())]), pa.schema([("n", pa.int64())])
+    assert united([narrow, wide]) == pa.schema([("n", pa.int64()), ("text", pa.string())])
+
+
+def test_a_long_table_says_how_many_rows_it_does_not_show(small_root: SmallRoot, refinery: Refinery) -> None:
+    lines = refinery("sql", small_root.root, "SELECT * FROM range(250)").stdout.splitlines()
+    assert len(lines) == 1 + SHOWN + 1
+    assert re.findall(r"\d+", lines[-1])[:2] == ["250", str(SHOWN)]
