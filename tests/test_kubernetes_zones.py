@@ -22,7 +22,7 @@ SECRETS = {
     "airflow": {STORE, RAY, AIRFLOW},
 }
 ACCOUNTS = {"head": "ray-head", "worker": "ray-worker", "driver": "spark-driver", "executor": "spark-executor"}
-TOKENLESS = {"worker", "executor"}
+TOKENLESS = ("worker", "executor")
 """Parts that run kernels, which read pages of strangers: they have no token of the cluster's API."""
 
 OPEN = {53, 443}
@@ -154,7 +154,7 @@ def _faults_of_network(template: Template) -> Iterator[str]:
             yield f"network: {name}, who"
         if [each["port"] for each in rule.get("ports", [])] != [port]:
             yield f"network: {name}, where"
-    if set(template.policy("cluster-api")["podSelector"]["matchExpressions"][0]["values"]) & TOKENLESS:
+    if set(template.policy("cluster-api")["podSelector"]["matchExpressions"][0]["values"]) & set(TOKENLESS):
         yield "network: API"
 
 
