@@ -37,7 +37,7 @@ METHODS = ("auto", "trafilatura", "resiliparse")
 
 def scores() -> dict[str, dict[str, list[float]]]:
     """Return the score of each method on each gold set: of all pages, and of two halves by the hash of a page."""
-    from tests.golden.test_ratchet import SCORES, lines, pages_of
+    from tests.golden.test_ratchet import SCORES, body, lines, pages_of
 
     pages, results = pages_of(SHARED), dict[str, dict[str, list[float]]]()
     for name, score in SCORES.items():
@@ -48,7 +48,7 @@ def scores() -> dict[str, dict[str, list[float]]]:
         ]
         results[name] = {}
         for method in METHODS:
-            texts = extracted(rows, method)
+            texts = [body(text, row["payload"]) for text, row in zip(extracted(rows, method), rows, strict=True)]
             results[name][method] = [
                 score([gold[at] for at in part], [texts[at] for at in part]) for part in (range(len(gold)), *halves)
             ]

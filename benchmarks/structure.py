@@ -31,7 +31,7 @@ def ours(runs: int) -> dict[str, tuple[list[str], float]]:
 
     import trafilatura
 
-    from pipeline_tasks.stages.extract import LEAST, Params
+    from pipeline_tasks.stages.extract import Params
     from pipeline_tasks.text.page import main_text
     from pipeline_tasks.text.page.layout import Output
     from tests.golden.structure.pages import pages
@@ -40,7 +40,7 @@ def ours(runs: int) -> dict[str, tuple[list[str], float]]:
         main = main_text.main_text(html, method, output=output)
         if main.doubtful:  # as the stage does, by its bounds
             again = main_text.main_text(html, main_text.AUTO_AGAIN, output=output).text
-            return again if len(again) >= max(len(main.text) / LEAST, Params().min_chars) else main.text
+            return again if len(again) >= Params().min_chars else main.text
         return main.text
 
     calls: dict[str, Callable[[str], str]] = {name: partial(extracted, method=name, output="plain") for name in METHODS}

@@ -43,10 +43,6 @@ LOST = 20
 """A text is too little if it has less than 1 / LOST of the visible characters of its page outside of links, or less
 than `min_chars` where the page has that many to see."""
 
-LEAST = 2
-"""A doubted text of `auto` is replaced by one that has at least 1 / LEAST of its characters: less is rather a part of
-it. Of the gold sets only one changes with it: the share of ingredients and steps rises from .7645 to .7922."""
-
 TITLE = 500
 """Code points of a title that are kept."""
 
@@ -56,17 +52,16 @@ class Params:
     """How text is extracted.
 
     `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and trafilatura
-    where that looks like more or less than the main text of a published page. Both keep the layout of the page: an item
-    of a list is a line with a marker, a row of a table a line with tabs, and code stays as it is. `output: markdown`
-    marks headings by `#`, fences code and rules tables, by each method, without links or emphasis. The methods of
-    `fallback` are tried, in order, where the text so far is too little (see `LOST`) or there is none (too slow, died),
-    and used where theirs is longer; column `extractor` names the library that extracted the text (`plain` for pages
-    that are no HTML). Texts
-    still shorter than `min_chars` are rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it;
-    `repaired` counts those lines. `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split
-    them for all that follows. `language` names jusText's stop words for pages that do not declare their language;
-    `seconds` of processor time (for each method) and `memory` in bytes bound each page. The landing fills in
-    `taken_down`: a list of documents that were taken down before it, by id.
+    where that looks like more or less than the main text of a published page. Both begin with the page's headline and
+    keep its layout: an item of a list is a line with a marker, a row of a table a line with tabs, and code stays as it
+    is. `output: markdown` marks headings by `#`, fences code and rules tables, by each method, without links or
+    emphasis. The methods of `fallback` are tried, in order, where the text so far is too little (see `LOST`) or there
+    is none (too slow, died), and used where theirs is longer; column `extractor` names the library that extracted the
+    text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are rejected. `repair` undoes
+    mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `invisible: keep` leaves soft
+    hyphens and zero-width spaces inside words, which split them for all that follows. `language` names jusText's stop
+    words for pages that do not declare their language; `seconds` of processor time (for each method) and `memory` in
+    bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken down before it, by id.
     """
 
     method: str = "auto"
@@ -172,11 +167,7 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
     doubtful = [row for row in unread if best.results[row].doubtful]
     if doubtful:
         other = _retried(_AGAIN, doubtful, pages, sandbox, params)
-        sound = [
-            pick
-            for pick, row in enumerate(doubtful)
-            if other.chars[pick] >= params.min_chars and other.chars[pick] * LEAST >= best.chars[row]
-        ]
+        sound = [pick for pick, row in enumerate(doubtful) if other.chars[pick] >= params.min_chars]
         best.replace([doubtful[pick] for pick in sound], other, sound)
     methods = dict.fromkeys(name for name in params.fallback if name != params.method)
     visible = _visible(best, unread, batch["payload"], params) if methods else {}
@@ -400,7 +391,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=12,
+    version=13,
     splits=True,
     libraries={
         "resiliparse": always,

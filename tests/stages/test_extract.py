@@ -206,7 +206,7 @@ def test_auto_gives_its_first_look_or_the_text_of_trafilatura() -> None:
     pages = [page(CLEAN), page(RAGGED), page("<h1>The mill</h1>" + HTML), page("Plain. " * 99, "text/plain")]
     auto = extracted(pages)
     assert [row["extractor"] for row in auto] == ["resiliparse", "trafilatura", "resiliparse", "plain"]
-    assert auto[0]["text"].startswith("Part 0. The river")
+    assert auto[0]["text"].startswith("The mill\n\nPart 0. The river")
     assert auto[2]["text"].startswith("The mill\n")
     alone = extracted(pages, method="trafilatura")
     assert (auto[1]["id"], auto[1]["text"].split()) == (alone[1]["id"], alone[1]["text"].split())

@@ -51,7 +51,7 @@ The names are two selectors: as one for each name they take a fourth more of the
 """
 
 HEADING = "h1"
-"""The heading of a published page is its title, which has a column."""
+"""The headings of a published page are its headline, which is put in front, and names of the site and its parts."""
 
 SECTIONS = 4
 """Headings of the first level from which on they are those of sections, as in the text of a repository."""

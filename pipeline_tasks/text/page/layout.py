@@ -12,6 +12,7 @@ from pipeline_tasks.text.page.marks import (
     HEADING_END,
     HEADINGS,
     TABLE_END,
+    unmarked,
 )
 
 Output = Literal["plain", "markdown"]
@@ -28,7 +29,6 @@ _BETWEEN_CELLS = re.compile(rf"{CELL_END}[^\S\n]*{CELL}")
 _UNCLOSED = re.compile(rf"{CELL}([^{CELL}{CELL_END}\n]*)(?=[\n{CELL}]|\Z)")
 _CODE = re.compile(f"{CODE}([^{CODE}{CODE_END}]*){CODE_END}")
 _HEADING = re.compile(f"([{HEADINGS}])([^{HEADINGS}{HEADING_END}]*){HEADING_END}")
-_MARKS = (CELL, CELL_END, CODE, CODE_END, TABLE_END, *HEADINGS, HEADING_END)
 _INDENTED = re.compile(r"\n  ( *)(• )?")
 _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 _LINES = 3  # of a cell that is laid out as a block
@@ -56,7 +56,7 @@ def lay_out(text: str, output: Output = "plain", *, structure: str = "") -> str:
 def _prose(text: str, output: Output, structure: str = "") -> str:
     if output == "markdown" or structure:
         text = _HEADING.sub(lambda heading: _heading(heading, output, structure and 2 * FILLER), text)
-    text = _INDENTED.sub(_dedented, f"\n{_unmarked(text)}")
+    text = _INDENTED.sub(_dedented, f"\n{unmarked(text)}")
     return _EMPTY_LINES.sub("\n\n", text).strip("\n").rstrip().replace(FILLER, structure)
 
 
@@ -72,7 +72,7 @@ def _heading(heading: re.Match[str], output: Output, front: str) -> str:
 
 
 def _code(code: str, front: str, output: Output) -> str:
-    lines = _unmarked(code).replace("\xa0", " ").rstrip().split("\n")  # what is aligned by such spaces stays so
+    lines = unmarked(code).replace("\xa0", " ").rstrip().split("\n")  # what is aligned by such spaces stays so
     while lines and not lines[0].strip():
         del lines[0]
     if lines and output == "markdown":
@@ -120,9 +120,3 @@ def _is_block(cell: str) -> bool:
     if CODE in cell or TABLE_END in cell:
         return True
     return len(cell) > LONG_CELL and cell.count("\n") >= _LINES - 1
-
-
-def _unmarked(text: str) -> str:
-    for mark in _MARKS:
-        text = text.replace(mark, "")
-    return text

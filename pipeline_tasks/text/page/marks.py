@@ -16,6 +16,7 @@ HEADING_END = "\x17"
 FILLER = "\x06"
 """Stands for nothing: with it a text is no longer a single character, or a list no longer mostly links."""
 
+_ALL = (CELL, CELL_END, CODE, CODE_END, TABLE_END, *HEADINGS, HEADING_END)
 _TAG = re.compile(r"<(/?(?:t[dh]|table|pre|summary|legend|caption))(?=[\s>/])[^<>]*>", re.IGNORECASE)
 _TAG_OR_HEADING = re.compile(_TAG.pattern.replace("t[dh]", "t[dh]|h[1-6]"), re.IGNORECASE)
 _LINE = "<br>"  # around what the library glues to the text beside it
@@ -57,3 +58,10 @@ def mark(html: str, *, headings: bool = False) -> str:
 def _marked(tag: re.Match[str]) -> str:
     around = _AROUND.get(tag[1].lower())
     return f"{around[0]}{tag[0]}{around[1]}" if around else tag[0]
+
+
+def unmarked(text: str) -> str:
+    """Return a text without marks; fillers stay."""
+    for mark in _ALL:
+        text = text.replace(mark, "")
+    return text

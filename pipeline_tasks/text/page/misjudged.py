@@ -33,16 +33,16 @@ _TEXT = 8
 """Characters beside its links that an item of a list of content has, on average."""
 
 
-def prepare(tree: Any, *, published: bool) -> int:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
-    """Change a tree so that its content is taken for content; return how many headings of the first level it has.
+def prepare(tree: Any, *, published: bool) -> list[Any]:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+    """Change a tree so that its content is taken for content; return its headings of the first level.
 
     A `published` page also announces links to others.
     """
-    headings = 0
+    headings = list[Any]()
     for node in tree.body.query_selector_all(_LOOKED_AT).values() if tree.body is not None else ():
         tag = node.tag
         if tag == "h1":
-            headings += 1
+            headings.append(node)
         elif tag == "aside":
             _replace(tree, node)
         elif tag == "figure":

@@ -1,0 +1,93 @@
+"""The text of a page begins with its headline, which is what its title says, once."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_tasks.text.page.main_text import AUTO, AUTO_AGAIN, main_text
+
+PROSE = "The river was low that summer, and the children walked across it on stones to the mill. "
+ARTICLE = "".join(f"<p>Part {number}. {PROSE * 3}</p>" for number in range(9))
+TITLE = "Why the old mill stands still"
+
+
+def text_of(body: str, title: str = TITLE, shared: str = "", method: str = AUTO, output: str = "plain") -> str:
+    head = f'<title>{title}</title><meta property="og:title" content="{shared}">'
+    html = f"<html><head>{head}</head><body>{body}</body></html>"
+    return main_text(html, method, output="markdown" if output == "markdown" else "plain").text
+
+
+@pytest.mark.parametrize("method", [AUTO, AUTO_AGAIN])
+@pytest.mark.parametrize(
+    ("title", "shared", "heading"),
+    [
+        (TITLE, "", TITLE),
+        (f"{TITLE} | The Valley Post", "", TITLE),
+        (f"{TITLE} - The Valley Post, news of all the valley and its neighbors, with sports and weather", "", TITLE),
+        ("The Valley Post", TITLE, TITLE),
+        ("Old mill, still", "The old mill: why it stands still", "Why it is that the old mill stands still"),
+        ("水車小屋が止まった理由|谷の新聞", "", "水車小屋が止まった理由"),
+        (TITLE, "", f"<span>Mills</span> {TITLE}"),
+        (TITLE, "", f"<script>say('{PROSE}')</script>{TITLE}<a class=headerlink>¶</a>"),
+        ("水車の町", "", "<ruby>水車<rt>すいしゃ</rt></ruby>の町"),
+    ],
+)
+def test_a_text_begins_with_its_headline(method: str, title: str, shared: str, heading: str) -> None:
+    headline = {"<span": f"Mills {TITLE}", "<scri": TITLE, "<ruby": "水車の町"}.get(heading[:5], heading)
+    body = f"<h1>The Valley Post</h1><div class=sidebar><h1>{heading}</h1></div>{ARTICLE}"
+    assert text_of(body, title, shared, method).startswith(f"{headline}\n\nPart 0.")
+    assert text_of(body, title, shared, method, "markdown").startswith(f"# {headline}\n\nPart 0.")
+
+
+@pytest.mark.parametrize("method", [AUTO, AUTO_AGAIN])
+@pytest.mark.parametrize(
+    "heading",
+    ["The Valley Post", "News", "", "¶", "Why", f"{TITLE} {PROSE * 9}", "What others read: ten mills of the valley"],
+)
+def test_what_the_title_does_not_say_is_no_headline(method: str, heading: str) -> None:
+    body = f"<h1>{heading}</h1>{ARTICLE}"
+    assert text_of(body, f"{TITLE} | The Valley Post", TITLE, method).startswith("Part 0.")
+
+
+@pytest.mark.parametrize("method", [AUTO, AUTO_AGAIN])
+@pytest.mark.parametrize(
+    "opening",
+    [
+        f"<p>{TITLE}</p>",
+        f"<p>3 May</p><h2>{TITLE.upper()}!</h2>",
+        f"<p>{TITLE}: {PROSE * 3}</p>",
+        f"<p>3 May: {TITLE}, by A. Miller, {PROSE}</p>",
+    ],
+)
+def test_a_headline_that_the_text_has_is_not_repeated(method: str, opening: str) -> None:
+    text = text_of(f"<h1>{TITLE}</h1>{opening}{ARTICLE}", shared=TITLE, method=method)
+    assert text.lower().count(TITLE.lower()) == 1
+    assert text.count("Part ") == 9
+
+
+@pytest.mark.parametrize("opening", ["<p>3 May</p><p>Mills</p>", "<p>Mills stand still.</p>"])
+def test_a_short_headline_is_a_line_or_the_first_words(opening: str) -> None:
+    assert text_of(f"<h1>Mills</h1>{opening}{ARTICLE}", "Mills").count("Mills") == 1
+    assert text_of(f"<h1>Mills</h1><p>May: Mills stand still.</p>{ARTICLE}", "Mills", "Mills").count("Mills") == 2
+
+
+def test_a_section_that_says_what_the_title_says_is_not_put_in_front() -> None:
+    sections = "".join(f"<h1>{number}. {TITLE * (number == 3)}</h1>{ARTICLE}" for number in range(1, 5))
+    assert text_of(sections).count(TITLE) == 1
+
+
+def test_the_headline_of_a_manual_stays_where_it_is() -> None:
+    html = f"<html><head><title>{TITLE}</title></head><body><p>{PROSE}</p><h1>{TITLE}</h1>{ARTICLE}</body></html>"
+    text = main_text(html, AUTO).text
+    assert text.startswith(f"{PROSE.strip()}\n\n{TITLE}\n\nPart 0.")
+
+
+def test_a_headline_alone_is_no_text() -> None:
+    assert text_of(f"<h1>{TITLE}</h1>", shared=TITLE) == ""
+
+
+@given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
+def test_any_title_and_headings_leave_the_text_whole(title: str, shared: str, heading: str) -> None:
+    said = [part.replace("<", "").replace('"', "").replace("&", "") for part in (title, shared, heading)]
+    text = text_of(f"<h1>{said[2]}</h1>{ARTICLE}", said[0], said[1])
+    assert text.endswith(text_of(ARTICLE))
