@@ -225,10 +225,10 @@ def test_markdown_is_an_output_of_first_look_and_second() -> None:
 
 
 def test_a_doubted_page_that_hangs_trafilatura_keeps_its_first_look() -> None:
-    table = "<table>" + "<tr><td>cell</td></tr>" * 100_000 + "</table>"
+    table = "<table>" + "<tr><td>cell</td></tr>" * 30_000 + "</table>"
     documents = extracted([page(RAGGED), page(PUBLISHED.format(table)), page(CLEAN)], seconds=1, fallback=())
     assert [row["extractor"] for row in documents] == ["trafilatura", "resiliparse", "resiliparse"]
-    assert documents[1]["text"].count("cell") == 100_000
+    assert documents[1]["text"].count("cell") == 30_000
 
 
 def test_a_doubted_page_of_which_trafilatura_finds_less_than_half_keeps_its_first_look() -> None:
