@@ -2,7 +2,8 @@
 
 Every ten minutes, and when a `pull_` DAG has landed something or the queue `REFINERY_QUEUE` has a message, each folder
 that no run has seen landed, and that is not published, is started once: its run is named `arrival__<snapshot>`. What it
-starts follows from the folders alone: a message may be lost, or come twice. A date whose own run is queued or waits is
+starts follows from the folders alone: a message may be lost, or come twice. Each recipe is looked at where the
+deployment's file says. A date whose own run is queued or waits is
 left to that run. DAGs that are paused are left out.
 
 **Runbook**
@@ -15,15 +16,23 @@ left to that run. DAGs that are paused are left out.
   stale snapshot and all after it are refined again in their order. What has not changed is found committed.
 """
 
-import os
 from datetime import UTC, datetime
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.arrivals import Look
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
-from refinery_airflow.tasks.wiring import asset_of, dag_id_of, refine_recipes, rollout_of, wakes
+from refinery_airflow.tasks.wiring import (
+    asset_of,
+    dag_arguments,
+    dag_id_of,
+    refine_recipes,
+    rollout_of,
+    task_arguments,
+    wakes,
+)
+
+from pipeline_tasks.deployment import deployed
 
 _recipes = refine_recipes()
 
@@ -34,14 +43,16 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={**RETRIES, **BOUNDS, "on_failure_callback": FailureAlert()},
+    default_args={**task_arguments(), "on_failure_callback": FailureAlert()},
     params={
-        "landing": Param(os.environ.get("REFINERY_LANDING", "s3://refinery/landing"), type="string"),
-        "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
+        "landing": Param(
+            deployed().its_landing, type="string", description="Of recipes for which the deployment names none"
+        ),
+        "root": Param(deployed().its_root, type="string", description="As the landing"),
         "stale": Param(default=False, type="boolean", description="Refine stale snapshots and all after them"),
     },
     doc_md=__doc__,
-    tags=["refinery"],
+    **dag_arguments(),
 ) as dag:
     assets = [asset_of(recipe.name, "arrivals") for recipe in _recipes]
     look = Look(

@@ -24,7 +24,7 @@ version has are not exported again.
   asked again, or trigger the DAG with the gate under *Gates to accept*, and a reason.
 - *`verdict_gate` refuses or awaits input.* The recipe `requires` a verdict of trained models. Its log has what the log
   of ablations says, and the command that compares the recipe. It asks a person as other gates do.
-- *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
+- *Where it runs*: the connections `spark_default` and `ray_default` decide, or those that the deployment's file names.
 """
 
 import os
@@ -38,8 +38,15 @@ from refinery_airflow.alerts.openlineage import lineage_completed, lineage_faile
 from refinery_airflow.runs.form import params_of_builds, params_of_runs
 from refinery_airflow.tasks.approval import approval_param
 from refinery_airflow.tasks.operators import Compose, Export, Publish, log_failure, log_retry
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
-from refinery_airflow.tasks.wiring import asset_of, cuts_of, steps_of, wire_requirement, wire_stages
+from refinery_airflow.tasks.wiring import (
+    asset_of,
+    cuts_of,
+    dag_arguments,
+    steps_of,
+    task_arguments,
+    wire_requirement,
+    wire_stages,
+)
 
 from pipeline_tasks.recipe import BUILDS, MIX, Recipe, Versions, load_build, recipe_names
 
@@ -61,14 +68,14 @@ def wire(recipe: Recipe) -> DAG:
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
-        default_args={**RETRIES, **BOUNDS, **callbacks},
+        default_args={**task_arguments(recipe.name), **callbacks},
         params={
             **params_of_builds(),
-            **params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps)]),
+            **params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps)], recipe.name),
             "approval": approval_param(),
         },
         doc_md=__doc__,
-        tags=["refinery"],
+        **dag_arguments(recipe.name),
     ) as dag:
         mixture = next((dict(step.params) for step in recipe.steps if step.stage == MIX), None)
         about: dict[str, Any] = {"recipe": recipe.name, "versions": asdict(versions), "mixture": mixture}

@@ -15,6 +15,7 @@
   checks all JSON, sizes and small objects. Set `verify_full` to read every byte.
 - `retention` names a policy of how long objects of each kind are kept (`default`, or the path of a YAML file). What it
   asks for is listed with what it saves, and done if `delete` is on. Without a name the task is idle.
+- A root of its own that the deployment's file gives to recipes has a DAG of its own, `maintenance_ENTRY`.
 - `expire` above 0 also removes stages that no dataset version names and that are older than that many days.
 """
 
@@ -25,8 +26,9 @@ from typing import Any
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.launch import send
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.wiring import MAINTENANCE, arguments_of, maintained, task_arguments_by
 
+from pipeline_tasks.deployment import Settings
 from pipeline_tasks.service.requests import (
     CompactRequest,
     IndexRequest,
@@ -78,29 +80,41 @@ def vacuum() -> dict[str, Any]:
     return send(VacuumRequest(params["root"], grace, expire, float(params["limit"]), bool(params["delete"])))
 
 
-with DAG(
-    "maintenance",
-    description="Verify what is published, remove what no manifest names or has expired, compact history",
-    schedule=CronTriggerTimetable("0 4 * * *", timezone="UTC"),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    default_args={**RETRIES, **BOUNDS, "on_failure_callback": FailureAlert()},
-    params={
-        "root": Param(os.environ.get("REFINERY_ROOT", "s3://refinery/refined"), type="string"),
-        "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
-        "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
-        "verify_full": Param(default=False, type="boolean", description="Read every byte; otherwise sizes and JSON"),
-        "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
-        "expire": Param(0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"),
-        "retention": Param(
-            os.environ.get("REFINERY_RETENTION", ""),
-            type="string",
-            description="Policy of how long objects are kept: `default`, or the path of a YAML file; empty: none",
-        ),
-        "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
-    },
-    doc_md=__doc__,
-    tags=["refinery"],
-) as dag:
-    verify() >> compact() >> index() >> retention() >> vacuum()
+def wire(name: str, settings: Settings) -> DAG:
+    """Wire the maintenance of one root; that of an entry of the deployment's file is of its root alone."""
+    of_team = {"enum": [settings.its_root]} if name != MAINTENANCE else {}
+    with DAG(
+        name,
+        description="Verify what is published, remove what no manifest names or has expired, compact history",
+        schedule=CronTriggerTimetable("0 4 * * *", timezone="UTC"),
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        default_args={**task_arguments_by(settings), "on_failure_callback": FailureAlert()},
+        params={
+            "root": Param(settings.its_root, type="string", **of_team),
+            "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
+            "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
+            "verify_full": Param(
+                default=False, type="boolean", description="Read every byte; otherwise sizes and JSON"
+            ),
+            "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
+            "expire": Param(
+                0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"
+            ),
+            "retention": Param(
+                os.environ.get("REFINERY_RETENTION", ""),
+                type="string",
+                description="Policy of how long objects are kept: `default`, or the path of a YAML file; empty: none",
+            ),
+            "limit": Param(0.1, type="number", minimum=0, maximum=1, description="Largest share of bytes to remove"),
+        },
+        doc_md=__doc__,
+        **arguments_of(settings),
+    ) as dag:
+        verify() >> compact() >> index() >> retention() >> vacuum()
+    return dag
+
+
+for _name, _settings in maintained():
+    globals()[_name] = wire(_name, _settings)

@@ -40,10 +40,9 @@ is reused and not done again, so clearing and rerunning is always safe.
   runs of this one.
 - *`verdict_gate` refuses or awaits input.* The recipe `requires` a verdict of trained models. Its log has what the log
   of ablations says, and the command that compares the recipe. It asks a person as other gates do.
-- *Where it runs*: the connections `spark_default` and `ray_default` decide, nothing else.
+- *Where it runs*: the connections `spark_default` and `ray_default` decide, or those that the deployment's file names.
 """
 
-import os
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, XComArg
@@ -53,26 +52,28 @@ from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT, params_of_runs
 from refinery_airflow.runs.run import SENSE
 from refinery_airflow.tasks.approval import approval_param
 from refinery_airflow.tasks.operators import Index, Land, Publish, PublishGate, log_failure, log_retry
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
 from refinery_airflow.tasks.sensor import SnapshotSensor
 from refinery_airflow.tasks.turn import Turn
 from refinery_airflow.tasks.wiring import (
     asset_of,
     cuts_of,
+    dag_arguments,
     dag_id_of,
     refine_recipes,
     steps_of,
+    task_arguments,
     wire_requirement,
     wire_stages,
 )
 
+from pipeline_tasks.deployment import deployed
 from pipeline_tasks.recipe import EMBED, PUBLISH, Recipe
 
 
 def params(recipe: Recipe) -> dict[str, Param]:
     """Return the params of a run, which the form in the web UI shows; a run with others is refused at once."""
-    landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
-    of_every_run = params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps), PUBLISH])
+    landing = deployed(recipe.name).its_landing
+    of_every_run = params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps), PUBLISH], recipe.name)
     return {
         "snapshot": Param(
             None, title="Snapshot", description="Its name, as it landed; empty: the date of the run", **OPTIONAL
@@ -143,10 +144,10 @@ def wire(recipe: Recipe) -> DAG:
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=16,  # most wait, for their snapshot or their turn: one is refined at a time
-        default_args={**RETRIES, **BOUNDS, **callbacks},
+        default_args={**task_arguments(recipe.name), **callbacks},
         params=params(recipe),
         doc_md=__doc__,
-        tags=["refinery"],
+        **dag_arguments(recipe.name),
     ) as dag:
         fields, steps = dict(recipe.fields), steps_of(recipe)
         land = Land(task_id="land", recipe=recipe.name, fields=fields, steps=steps, next_cut=cuts[0])

@@ -16,7 +16,6 @@ A larger step does not reuse what a smaller one refined, as shuffles see other r
 - *A step waits*: the run of `refine` that it started waits for its turn, or that DAG is paused.
 """
 
-import os
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -26,9 +25,9 @@ from airflow.sdk import DAG, Param
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.runs.form import ADVANCED, TEXT
 from refinery_airflow.runs.run import base
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
-from refinery_airflow.tasks.wiring import dag_id_of, refine_recipes, rollout_of
+from refinery_airflow.tasks.wiring import dag_arguments, dag_id_of, refine_recipes, rollout_of, task_arguments
 
+from pipeline_tasks.deployment import deployed
 from pipeline_tasks.recipe import Recipe, trial_of
 
 PATIENCE = 10
@@ -42,8 +41,8 @@ def percent(share: float) -> str:
 
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: (refine a part, approve)*, refine all."""
-    landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
-    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+    landing = deployed(recipe.name).its_landing
+    root = deployed(recipe.name).its_root
     with DAG(
         rollout_of(recipe),
         description="Refines a snapshot in growing parts, each after an approval",
@@ -51,14 +50,14 @@ def wire(recipe: Recipe) -> DAG:
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=16,
-        default_args={**RETRIES, **BOUNDS, "on_failure_callback": FailureAlert()},
+        default_args={**task_arguments(recipe.name), "on_failure_callback": FailureAlert()},
         params={
             "snapshot": Param(title="Snapshot", description="Its name, as it landed", **TEXT),
             "input": Param(f"{landing}/{{snapshot}}", section=ADVANCED, description="Where the snapshot is", **TEXT),
             "root": Param(root, section=ADVANCED, description="Root that keeps every output", **TEXT),
         },
         doc_md=__doc__,
-        tags=["refinery"],
+        **dag_arguments(recipe.name),
     ) as dag:
         steps = [step(recipe, share) for share in recipe.rollout]
         for (smaller, before), (share, after) in pairwise(zip(recipe.rollout, steps, strict=True)):

@@ -21,25 +21,24 @@ Each recipe has an asset `landing/<name>` besides, on which DAGs of your own can
   files that were complete.
 """
 
-import os
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Asset, CronTriggerTimetable, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
 from refinery_airflow.tasks.sources import LANDED, params_of_pull, pull_source, take_deletions_down
-from refinery_airflow.tasks.wiring import LANDINGS, landing_of, source_recipes
+from refinery_airflow.tasks.wiring import LANDINGS, dag_arguments, landing_of, source_recipes, task_arguments
 
+from pipeline_tasks.deployment import deployed
 from pipeline_tasks.sources.recipe import TAKEDOWN, SourceRecipe
 
 
 def wire(recipe: SourceRecipe) -> DAG:
     """Wire one recipe: pull, and take down what the source has deleted if the recipe says so."""
-    landing = os.environ.get("REFINERY_LANDING", "s3://refinery/landing")
-    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+    landing = deployed(recipe.name).its_landing
+    root = deployed(recipe.name).its_root
     outlets: tuple[Asset, ...] = (LANDINGS, landing_of(recipe.name))
-    bounds = BOUNDS | ({"pool": recipe.pool} if recipe.pool else {})
+    own = {"pool": recipe.pool} if recipe.pool else {}  # by which the source is not asked by too many at once
 
     @task(outlets=list(outlets))  # type: ignore[untyped-decorator]  # loaded lazily: Any
     def pull() -> dict[str, Any]:
@@ -59,10 +58,10 @@ def wire(recipe: SourceRecipe) -> DAG:
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
         catchup=False,
         max_active_runs=1,
-        default_args={**RETRIES, **bounds, "on_failure_callback": FailureAlert()},
+        default_args={**task_arguments(recipe.name), **own, "on_failure_callback": FailureAlert()},
         params=params_of_pull(recipe, landing, root),
         doc_md=__doc__,
-        tags=["refinery"],
+        **dag_arguments(recipe.name),
     ) as dag:
         pulled = pull()
         if recipe.deletions == TAKEDOWN:

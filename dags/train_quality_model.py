@@ -16,14 +16,15 @@ last. The command `refinery train-quality-model --root` does the same.
 - What a run stores before it fails is named by nothing, and is found again when the same texts are trained on.
 """
 
-import os
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.models import check_model, params_of_training, publish_model, train_model
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.wiring import dag_arguments, task_arguments
+
+from pipeline_tasks.deployment import deployed
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
@@ -54,10 +55,10 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={**RETRIES, **BOUNDS, "on_failure_callback": FailureAlert()},
-    params=params_of_training(os.environ.get("REFINERY_ROOT", "s3://refinery/refined")),
+    default_args={**task_arguments(), "on_failure_callback": FailureAlert()},
+    params=params_of_training(deployed().its_root),
     doc_md=__doc__,
-    tags=["refinery"],
+    **dag_arguments(),
 ) as dag:
     _trained = train()
     publish(_trained, check(_trained))

@@ -353,7 +353,9 @@ def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str]) ->
         wiring = importlib.import_module(dag.module)
     finally:
         sys.path.pop(0)
-    importlib.import_module("refinery_airflow.tasks.launch").require_clusters(needed & connected)
+    importlib.import_module("refinery_airflow.tasks.launch").require_clusters(
+        needed & connected, recipe=dag.recipe.name
+    )
     importlib.import_module("refinery_airflow.tasks.walk").walk(wiring.wire(dag.recipe), params)
 
 

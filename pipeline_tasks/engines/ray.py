@@ -26,6 +26,7 @@ from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.sealed import digest_of
+from pipeline_tasks.store import s3_client
 
 ANY_RESOURCES = Resources()
 
@@ -67,7 +68,8 @@ class RayEngine(LocalEngine):
         options = actor_options(self._resources)
         _require_room(self._address, options)
         stage = self.tracker.io.prefix.partition("/")[0]
-        name = digest_of([stage, tasks[0].args[0].state.name, options], 16)
+        team = [stores] if (stores := s3_client.sendable()) else []
+        name = digest_of([stage, tasks[0].args[0].state.name, options, *team], 16)
         pool = Pool(f"{stage}-{name}", _most_actors(self._resources), options)
         try:
             results, waits = pool.run(tasks)

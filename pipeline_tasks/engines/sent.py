@@ -1,4 +1,7 @@
-"""Tasks as they are sent to workers: what they have in common is pickled once, and each task names it by a number."""
+"""Tasks as they are sent to workers: what they have in common is pickled once, and each task names it by a number.
+
+With it goes what their driver was given to reach its stores with: a cluster may serve several teams.
+"""
 
 import io
 import pickle
@@ -9,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from pipeline_tasks.run.task import Task
+from pipeline_tasks.store import s3_client
 
 Ranked = tuple[int, Callable[[], Any]]
 """A task with its number."""
@@ -36,20 +40,24 @@ class Sender:
 def sender(tasks: Sequence[partial[Any]]) -> Sender:
     """Return what sends some tasks; common to them are the first task's arguments, and their fields."""
     common = [shared for value in tasks[0].args for shared in (value, *_fields(value))] if tasks else []
-    return Sender(pickle.dumps(common), {id(shared): rank for rank, shared in enumerate(common)})
+    return Sender(
+        pickle.dumps((s3_client.sendable(), common)), {id(shared): rank for rank, shared in enumerate(common)}
+    )
 
 
 def received(common: bytes, pickled: bytes) -> list[Ranked]:
     """Return the tasks that a `Sender` pickled."""
+    stores, shared = _objects(common)
+    s3_client.receive(stores)
     reader = _Unpickler(io.BytesIO(pickled))
-    reader.common = _objects(common)
+    reader.common = shared
     return cast("list[Ranked]", reader.load())
 
 
 @lru_cache(maxsize=1)
-def _objects(common: bytes) -> list[Any]:
-    """Return the common objects; a worker reads those of one verb once."""
-    return cast("list[Any]", pickle.loads(common))  # noqa: S301 -- sent by our own driver
+def _objects(common: bytes) -> tuple[str, list[Any]]:
+    """Return the stores and the common objects; a worker reads those of one verb once."""
+    return cast("tuple[str, list[Any]]", pickle.loads(common))  # noqa: S301 -- sent by our own driver
 
 
 def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a task

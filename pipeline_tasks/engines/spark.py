@@ -41,6 +41,7 @@ from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_i
 from pipeline_tasks.run.task import Outcome, Task, kernel_name
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
+from pipeline_tasks.store import s3_client
 
 log = logging.getLogger("refinery")
 
@@ -122,7 +123,7 @@ class SparkEngine(LocalEngine):
             batch = task_batch(scatters, scatter_parts)
             pieces = self._frame(scatter_parts).mapInArrow(partial(_run_scatters, batch, frozenset(missing)), PIECE)
             chosen = {bucket: without_input(tasks[bucket]) for bucket in missing}
-            gathering = partial(_gather_buckets, chosen, by, tuple(order))
+            gathering = partial(_gather_buckets, s3_client.sendable(), chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
             shuffled = pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
             ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
@@ -306,9 +307,10 @@ def _piece(bucket: int, shard: int, number: int, body: bytes) -> pa.RecordBatch:
 
 
 def _gather_buckets(
-    tasks: dict[int, Task], by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    stores: str, tasks: dict[int, Task], by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece."""
+    s3_client.receive(stores)
     for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row[0]):
         yield _result(bucket, _gather_bucket(tasks[bucket], rows, by, order))
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from pipeline_tasks.deployment import is_connection, ledger_at, plain
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.landing.listing import missing_of
@@ -20,13 +21,26 @@ from pipeline_tasks.recipe import LAND, PUBLISH, STAGES, VERDICT
 from pipeline_tasks.run.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.credential import database_of, variable_of
+
+_GIVEN: dict[str, str] = {}
+"""The DSN of roots whose ledger a process was told, which keeps it out of its environment."""
+
+
+def give(root: str, connection: str) -> None:
+    """Let this process open the ledger of a root that an Airflow connection, written as a URI, names."""
+    _GIVEN[plain(root)] = database_of(connection)
 
 
 def ledger_of(root: str) -> str:
-    """Return the DSN of a root's ledger: `REFINERY_LEDGER`, else SQLite in a local root, else in the home directory."""
-    named = os.environ.get("REFINERY_LEDGER")
-    if named:
-        return named
+    """Return the DSN of a root's ledger: that of the deployment's file for it, or of `REFINERY_LEDGER`.
+
+    Without both it is SQLite, in a local root, else in the home directory.
+    """
+    if named := ledger_at(root):
+        return _dsn(root, named) if is_connection(named) else named
+    if of_all := os.environ.get("REFINERY_LEDGER"):
+        return of_all
     if root.startswith("s3://"):
         folder = Path.home() / ".refinery"
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,9 +49,21 @@ def ledger_of(root: str) -> str:
     return f"{storage.connect(root).root}/ledger.sqlite"
 
 
+def _dsn(root: str, connection: str) -> str:
+    """Return the DSN of a ledger by its connection; RecipeError if this process does not have it."""
+    if given := _GIVEN.get(plain(root)):
+        return given
+    if written := os.environ.get(variable := variable_of(connection), ""):
+        return database_of(written)
+    message = (
+        f"the ledger of {root} is the connection {connection}; set {variable} to postgresql://user:password@host/name"
+    )
+    raise RecipeError(message)
+
+
 def name_in_ledger(root: str) -> str:
     """Return what a ledger that serves several roots calls a root; "" for a root with a ledger of its own."""
-    is_own = not os.environ.get("REFINERY_LEDGER") and not root.startswith("s3://")
+    is_own = not ledger_at(root) and not os.environ.get("REFINERY_LEDGER") and not root.startswith("s3://")
     return "" if is_own else str(storage.connect(root).root)
 
 

@@ -27,7 +27,7 @@ from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import interpreter, last_words, require_code, start_lasting
 from pipeline_tasks.service.requests import Reply, Request, encode, raise_refusal
 from pipeline_tasks.shipped import PACKAGE
-from pipeline_tasks.store import temporary
+from pipeline_tasks.store import s3_client, temporary
 from pipeline_tasks.store.credential import CONNECTIONS
 from pipeline_tasks.store.named_store import OURS
 
@@ -72,6 +72,7 @@ def _paths() -> Paths:
     """
     folder = temporary.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(SETTINGS)]
+    settings += filter(None, [s3_client.given()])
     who = _short([interpreter(), str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
     files = (f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
     code = _short([*_installations(), *files])

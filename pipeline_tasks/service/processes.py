@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import PACKAGE, SHIPPED, python_path
+from pipeline_tasks.store import s3_client
 
 PYTHON = "REFINERY_PYTHON"
 """Names the interpreter of an environment with the extra `refine`; this one's without it."""
@@ -24,7 +25,12 @@ def interpreter() -> str:
 
 
 def environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return the environment of such a process: another interpreter finds nothing of this one's packages."""
+    """Return the environment of such a process: another interpreter finds nothing of this one's packages.
+
+    What this process was given to reach its stores with is in it, and stays out of this process's own.
+    """
+    stores = s3_client.given()
+    variables = {**variables, **({s3_client.STORES: stores} if stores else {})}
     if interpreter() == sys.executable:
         return {**os.environ, "PYTHONPATH": python_path(), **variables}
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

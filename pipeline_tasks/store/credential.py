@@ -7,7 +7,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from pipeline_tasks.errors import RecipeError
 
@@ -59,6 +59,21 @@ class Credential:
 def variable_of(connection: str) -> str:
     """Return the variable in which Airflow keeps a connection."""
     return f"{CONNECTIONS}{connection.upper()}"
+
+
+def database_of(connection: str) -> str:
+    """Return the URI of the database of a connection as Airflow writes it to a variable, as URI or as JSON."""
+    if not connection.lstrip().startswith("{"):
+        parts = urlsplit(connection)
+        return urlunsplit(("postgresql", parts.netloc, parts.path, parts.query, ""))
+    fields = json.loads(connection)
+    user, password, host, name = (
+        quote(str(fields.get(key) or ""), safe="") for key in ("login", "password", "host", "schema")
+    )
+    port = f":{fields['port']}" if fields.get("port") else ""
+    extra = fields.get("extra") or {}
+    options = urlencode(json.loads(extra) if isinstance(extra, str) else extra)
+    return f"postgresql://{user}:{password}@{host}{port}/{name}" + (f"?{options}" if options else "")
 
 
 def _of_connection(value: str) -> tuple[str, str]:

@@ -1,9 +1,10 @@
 """Builds boto3's S3 clients for this process's AWS environment, what a URI was given, or a named store.
 
 A process that others share (a triggerer, a web server) gives the URIs of Refinery their settings, and leaves its own
-environment as it is.
+environment as it is. What was given goes on to the processes and the workers that a process sends its work to.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -24,6 +25,19 @@ MOST_TRIES = "AWS_MAX_ATTEMPTS"
 """The variable of boto3 that says how often a request is sent."""
 
 
+STORES = "REFINERY_STORES"
+"""The variable by which a process has from the one that started it what was given, by URI, as JSON."""
+
+ANONYMOUS = "AWS_NO_SIGN_REQUEST"
+"""Name of the setting with which requests are nobody's: they are not signed."""
+
+ALL = "s3://"
+"""The URI that all objects are below."""
+
+OF_MACHINE = ("AWS_CONFIG_FILE", "AWS_PROFILE")
+"""Settings that say something on this machine alone."""
+
+
 class Settings(NamedTuple):
     """The variables that decide which server and which credentials a client is for, sorted.
 
@@ -40,10 +54,53 @@ OWN = Settings(())
 _GIVEN: dict[str, Settings] = {}
 """What was given, by URI."""
 
+_RECEIVED: dict[str, Settings] = {}
+"""What the driver of the task that runs here was given, by URI: a worker may serve several, one after the other."""
+
 
 def give(uri: str, variables: Mapping[str, str]) -> None:
     """Let clients of objects at and below a URI be what these variables of boto3 say, from now on."""
-    _GIVEN[uri.rstrip("/")] = Settings(tuple(sorted(variables.items())), are_given=True)
+    _GIVEN[uri.rstrip("/")] = _given(variables)
+
+
+def given() -> str:
+    """Return what was given here, or to the process that started this one, as `STORES` has it; "" if nothing was."""
+    return _written(_known())
+
+
+def sendable() -> str:
+    """Return as `given` what workers on other machines can use: no roles and profiles, which are of this machine."""
+    return _written(
+        {uri: known for uri, known in _known().items() if not dict(known.variables).keys() & set(OF_MACHINE)}
+    )
+
+
+def receive(stores: str) -> None:
+    """Let clients of this worker be what the driver of its next task was given, and nothing that others were."""
+    _RECEIVED.clear()
+    _RECEIVED.update(_read(stores))
+
+
+def _given(variables: Mapping[str, str]) -> Settings:
+    return Settings(tuple(sorted(variables.items())), are_given=True)
+
+
+def _known() -> dict[str, Settings]:
+    """Return what was given, by URI; what this process was given itself comes first."""
+    return {**_read(os.environ.get(STORES, "")), **_RECEIVED, **_GIVEN}
+
+
+def _written(known: Mapping[str, Settings]) -> str:
+    return json.dumps({uri: dict(known[uri].variables) for uri in sorted(known)}) if known else ""
+
+
+@lru_cache(maxsize=8)
+def _read(stores: str) -> Mapping[str, Settings]:
+    try:
+        return {uri: _given(variables) for uri, variables in json.loads(stores or "{}").items()}
+    except (ValueError, AttributeError) as error:  # without its text, which may have a key
+        message = f'{STORES} is no JSON of the form {{"s3://bucket": {{"AWS_REGION": ...}}}}; correct or remove it'
+        raise RecipeError(message) from error
 
 
 def s3_client(named: NamedStore | None = None, uri: str = "") -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
@@ -60,9 +117,10 @@ def require_bucket(uri: str) -> None:
 
 def _settings(uri: str) -> Settings:
     """Return what the longest part of a URI was given, else what this process's environment says."""
-    above = [given for given in tuple(_GIVEN) if f"{uri}/".startswith(f"{given}/")]
+    known = _known()
+    above = [place for place in known if f"{uri}/".startswith(f"{place}/")]
     if above:
-        return _GIVEN[max(above, key=len)]
+        return known[max(above, key=len)]
     return Settings(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_"))))
 
 
@@ -74,11 +132,9 @@ def _client(settings: Settings, process: int) -> Any:  # noqa: ANN401 -- as abov
 
 @lru_cache(maxsize=8)
 def _named_client(named: NamedStore, keys: tuple[str, str, str], process: int) -> Any:  # noqa: ANN401 -- as above
-    from botocore import UNSIGNED
-
     del process  # as above
     key, secret, token = (part or None for part in keys)
-    config = {"ignore_configured_endpoint_urls": True, **({} if key else {"signature_version": UNSIGNED})}
+    config = {"ignore_configured_endpoint_urls": True, **({} if key else _unsigned())}
     given = {"endpoint_url": named.endpoint or None, "region_name": named.region}
     given |= {"aws_access_key_id": key, "aws_secret_access_key": secret, "aws_session_token": token}
     client = _session().client("s3", config=_config(own_server=bool(named.endpoint), **PATIENT, **config), **given)
@@ -90,10 +146,22 @@ def _new_client(settings: Settings, options: Mapping[str, Any], tries: int | Non
     endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL")
     session = _session(settings)
     region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
-    given = {"ignore_configured_endpoint_urls": True} if settings.are_given else {}
+    given: dict[str, Any] = {"ignore_configured_endpoint_urls": True} if settings.are_given else {}
+    given |= _unsigned() if is_anonymous(settings) else {}
     config = _config(own_server=endpoint is not None, **options, **given)
     where = {"endpoint_url": endpoint} if settings.are_given else {}
     return _patient(session.client("s3", config=config, region_name=region, **where), tries)
+
+
+def is_anonymous(settings: Settings) -> bool:
+    """Return whether requests are nobody's: only where that was given, whatever this process's environment says."""
+    return settings.are_given and ANONYMOUS in dict(settings.variables)
+
+
+def _unsigned() -> dict[str, Any]:
+    from botocore import UNSIGNED
+
+    return {"signature_version": UNSIGNED}
 
 
 def _session(settings: Settings = OWN) -> Any:  # noqa: ANN401 -- as above
@@ -180,6 +248,8 @@ def options_of_other_clients(uri: str = "") -> dict[str, str]:
     options = {"aws_region": str(client.meta.region_name)}
     if endpoint:
         options |= {"aws_endpoint": endpoint, "allow_http": str(endpoint.startswith("http://")).lower()}
+    if is_anonymous(settings):
+        return options | {"aws_skip_signature": "true"}
     credentials = _session(settings).get_credentials()
     if credentials is not None:
         frozen = credentials.get_frozen_credentials()

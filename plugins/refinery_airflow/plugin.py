@@ -5,7 +5,6 @@ They only read, but for two pages: they store what a reader says of a document, 
 
 import json
 import logging
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request, Respo
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.document.text_edits import COMPARED
@@ -54,24 +54,24 @@ from refinery_airflow.access.purpose import (
     own_address,
     purpose_of,
 )
-from refinery_airflow.access.roles import RAW, Role, curator, holds, is_reader, may_see, reader, require, steward
+from refinery_airflow.access.roles import OPEN, RAW, Role, curator, holds, is_reader, may_see, reader, require, steward
 from refinery_airflow.pages import rendering
 from refinery_airflow.pages.answers import answers_of
 from refinery_airflow.pages.build import build_of
 from refinery_airflow.pages.compare import SETTINGS_SHOWN, compared
 from refinery_airflow.pages.dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
-from refinery_airflow.pages.landed import landed_now
 from refinery_airflow.pages.lineage import LISTED, PLACES_SHOWN, lineage_page
-from refinery_airflow.pages.overview import recipe_pages, state_of, state_of_run
+from refinery_airflow.pages.overview import state_of, state_of_run
+from refinery_airflow.pages.roots import root_overviews
 from refinery_airflow.pages.snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_airflow.pages.standing import LINES, sources_page
 from refinery_airflow.pages.verdicts import GROUPS_SHOWN as MIXED_SHOWN
 from refinery_airflow.pages.verdicts import shares_of as totals_of
 from refinery_airflow.pages.verdicts import verdict_page, verdicts_page
 from refinery_airflow.pages.whatif import whatif_of
-from refinery_airflow.runs.credentials import give_credentials_to_pages
+from refinery_airflow.runs.credentials import give_credentials_to_pages, give_ledger_to_pages
 from refinery_airflow.runs.newest import newest_runs
-from refinery_airflow.runs.run import base, root
+from refinery_airflow.runs.run import OF, SHOWN, base, landing, root
 from refinery_airflow.tasks.operators import DocsLink, ManifestLink
 from refinery_airflow.texts.breakdown import GROUPS, breakdown_of
 from refinery_airflow.texts.breakdown import SHOWN as BREAKDOWN_SHOWN
@@ -184,9 +184,33 @@ class IntruderForm(BaseModel):
     token: str = Field("", max_length=100)
 
 
+async def of_recipe(request: Request) -> None:
+    """Let a page of a recipe show the root of that recipe, by whichever path it is opened."""
+    if named := request.path_params.get("recipe"):
+        SHOWN.set(str(named))
+    elif request.scope["route"].path in OPEN:  # who may not read a recipe is not told its root
+        SHOWN.set("")
+
+
 def with_credentials() -> None:
-    """Let a page read the root and the landing with the credentials of Airflow's connection, as tasks do."""
-    give_credentials_to_pages(root(), os.environ.get("REFINERY_LANDING", ""))
+    """Let a page read its root and landing, and open its ledger, as the tasks of its recipe do."""
+    give_credentials_to_pages(root(), landing(), recipe=SHOWN.get())
+    give_ledger_to_pages(root())
+
+
+class RootOfPath:
+    """Lets a page whose path begins with `/of/<recipe>` show the root of that recipe."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Note the recipe, and go on with the rest of the path."""
+        above = str(scope.get("root_path", ""))
+        recipe, _, rest = str(scope.get("path", "")).removeprefix(above + OF).partition("/")
+        is_named = str(scope.get("path", "")).startswith(above + OF) and bool(recipe)
+        SHOWN.set(recipe if is_named else "")
+        await self.app({**scope, "path": f"{above}/{rest}"} if is_named else scope, receive, send)
 
 
 app = FastAPI(
@@ -194,7 +218,12 @@ app = FastAPI(
     docs_url=None,
     redoc_url=None,
     openapi_url=None,
-    dependencies=[Depends(requires_access_view(AccessView.WEBSITE)), Depends(with_credentials), Depends(reader)],
+    dependencies=[
+        Depends(requires_access_view(AccessView.WEBSITE)),
+        Depends(of_recipe),
+        Depends(with_credentials),
+        Depends(reader),
+    ],
 )
 
 
@@ -210,6 +239,9 @@ async def harden(request: Request, call_next: Any) -> Response:  # noqa: ANN401 
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers.setdefault("Cache-Control", "no-store")
     return response
+
+
+app.add_middleware(RootOfPath)
 
 
 @app.exception_handler(RefineryError)
@@ -253,7 +285,9 @@ def purpose_needed(request: Request, error: PurposeNeeded) -> Response:
 
 
 def _error_page(status: int, message: str) -> Response:
-    page = rendering.render("error.html", title=TITLES[status], message=message, root=root())
+    page = rendering.render(
+        "error.html", title=TITLES[status], message=message, root="" if status == FORBIDDEN else root()
+    )
     return HTMLResponse(page, status_code=status)
 
 
@@ -268,10 +302,10 @@ def render(page: str, **values: Any) -> Shown:  # noqa: ANN401 -- values of a te
 @app.get("/page")
 def snapshots(user: GetUserDep) -> HTMLResponse:
     """Show the snapshots of recipes whose DAG a user may read: states, what to do, trends, and what each stage kept."""
-    storage.require_folder(root())
-    landed = landed_now()
-    pages = [page for page in recipe_pages(root(), landed.snapshots) if is_reader(user, page.recipe)]
-    return render("snapshots.html", recipes=pages, landed=landed)
+    shown = root_overviews(lambda recipe: is_reader(user, recipe))
+    pages = sorted((page for one in shown for page in one.pages), key=lambda page: page.is_dataset)
+    messages = [one.message for one in shown if one.message]
+    return render("snapshots.html", recipes=pages, landed=[one.landed for one in shown], messages=messages)
 
 
 @app.get("/sources")

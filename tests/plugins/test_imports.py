@@ -7,7 +7,7 @@ import pytest
 
 from tests.chain import PROJECT
 
-VOCABULARY = {"constraints", "counted", "errors", "manifest", "recipe", "sealed", "stage"}
+VOCABULARY = {"constraints", "counted", "deployment", "errors", "manifest", "recipe", "sealed", "stage"}
 REQUESTS = {"run.plan", "service.requests"}
 READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
@@ -27,7 +27,13 @@ ALLOWED = {
     "plugins/refinery_airflow/texts/columns.py": READS,
     "plugins/refinery_airflow/pages/build.py": READS,
     "plugins/refinery_airflow/pages/compare.py": READS,
-    "plugins/refinery_airflow/runs/credentials.py": {"store.credential", "store.s3_client", "store.temporary"},
+    "plugins/refinery_airflow/runs/credentials.py": {
+        "publish.ledger",
+        "store.credential",
+        "store.s3_client",
+        "store.temporary",
+        *VOCABULARY,
+    },
     "plugins/refinery_airflow/pages/dataset.py": READS,
     "plugins/refinery_airflow/texts/document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_airflow/texts/evidence.py": set(),
@@ -60,7 +66,8 @@ ALLOWED = {
     "plugins/refinery_airflow/texts/rejects.py": READS,
     "plugins/refinery_airflow/pages/rendering.py": READS,
     "plugins/refinery_airflow/tasks/retry.py": VOCABULARY,
-    "plugins/refinery_airflow/access/roles.py": {"publish.version_log", "recipe"},
+    "plugins/refinery_airflow/access/roles.py": {"publish.version_log", *VOCABULARY},
+    "plugins/refinery_airflow/pages/roots.py": READS,
     "plugins/refinery_airflow/runs/run.py": VOCABULARY,
     "plugins/refinery_airflow/texts/search.py": READS,
     "plugins/refinery_airflow/tasks/session.py": {
@@ -92,13 +99,13 @@ ALLOWED = {
     "plugins/refinery_airflow/pages/verdicts.py": READS | {"ablate"},
     "plugins/refinery_airflow/pages/whatif.py": READS,
     "plugins/refinery_airflow/tasks/wiring.py": {"sources.recipe", *VOCABULARY},
-    "dags/arrivals.py": {"recipe"},
-    "dags/build.py": {"recipe"},
-    "dags/maintenance.py": {"recipe", *REQUESTS},
-    "dags/refine.py": {"recipe"},
-    "dags/rollout.py": {"recipe"},
-    "dags/sources.py": {"sources.recipe"},
-    "dags/train_quality_model.py": set(),
+    "dags/arrivals.py": {"deployment", "recipe"},
+    "dags/build.py": {"deployment", "recipe"},
+    "dags/maintenance.py": {"deployment", "recipe", *REQUESTS},
+    "dags/refine.py": {"deployment", "recipe"},
+    "dags/rollout.py": {"deployment", "recipe"},
+    "dags/sources.py": {"deployment", "sources.recipe"},
+    "dags/train_quality_model.py": {"deployment"},
 }
 """The modules and rooms of `pipeline_tasks` that each file may import."""
 

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from pipeline_tasks.publish.vectors.documents import FACTS, Made
 from pipeline_tasks.publish.vectors.table import RECALL, Index, Overtaken, State, state_text, state_written
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stages.embed import EMBEDDING
+from pipeline_tasks.store.credential import database_of
 from pipeline_tasks.text.near.vectors import KIND
 
 SCHEMES = ("postgres", "postgresql")
@@ -296,22 +296,7 @@ def _place(store: str) -> tuple[str, str]:
     if not written:
         message = f"{where}: {variable} is not set; set it to the URI of the connection, or name the database's own URI"
         raise RecipeError(message)
-    return _uri_of(written), recipe
-
-
-def _uri_of(written: str) -> str:
-    """Return the URI of a connection as Airflow writes it, as URI or as JSON."""
-    if not written.lstrip().startswith("{"):
-        parts = urlsplit(written)
-        return urlunsplit(("postgresql", parts.netloc, parts.path, parts.query, ""))
-    fields = json.loads(written)
-    user, password, host, name = (
-        quote(str(fields.get(key) or ""), safe="") for key in ("login", "password", "host", "schema")
-    )
-    port = f":{fields['port']}" if fields.get("port") else ""
-    extra = fields.get("extra") or {}
-    options = urlencode(json.loads(extra) if isinstance(extra, str) else extra)
-    return f"postgresql://{user}:{password}@{host}{port}/{name}" + (f"?{options}" if options else "")
+    return database_of(written), recipe
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from airflow.api_fastapi.auth.tokens import get_signing_key
 from fastapi import HTTPException, Request, Response
 
 from pipeline_tasks.store.access_log import needs_purpose, one_line
-from refinery_airflow.runs.run import base
+from refinery_airflow.runs.run import base, site
 
 COOKIE = "refinery_purpose"
 
@@ -50,7 +50,7 @@ def keep_purpose(request: Request, response: Response, user: str, purpose: str) 
         COOKIE,
         f"{body}.{_signature(user, body)}",
         expires=midnight,
-        path=base(),
+        path=site(),
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="strict",
@@ -69,7 +69,7 @@ def is_form_token(token: str, user: str) -> bool:
 
 def own_address(address: str) -> str:
     """Return an address of these pages as it is, and that of the first page for any other."""
-    is_own = address.startswith(f"{base()}/") and "\\" not in address and address.isprintable()
+    is_own = address.startswith(f"{site()}/") and "\\" not in address and address.isprintable()
     return address if is_own else f"{base()}/page"
 
 

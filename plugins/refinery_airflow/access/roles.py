@@ -20,6 +20,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.sdk.configuration import conf
 from fastapi import HTTPException, Request
 
+from pipeline_tasks.deployment import deployed
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import STAGES, untried
 from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
@@ -80,7 +81,7 @@ def is_steward(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | No
     Whoever may edit it decides who reads the root anyway, so no new right is given.
     """
     auth = auth or get_auth_manager()
-    details = ConnectionDetails(conn_id=CONNECTION)
+    details = ConnectionDetails(conn_id=deployed(untried(recipe)).connections.root or CONNECTION)
     can_edit = auth.is_authorized_connection(method="PUT", details=details, user=user)
     return bool(can_edit) and is_curator(user, recipe, auth)
 
@@ -111,7 +112,7 @@ def holds(request: Request, user: BaseUser, role: Role) -> bool:
 def _recipes_of(request: Request) -> list[str]:
     if named := request.path_params.get("recipe"):
         return [str(named)]
-    return sorted({*version_log.recipes(root()), *recipes_with_runs()}) or [DEFAULT]
+    return sorted({*version_log.recipes(root()), *recipes_with_runs(root())}) or [DEFAULT]
 
 
 def reader(request: Request, user: GetUserDep) -> None:

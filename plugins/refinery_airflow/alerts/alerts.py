@@ -4,6 +4,8 @@
 `refinery_alerts_webhook`  HTTP: any address that takes JSON; login and password, or headers as extra
 `refinery_alerts_email`    SMTP: with `from_email` and `to` (addresses with commas between) as extra
 
+The file of the deployment may name other connections for a recipe.
+
 A run says the same of a task once, whatever its tries and partitions. What was said is below `alerts/` of the
 root. A channel that fails or does not answer is named in the log, and never fails or holds up a run.
 """
@@ -23,16 +25,17 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from pipeline_tasks.alerts.alert import KINDS, RUNBOOK, Alert
 from pipeline_tasks.alerts.message import Message, Origin, log_lines, mail, slack, webhook
 from pipeline_tasks.alerts.verdicts import task_failed
+from pipeline_tasks.deployment import Settings, deployment
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
 from pipeline_tasks.store import storage
 from refinery_airflow.alerts.metrics import count_alert
 from refinery_airflow.runs.credentials import adopt_credentials
-from refinery_airflow.runs.run import harmless, is_here, snapshot_of, task_page
+from refinery_airflow.runs.run import harmless, is_here, recipe_of_dag, snapshot_of, task_page
 
 log = logging.getLogger("refinery")
 
 SLACK, WEBHOOK, EMAIL = "refinery_alerts_slack", "refinery_alerts_webhook", "refinery_alerts_email"
-"""Ids of the connections; one that is not set is no channel."""
+"""Ids of the connections, where the deployment names no others; one that is not set is no channel."""
 
 ALERTS = "alerts"
 """The folder of a root that has what runs have said, until a vacuum removes it."""
@@ -63,18 +66,34 @@ class Refusal(GateRefused, SystemExit):
         self.decision = decision
 
 
-def send(context: Context, alerts: Iterable[Alert], tab: str = "") -> None:
+def send(context: Context, alerts: Iterable[Alert], tab: str = "", recipe: str = "") -> None:
     """Send alerts that a task raises at one moment as one message, unless the run has sent it; never raise.
 
-    `tab` is the part of the task's page that the message links to.
+    `tab` is the part of the task's page that the message links to. `recipe` is that which a task of no recipe tells of.
     """
     with harmless("alert", "it could not be sent"):
         message = Message(origin_of(context, tab), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
-        if message.alerts and is_new(context, message):
+        settings = settings_of_alerts(context, recipe)
+        if message.alerts and is_new(context, message, settings.its_root if recipe else ""):
             _log(message)
             for alert in message.alerts:
                 count_alert(message.origin.dag, alert.kind)
-            _send_to_channels(message)
+            _send_to_channels(message, channels_of(settings))
+
+
+def settings_of_alerts(context: Context, recipe: str = "") -> Settings:
+    """Return the settings of the deployment by which a task's alerts are sent: those of a recipe, or of its root."""
+    if known := recipe or recipe_of_dag(context["ti"].dag_id):
+        return deployment().of(known)
+    return deployment().at(str(context["params"].get("root") or ""))
+
+
+def channels_of(settings: Settings) -> dict[str, Channel]:
+    """Return what sends a message, by the id of its connection."""
+    if settings.alerts is None:
+        return dict(CHANNELS)
+    named = (settings.alerts.slack, settings.alerts.webhook, settings.alerts.email)
+    return {name: channel for name, channel in zip(named, CHANNELS.values(), strict=True) if name}
 
 
 class FailureAlert(BaseNotifier):  # type: ignore[misc]  # loaded lazily: Any
@@ -109,15 +128,18 @@ def origin_of(context: Context, tab: str = "") -> Origin:
 # --- Once --------------------------------------------------------------------------------------------------------
 
 
-def is_new(context: Context, message: Message) -> bool:
+def is_new(context: Context, message: Message, root: str = "") -> bool:
     """Return whether the run has not sent a message yet, and note that it has; a task that is cleared may repeat it.
 
-    Who notes it first sends it: an object of the root is put if it is absent.
+    Who notes it first sends it: an object of the root, that of the run unless one is named, is put if it is absent.
     """
-    root = str(context["params"].get("root") or "")
+    root = root or str(context["params"].get("root") or "")
     if not root:
         return True
-    adopt_credentials(root)
+    try:
+        adopt_credentials(root, recipe=recipe_of_dag(context["ti"].dag_id))
+    except RecipeError:
+        return True  # a place that the run may not name is not written to, and people are told so
     title = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {context['ti'].task_id}: {message.title}"
     body = f"{title}\n{secrets.token_hex(8)}\n".encode()  # some stores take equal bytes for one's own
     firsts: list[bool] = []
@@ -143,15 +165,15 @@ def _log(message: Message) -> None:
     log.log(logging.INFO if in_log else logging.WARNING, "alert  %s", "\n".join(log_lines(message)))
 
 
-def _send_to_channels(message: Message) -> None:
+def _send_to_channels(message: Message, channels: Mapping[str, Channel]) -> None:
     """Send a message to all channels at once, and wait for them for a while.
 
     Each has a thread: no timeout of a library covers the time in which an address is looked up.
     """
     outcomes: dict[str, str] = {}
-    connections = {name: connection for name in CHANNELS if (connection := _connection(name))}
+    connections = {name: connection for name in channels if (connection := _connection(name))}
     threads = [
-        threading.Thread(target=_deliver, args=(name, connection, message, outcomes), daemon=True)
+        threading.Thread(target=_deliver, args=(channels[name], connection, message, outcomes), daemon=True)
         for name, connection in connections.items()
     ]
     deadline = time.monotonic() + ALL
@@ -175,10 +197,11 @@ def _connection(name: str) -> Connection | None:
         return None
 
 
-def _deliver(name: str, connection: Connection, message: Message, outcomes: dict[str, str]) -> None:
+def _deliver(channel: Channel, connection: Connection, message: Message, outcomes: dict[str, str]) -> None:
     """Send a message to one channel; note why it failed, without the error's text: that may have the address."""
+    name = connection.conn_id
     try:
-        CHANNELS[name](connection, message)
+        channel(connection, message)
         outcomes[name] = ""
     except RefineryError as error:  # ours has no address
         outcomes[name] = f"failed: {type(error).__name__}: {error}"
@@ -221,4 +244,4 @@ def _to_email(connection: Connection, alerts: Message) -> None:
 
 
 CHANNELS: Mapping[str, Channel] = {SLACK: _to_slack, WEBHOOK: _to_webhook, EMAIL: _to_email}
-"""What sends a message, by the id of its connection."""
+"""What sends a message, by the id of its connection: in the order of `deployment.Channels`."""

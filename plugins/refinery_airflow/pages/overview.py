@@ -13,7 +13,7 @@ from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
 from pipeline_tasks.publish.summary import StageSummary, Summary
 from pipeline_tasks.recipe import is_trial
 from refinery_airflow.runs.newest import SnapshotRun, newest_runs, recipes_with_runs
-from refinery_airflow.runs.run import base, dag_of
+from refinery_airflow.runs.run import dag_of, site
 
 FEWEST = 2
 """Snapshots that a trend needs."""
@@ -105,7 +105,7 @@ def recipe_pages(root: str, landed: Sequence[str] = ()) -> list[RecipePage]:
     `landed` are snapshots that a recipe may not have refined yet; trials and training datasets are not made of all.
     """
     known = {overview.recipe: overview for overview in overviews(root)}
-    runs = {name: newest_runs(name, root) for name in {*known, *recipes_with_runs()}}
+    runs = {name: newest_runs(name, root) for name in {*known, *recipes_with_runs(root)}}
     begun = sorted(name for name in runs.keys() - known.keys() if _under_way(runs[name]))
     pages = [
         recipe_page(overview)
@@ -157,7 +157,7 @@ def _line(recipe: str, name: str, known: SnapshotState | None, run: SnapshotRun 
         dag = dag_of(recipe)
         return Line(name, LANDED, "", f"it has landed: {_to_start(dag)}", "", f"{airflow()}/dags/{dag}", None)
     state, next_step = _state(known, run)
-    address = f"{base()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if known else ""
+    address = f"{site()}/snapshot/{quote(recipe, safe='')}/{quote(name, safe='')}" if known else ""
     stopped = known.run if known and not known.version and state not in ACTIVE else None
     page = f"{airflow()}{run.next_page}" if run else ""
     return Line(name, state, stopped.account if stopped else "", next_step, address, page, known)
@@ -169,7 +169,7 @@ def _to_start(dag: str) -> str:
 
 def airflow() -> str:
     """Return the path under which the web server serves Airflow's own pages."""
-    return base().removesuffix("/refinery")
+    return site().removesuffix("/refinery")
 
 
 def _state(known: SnapshotState | None, run: SnapshotRun | None) -> tuple[str, str]:

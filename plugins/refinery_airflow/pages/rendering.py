@@ -13,7 +13,7 @@ from markupsafe import Markup
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.diff import setting_text
 from pipeline_tasks.sealed import path_of, sha256
-from refinery_airflow.runs.run import base
+from refinery_airflow.runs.run import base, site
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -60,7 +60,7 @@ def static_file(name: str) -> bytes:
 def static(name: str) -> str:
     """Return the URL of a static file, which changes with its content so that browsers may keep it."""
     content = version("vl-convert-python") if name == VEGA else sha256(static_file(name))[:12]
-    return f"{base()}/static/{name}?v={content}"
+    return f"{site()}/static/{name}?v={content}"
 
 
 def number(value: float | None) -> str:
@@ -145,6 +145,13 @@ def size(count: float) -> str:
     return f"{count:,.0f} {UNITS[at]}" if at == 0 else f"{count:,.1f} {UNITS[at]}"
 
 
+class _Base:
+    """The path of the pages of the root that is shown, also in macros."""
+
+    def __str__(self) -> str:
+        return base()
+
+
 PAGES = Environment(
     loader=FileSystemLoader(FOLDER),
     autoescape=True,
@@ -153,7 +160,7 @@ PAGES = Environment(
     lstrip_blocks=True,
 )
 PAGES.globals |= {
-    "base": base(),
+    "base": _Base(),
     "static": static,
     "counted": counted,
     "number": number,

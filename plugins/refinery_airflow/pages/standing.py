@@ -15,7 +15,7 @@ from pipeline_tasks.sources.recipe import SourceRecipe, chosen_sources
 from pipeline_tasks.sources.standing import LandedSource, Standing, standings
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.runs.newest import NewestRun, newest_run
-from refinery_airflow.runs.run import base
+from refinery_airflow.runs.run import base, landing
 
 log = logging.getLogger("refinery")
 
@@ -73,23 +73,23 @@ class SourcesPage:
 
 def sources_page(root: str) -> SourcesPage:
     """Return the sources of `REFINERY_SOURCES`, else of the package, and of all that has landed below the landing."""
-    landing = os.environ.get("REFINERY_LANDING", "")
+    place = landing()
     messages: list[str] = []
     recipes: list[SourceRecipe] = []
     try:
         recipes = chosen_sources(os.environ.get("REFINERY_SOURCES", ""))
     except RefineryError as error:
         messages.append(f"Recipes of sources are not known: {error}")
-    if not landing:
+    if not place:
         messages.append("What has landed is not shown: REFINERY_LANDING is not set.")
         return SourcesPage("", (), messages)
     try:
-        known = standings(landing, recipes)
+        known = standings(place, recipes)
     except RefineryError as error:
         log.warning("The page does not show what has landed: %s", error)
-        return SourcesPage(landing, (), [*messages, f"What has landed below {landing} is not shown: {error}"])
+        return SourcesPage(place, (), [*messages, f"What has landed below {place} is not shown: {error}"])
     published, now = _published(root), datetime.now(UTC)
-    return SourcesPage(landing, [_view(standing, published, now) for standing in known], messages)
+    return SourcesPage(place, [_view(standing, published, now) for standing in known], messages)
 
 
 def _published(root: str) -> dict[str, dict[str, str]]:

@@ -4,6 +4,9 @@ The Amazon provider reads the connection: keys, `profile_name`, `role_arn` with 
 `service_config`. A role becomes a profile of a configuration file, so that boto3 itself renews what expires. A task's
 process has others behind it, so what the provider reads is handed on as boto3's environment. A triggerer and a web
 server are shared with all of Airflow: there the clients of our URIs get it, and the environment stays as it is.
+
+Where the file of the deployment names connections for a recipe, these decide, and not the environment. Then the clients
+of a task get them, too, each its own for root and landing, and hand them on to the processes and workers behind it.
 """
 
 import asyncio
@@ -21,9 +24,12 @@ from typing import Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from pipeline_tasks.deployment import OpenStore, Settings, deployment, is_connection, ledger_at
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store import s3_client, temporary
 from pipeline_tasks.store.credential import variable_of
 from refinery_airflow.runs.places import require_admitted
+from refinery_airflow.runs.run import is_here
 
 CONNECTION = "aws_default"
 PII_CONNECTION = "refinery_pii"
@@ -45,17 +51,93 @@ def missing(*uris: object) -> bool:
     return any(str(uri).startswith(S3) for uri in uris) and not any(map(os.environ.get, OWN))
 
 
-def adopt_credentials(*uris: object) -> None:
-    """Let this process (and the processes that it starts) use the connection's credentials for S3 URIs.
+def adopt_credentials(*uris: object, recipe: str = "") -> None:
+    """Let this process (and the processes that it starts) use the credentials of a recipe for S3 URIs, and its ledger.
 
-    RecipeError for a place that a run may not name.
+    They are those of the connections that the file of the deployment names; without one, of `aws_default`. RecipeError
+    for a place that a run of the recipe may not name.
     """
-    require_admitted(*uris)
-    if missing(*uris):
+    if not is_here() or not deployment().path:
+        require_admitted(*uris, recipe=recipe)
+    _adopt_ledgers(*uris, recipe=recipe)
+    if missing(*_others(uris, recipe, of_all=True)):
         try:
             os.environ.update(settings_of(Connection.get(CONNECTION)))
         except AirflowNotFoundException:
             return  # an instance profile or a credentials file may do, which boto3 finds by itself
+
+
+def _others(uris: Iterable[object], recipe: str, *, of_all: bool) -> list[str]:
+    """Give the clients of S3 URIs what the file names for a recipe; return the URIs for which it names nothing.
+
+    `of_all` says that the process works for the recipe alone: then the root's connection serves all that is in S3.
+    """
+    accesses, others = _accesses(uris, recipe)
+    if of_all and recipe and accesses and (of_root := deployment().of(recipe).connections.root):
+        accesses[s3_client.ALL] = of_root
+    known = {name: settings_of(_named(name)) for name in {each for each in accesses.values() if isinstance(each, str)}}
+    for place, access in accesses.items():
+        s3_client.give(place, access.variables() if isinstance(access, OpenStore) else known[access])
+    return others
+
+
+def _accesses(uris: Iterable[object], recipe: str) -> tuple[dict[str, str | OpenStore], list[str]]:
+    """Return what the file names for the places that S3 URIs are below, and the URIs for which it names nothing."""
+    accesses, others = dict[str, str | OpenStore](), list[str]()
+    for uri in filter(is_s3, map(str, uris)):
+        place, access = _access(uri, recipe)
+        if access:
+            accesses[place] = access
+        else:
+            others.append(uri)
+    return accesses, others
+
+
+def is_s3(uri: str) -> bool:
+    """Return whether a URI is of S3."""
+    return uri.startswith(S3)
+
+
+def _access(uri: str, recipe: str) -> tuple[str, str | OpenStore]:
+    """Return the place that a URI is below, and what the file names for it, "" for what serves all recipes."""
+    settings = _settings(uri, recipe)
+    places = [place for place in settings.admitted if f"{uri}/".startswith(f"{place.rstrip('/')}/")]
+    return max(places, key=len, default=uri), settings.access_to(uri)
+
+
+def _settings(uri: str, recipe: str) -> Settings:
+    """Return the settings of a recipe; for a task of no recipe those of the place that it works at."""
+    known = deployment()
+    return known.of(recipe) if recipe else known.at(uri)
+
+
+def _named(name: str) -> Any:  # noqa: ANN401 -- an Airflow Connection
+    try:
+        return Connection.get(name)
+    except AirflowNotFoundException as error:
+        raise not_set(name) from error
+
+
+def not_set(name: str) -> RecipeError:
+    """Return the error of a connection that the deployment's file names, and Airflow does not have."""
+    return RecipeError(f"the connection {name} is not set, and {deployment().path} names it; set it in Airflow")
+
+
+def _adopt_ledgers(*uris: object, recipe: str) -> None:
+    """Let this process, and those that it starts, open the ledgers of roots that are named by a connection."""
+    known = deployment()
+    names = {known.of(recipe).ledger} if recipe else {ledger_at(str(uri)) for uri in uris}
+    for name in filter(is_connection, names):
+        _named(name)
+        adopt_connection(name)
+
+
+def give_ledger_to_pages(root: str) -> None:
+    """Let pages of the web server open the ledger of a root, and leave the environment as it is."""
+    if is_connection(name := ledger_at(root)):
+        from pipeline_tasks.publish import ledger
+
+        ledger.give(root, _named(name).get_uri())
 
 
 def adopt_connection(name: str) -> None:
@@ -76,23 +158,35 @@ def adopt_secret(variable: str) -> None:
             os.environ[variable] = str(password)
 
 
-async def give_credentials_in_triggerer(*uris: object) -> None:
-    """Let clients of the buckets of S3 URIs use the connection's credentials, and nothing else of a triggerer."""
-    if missing(*uris):
+async def give_credentials_in_triggerer(*uris: object, recipe: str = "") -> None:
+    """Let clients of S3 URIs use the credentials of a recipe's connections, and nothing else of a triggerer."""
+    accesses, others = _accesses(uris, recipe)
+    for place, access in accesses.items():
+        s3_client.give(place, access.variables() if isinstance(access, OpenStore) else await _variables_of(access))
+    if missing(*others):
         with contextlib.suppress(AirflowNotFoundException):
-            _give(await asyncio.to_thread(settings_of, await Connection.async_get(CONNECTION)), uris)
+            _give(await asyncio.to_thread(settings_of, await Connection.async_get(CONNECTION)), others)
 
 
-def give_credentials_to_pages(*uris: object) -> None:
-    """As `give_credentials_in_triggerer`, for pages of the web server: they ask for the connection once a minute."""
-    if missing(*uris):
-        _ask(uris, int(time.monotonic() // ASKED))
+async def _variables_of(name: str) -> dict[str, str]:
+    try:
+        return await asyncio.to_thread(settings_of, await Connection.async_get(name))
+    except AirflowNotFoundException as error:
+        raise not_set(name) from error
 
 
-@lru_cache(maxsize=1)
-def _ask(uris: tuple[object, ...], minute: int) -> None:  # noqa: ARG001 -- once a minute
-    with contextlib.suppress(AirflowNotFoundException):
-        _give(settings_of(Connection.get(CONNECTION)), uris)
+def give_credentials_to_pages(*uris: object, recipe: str = "") -> None:
+    """As `give_credentials_in_triggerer`, for pages of the web server: they ask for a connection once a minute."""
+    if deployment().path or missing(*uris):
+        _ask(uris, recipe, int(time.monotonic() // ASKED))
+
+
+@lru_cache(maxsize=64)
+def _ask(uris: tuple[object, ...], recipe: str, minute: int) -> None:  # noqa: ARG001 -- once a minute
+    others = _others(uris, recipe, of_all=False)
+    if missing(*others):
+        with contextlib.suppress(AirflowNotFoundException):
+            _give(settings_of(Connection.get(CONNECTION)), others)
 
 
 def _give(settings: Mapping[str, str], uris: Iterable[object]) -> None:

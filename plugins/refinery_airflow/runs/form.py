@@ -1,11 +1,11 @@
 """The params of a run, as Airflow's form shows them: what a person decides first, the rest in a section of its own."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import Param
 
+from pipeline_tasks.deployment import deployed
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS
 
@@ -20,9 +20,8 @@ OPTIONAL: Mapping[str, Any] = {"type": ["string", "null"]}
 """Types of a field that must, and that need not, be filled in."""
 
 
-def params_of_runs(gates: Sequence[str]) -> dict[str, Param]:
-    """Return the params that runs of every DAG have; `gates` are the gates that a person may accept."""
-    root = os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+def params_of_runs(gates: Sequence[str], recipe: str = "") -> dict[str, Param]:
+    """Return the params that runs of every DAG of a recipe have; `gates` are the gates that a person may accept."""
     chosen = "Gates that may pass although they refuse; give the reason below"
     return {
         "engine": Param(
@@ -39,7 +38,7 @@ def params_of_runs(gates: Sequence[str]) -> dict[str, Param]:
         "reason": Param(
             None, title="Reason", description="Why these gates may pass; stored in the verdict", **OPTIONAL
         ),
-        "root": Param(root, section=ADVANCED, description="Root that keeps every output", **TEXT),
+        "root": Param(deployed(recipe).its_root, section=ADVANCED, description="Root that keeps every output", **TEXT),
         "partitions": Param(
             0,
             section=ADVANCED,

@@ -10,6 +10,7 @@ from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from pipeline_tasks.deployment import deployment, plain
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import is_trial, trial_of, untried
 from refinery_airflow.runs.run import DEFAULT, SENSE, dag_of, snapshot_of
@@ -47,13 +48,15 @@ class SnapshotRun:
         return f"{self.path}/required_actions" if self.happening == "awaiting" else self.path
 
 
-def recipes_with_runs() -> list[str]:
-    """Return the recipes whose DAG has a run, and their trials, sorted."""
+def recipes_with_runs(root: str) -> list[str]:
+    """Return the recipes whose DAG has a run, and their trials, sorted: those that the deployment sends to a root."""
     with create_session() as session:
         every = session.scalars(select(DagRun.dag_id).distinct())
         named = {dag for dag in every if dag == dag_of(DEFAULT) or dag.startswith(f"{dag_of(DEFAULT)}_")}
     recipes = [DEFAULT if dag == dag_of(DEFAULT) else dag.removeprefix(f"{dag_of(DEFAULT)}_") for dag in named]
-    return sorted([*recipes, *map(trial_of, recipes)])
+    known = deployment()
+    own = [name for name in recipes if not known.path or plain(known.of(name).its_root) == plain(root)]
+    return sorted([*own, *map(trial_of, own)])
 
 
 def newest_runs(recipe: str, root: str) -> dict[str, SnapshotRun]:

@@ -1,9 +1,10 @@
 """Confines what the params of a run may name: who may start a run may not read all that a worker may."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import RecipeError
 
 PLACES = "REFINERY_PLACES"
@@ -15,14 +16,25 @@ DEFAULTS = ("REFINERY_ROOT", "REFINERY_LANDING")
 FILE = "file://"
 
 
-def require_admitted(*uris: object) -> None:
-    """Raise RecipeError for a place that is not one of `REFINERY_PLACES`, and not below one; "" and None are none."""
-    if not os.environ.get(PLACES, "").strip():
-        return
-    admitted = sorted(_admitted())
+def require_admitted(*uris: object, recipe: str = "") -> None:
+    """Raise RecipeError for a place that a run of a recipe may not name; "" and None are none.
+
+    With a file of the deployment it has to be one of the recipe's, or below one; a task of no recipe, which an operator
+    runs, may name those of all. Without such a file the places are those of `REFINERY_PLACES`.
+    """
+    known = deployment()
+    if known.path:
+        settings = [known.of(recipe)] if recipe else [each for _, each in known.all()]
+        admitted = sorted({_resolved(place) for each in settings for place in each.admitted})
+        _require(uris, admitted, f"{known.path} has for {f'recipe {recipe}' if recipe else 'all recipes'}")
+    elif os.environ.get(PLACES, "").strip():
+        _require(uris, sorted(_admitted()), f"{PLACES} of the workers has them")
+
+
+def _require(uris: Iterable[object], admitted: list[str], said_by: str) -> None:
     for uri in map(_resolved, filter(None, map(str, filter(None, uris)))):
         if ".." in uri.split("/") or not any(f"{uri}/".startswith(f"{place}/") for place in admitted):
-            message = f"{uri} is no place that a run may name; {PLACES} of the workers has them: {', '.join(admitted)}"
+            message = f"{uri} is no place that a run may name; {said_by}: {', '.join(admitted)}"
             raise RecipeError(message)
 
 

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -11,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from airflow.sdk import Context
 from airflow.sdk.configuration import conf
 
+from pipeline_tasks.deployment import LANDING, deployed, plain
 from pipeline_tasks.errors import RecipeError
 from refinery_airflow.runs.form import engines_of, overrides_of
 
@@ -39,9 +41,16 @@ def dag_of(recipe: str) -> str:
     return "refine" if recipe == DEFAULT else f"refine_{recipe}"
 
 
-def root() -> str:
-    """Return the root whose content is shown: `REFINERY_ROOT`."""
-    return os.environ.get("REFINERY_ROOT", "s3://refinery/refined")
+BUILD_DAG, PULL_DAG, ROLLOUT_DAG = "build_", "pull_", "rollout_"
+"""What the names of the DAGs of a recipe begin with, beside that which refines by it."""
+
+
+def recipe_of_dag(dag: str) -> str:
+    """Return the recipe that a DAG is of, "" for one that is of none, such as `arrivals` and `maintenance`."""
+    if dag == dag_of(DEFAULT):
+        return DEFAULT
+    kinds = (f"{dag_of(DEFAULT)}_", BUILD_DAG, PULL_DAG, ROLLOUT_DAG)
+    return next((dag.removeprefix(kind) for kind in kinds if dag.startswith(kind)), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,33 @@ def harmless(what: str, effect: str) -> Iterator[None]:
         log.warning("%s  %s (%s)", what, effect, type(error).__name__)
 
 
-def base() -> str:
+SHOWN: ContextVar[str] = ContextVar("shown", default="")
+"""The recipe whose root a page shows, "" for the root of all recipes for which the deployment names none."""
+
+OF = "/of/"
+"""What the path of a page begins with whose root is that of the recipe behind it."""
+
+
+def root() -> str:
+    """Return the root whose content a page shows."""
+    return deployed(SHOWN.get()).its_root
+
+
+def landing() -> str:
+    """Return where the snapshots land that a page shows, "" where nobody has named it."""
+    return deployed(SHOWN.get()).landing or os.environ.get(LANDING, "")
+
+
+def base(recipe: str | None = None) -> str:
+    """Return the path of the pages of the root that is shown, or of the root of a recipe.
+
+    Pages of a root that the deployment gives to a recipe are below `of/<recipe>`, so that their links stay there.
+    """
+    shown = SHOWN.get() if recipe is None else recipe
+    has_own = shown and plain(deployed(shown).its_root) != plain(deployed().its_root)
+    return f"{site()}{OF}{quote(shown, safe='')}" if has_own else site()
+
+
+def site() -> str:
     """Return the path under which the web server serves Refinery's pages."""
     return urlsplit(str(conf.get("api", "base_url", fallback=""))).path.rstrip("/") + "/refinery"

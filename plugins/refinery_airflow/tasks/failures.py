@@ -3,10 +3,12 @@
 from airflow.sdk import Context
 
 from pipeline_tasks.alerts.verdicts import failure_reason
+from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.recipe import BUILD, trial_of
 from refinery_airflow.alerts.alerts import Refusal
-from refinery_airflow.runs.run import Run, harmless, run_of
+from refinery_airflow.runs.credentials import adopt_credentials
+from refinery_airflow.runs.run import Run, harmless, recipe_of_dag, run_of
 
 MOST = 1000
 """Characters of a reason that is recorded."""
@@ -22,6 +24,8 @@ def record_failure(context: Context) -> None:
         from pipeline_tasks.publish.ledger import Ledger, RunFailure, ledger_of
 
         run, error = run_of(context), context.get("exception")
+        if deployment().path:  # the ledger of a place that the run may not name is none of its own
+            adopt_credentials(run.root, recipe=recipe_of_dag(context["ti"].dag_id))
         refused = isinstance(error, Refusal)
         failure = RunFailure(
             recipe=_dataset(context, run),

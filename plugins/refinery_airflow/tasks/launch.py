@@ -1,6 +1,6 @@
 """Sends a request to where it runs: this process, the worker daemon of this machine, Spark or Ray.
 
-The connections `spark_default` and `ray_default` alone decide:
+The connections `spark_default` and `ray_default` alone decide, or those that the deployment's file names for a recipe:
 
 `local[N]` / `local`          the worker daemon of this machine (`pipeline_tasks.service.daemon`); the default
 `spark://host` port 7077      a driver of the stage on this machine, in Spark's client mode
@@ -13,8 +13,9 @@ A driver serves all partitions of a stage of a run (`tasks.session`), and tasks 
 `refinery run` has neither daemon nor triggerer: its own process is what they are above, but for the Jobs API.
 
 S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
-their own environment). The key of pseudonyms comes from the environment, else from the connection `refinery_pii`; it
-is never part of a request, so a Ray cluster needs it in its own environment, too.
+their own environment); those of connections that the deployment's file names go to the workers with their tasks. The
+key of pseudonyms comes from the environment, else from the connection `refinery_pii`; it is never part of a request, so
+a Ray cluster needs it in its own environment, too.
 
 Only `refine` runs on a cluster; all other requests are small and are handled on this machine.
 """
@@ -32,10 +33,11 @@ from urllib.parse import unquote
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from pipeline_tasks.deployment import deployed
 from pipeline_tasks.engines.address import JOBS_API, Place, is_jobs_api, ray_address, spark_address
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import ClusterUnreachable, Transient
-from pipeline_tasks.recipe import RAY, SPARK
+from pipeline_tasks.recipe import RAY, SPARK, untried
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests import (
@@ -44,13 +46,14 @@ from pipeline_tasks.service.requests import (
     LandRequest,
     PreflightRequest,
     QuarantineRequest,
+    RecordRequest,
     Reply,
     Request,
     SealRequest,
     TrainModelRequest,
 )
 from pipeline_tasks.service.session import Session
-from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_secret
+from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_secret, not_set
 from refinery_airflow.runs.run import is_here
 from refinery_airflow.tasks.session import Waiting, post, wait
 
@@ -87,12 +90,13 @@ def submit(request: RefineRequest, attempt: str) -> Reply | Waiting:
 
 def prepared(request: RequestT) -> RequestT:
     """Return a request with the address of its engine, after this process has what it needs to reach its objects."""
-    adopt_credentials(*uris_of(request))
+    recipe = recipe_of(request)
+    adopt_credentials(*uris_of(request), recipe=recipe)
     adopt_secret(_secret_variable_of(request))
     for name in _connections_of(request):
         adopt_connection(name)
     if isinstance(request, RefineRequest):
-        return replace(request, address=address_of(request.engine))
+        return replace(request, address=address_of(request.engine, recipe))
     return request
 
 
@@ -131,6 +135,12 @@ def _secret_variable_of(request: Request) -> str:
     return secret_variable(refining) if isinstance(refining, RefineRequest) else ""
 
 
+def recipe_of(request: Request) -> str:
+    """Return the recipe that a request is sent for, "" for one that is of no recipe."""
+    about = request.stage if isinstance(request, SealRequest | QuarantineRequest | RecordRequest) else request
+    return untried(getattr(about, "recipe", ""))
+
+
 def uris_of(request: Request) -> tuple[str, ...]:
     """Return the URIs that a request reads or writes."""
     if isinstance(request, LandRequest):
@@ -157,37 +167,49 @@ def _connections_of(request: Request) -> Sequence[str]:
     return ()
 
 
-def address_of(engine: str) -> str:
-    """Return the address of an engine from its connection; "" where none is set, which means this machine."""
-    if engine not in (SPARK, RAY):
+def connection_of(engine: str, recipe: str) -> str:
+    """Return the connection that says where an engine runs a recipe, and "" for `local`."""
+    named = {SPARK: deployed(recipe).connections.spark, RAY: deployed(recipe).connections.ray}
+    return named[engine] or f"{engine}_default" if engine in named else ""
+
+
+def address_of(engine: str, recipe: str = "") -> str:
+    """Return the address of an engine from its connection; "" where none is set, which means this machine.
+
+    RecipeError for a connection that the deployment's file names, and that is not set.
+    """
+    name = connection_of(engine, recipe)
+    if not name:
         return ""
     try:
-        connection = Connection.get(f"{engine}_default")
-    except AirflowNotFoundException:
-        return ""
+        connection = Connection.get(name)
+    except AirflowNotFoundException as error:
+        if name == f"{engine}_default":
+            return ""
+        raise not_set(name) from error
     scheme = _SCHEMES[engine].get(connection.conn_type, "")
     if connection.conn_type in JOBS_API and connection.schema in JOBS_API:
         scheme = connection.schema  # as Airflow's own HTTP connections say it
     if engine == SPARK and connection.conn_type == "spark_connect":
         from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
-        return without_token(spark_address(SparkConnectHook("spark_default").get_connection_url()))
+        return without_token(spark_address(SparkConnectHook(name).get_connection_url()))
     written = Place(connection.host or "", connection.port or 0, scheme).written()
     return ray_address(written) if engine == RAY else without_token(spark_address(written))
 
 
-def addresses_of(engines: Iterable[str]) -> dict[str, str]:
-    """Return the address of each engine."""
-    return {engine: address_of(engine) for engine in set(engines)}
+def addresses_of(engines: Iterable[str], recipe: str = "") -> dict[str, str]:
+    """Return the address of each engine for a recipe."""
+    return {engine: address_of(engine, recipe) for engine in set(engines)}
 
 
-def require_clusters(engines: Iterable[str], pause: float = PAUSE) -> None:
+def require_clusters(engines: Iterable[str], pause: float = PAUSE, recipe: str = "") -> None:
     """Raise ClusterUnreachable if the cluster of an engine does not answer, after a few looks.
 
     `refinery run` asks before anything runs; the tasks of a scheduled run are tried again for minutes.
     """
     for engine in sorted(engines):
-        address = address_of(engine)
+        address = address_of(engine, recipe)
         if "://" in address or re.search(r":\d+$", address):
             _require_cluster(engine, address, pause)
 

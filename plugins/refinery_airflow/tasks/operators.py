@@ -86,7 +86,7 @@ class ManifestLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: An
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401, ARG002 -- Airflow's signature
         """Return the address of the page that shows the manifest."""
-        return page("manifest", getattr(operator, "manifest", ""))
+        return page("manifest", getattr(operator, "manifest", ""), getattr(operator, "recipe", ""))
 
 
 class DocsLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
@@ -96,12 +96,12 @@ class DocsLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401, ARG002 -- Airflow's signature
         """Return the address of the gate's Data Docs."""
-        return page("files", getattr(operator, "docs", ""))
+        return page("files", getattr(operator, "docs", ""), getattr(operator, "recipe", ""))
 
 
-def page(kind: str, path: str) -> str:
-    """Return the address of one of the plugin's pages; "" (no link) when there is nothing to show."""
-    return f"{base()}/{kind}/{path}" if path else ""
+def page(kind: str, path: str, recipe: str) -> str:
+    """Return the address of a page of the root of a recipe; "" (no link) when there is nothing to show."""
+    return f"{base(recipe)}/{kind}/{path}" if path else ""
 
 
 def earlier_of(landed: Mapping[str, Any], **fields: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             PlannedStep(step["stage"], step["params"], engine_of(step["stage"], step["engine"], run.engines))
             for step in steps
         )
-        addresses = addresses_of(step.engine for step in planned)
+        addresses = addresses_of((step.engine for step in planned), self.recipe)
         request = PreflightRequest(steps=planned, addresses=addresses, **of_input, **self.about(context, run))
         for note in send(request)["notes"]:
             log.warning("%s  %s", self.task_id, note)
@@ -298,7 +298,10 @@ class VerdictGate(Reviewed, RequestOperator):
             data=self.data(run),
             lines=verdict["lines"],
             docs=verdict["docs"],
-            pages={"Data Docs": page("files", verdict["docs"]), "Verdicts": f"{base()}/verdicts"},
+            pages={
+                "Data Docs": page("files", verdict["docs"], self.recipe),
+                "Verdicts": f"{base(self.recipe)}/verdicts",
+            },
         )
 
     def alerts(self, verdict: Mapping[str, Any]) -> Iterable[Alert]:  # noqa: ARG002 -- nothing has run yet
@@ -356,11 +359,11 @@ class Refine(StageOperator):
         if not isinstance(answer, Waiting):
             return self.end(context, answer)
         log.info("%s  waits for driver %d of %s; %s", self.stage, answer.driver, answer.session, log_place(answer))
-        raise TaskDeferred(trigger=ReplyTrigger(asdict(answer)), method_name="resume")
+        raise TaskDeferred(trigger=ReplyTrigger(asdict(answer), recipe=self.recipe), method_name="resume")
 
     def resume(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply that the trigger saw; if its driver is gone, wait for the next one, or raise JobLost."""
-        adopt_credentials(run_of(context).root)
+        adopt_credentials(run_of(context).root, recipe=self.recipe)
         waiting, request = Waiting(**event["waiting"]), self.request(context)
         try:
             reply = collect(waiting, event["state"])
@@ -471,9 +474,9 @@ class Gate(Reviewed, StageOperator):
             docs=verdict["docs"],
             passing=rows_of(self.refined),
             pages={
-                "Data Docs": page("files", verdict["docs"]),
-                "Manifest": page("manifest", self.manifest),
-                "Rows that would pass, and rejected ones": page("sample", self.manifest),
+                "Data Docs": page("files", verdict["docs"], self.recipe),
+                "Manifest": page("manifest", self.manifest, self.recipe),
+                "Rows that would pass, and rejected ones": page("sample", self.manifest, self.recipe),
             },
         )
 
@@ -522,8 +525,8 @@ class PublishGate(Reviewed, RequestOperator):
             docs=verdict["docs"],
             passing={name: f"{value:,.6g}" for name, value in verdict["facts"].items() if value is not None},
             pages={
-                "Data Docs": page("files", verdict["docs"]),
-                **{f"Manifest of {stage}": page("manifest", path) for stage, path in manifests.items()},
+                "Data Docs": page("files", verdict["docs"], self.recipe),
+                **{f"Manifest of {stage}": page("manifest", path, self.recipe) for stage, path in manifests.items()},
             },
         )
 

@@ -14,7 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, Arrival, arrival_of
 from refinery_airflow.runs.credentials import adopt_credentials, give_credentials_in_triggerer
-from refinery_airflow.runs.run import Run, announce, run_of
+from refinery_airflow.runs.run import Run, announce, recipe_of_dag, run_of
 
 log = logging.getLogger("refinery")
 
@@ -49,19 +49,20 @@ class SnapshotTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
         settling: float = LOOK,
         look: float = LOOK,
         accept: float = 1.0,
+        recipe: str = "",
     ) -> None:
         super().__init__()
         self.uri, self.facts, self.deadline, self.settling, self.look = uri, dict(facts), deadline, settling, look
-        self.accept = accept
+        self.accept, self.recipe = accept, recipe
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that the triggerer builds this trigger from."""
-        names = ("uri", "facts", "deadline", "settling", "look", "accept")
+        names = ("uri", "facts", "deadline", "settling", "look", "accept", "recipe")
         return "refinery_airflow.tasks.sensor.SnapshotTrigger", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Check the input, say what is missing, sleep, and check again until the deadline."""
-        await give_credentials_in_triggerer(self.uri)
+        await give_credentials_in_triggerer(self.uri, recipe=self.recipe)
         said, repeat, seen, since = "", 0.0, "", 0.0
         while True:
             arrival = await asyncio.to_thread(arrival_of, self.uri, self.accept)
@@ -96,7 +97,8 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
     def execute(self, context: Context) -> None:
         """Return at once if the snapshot is complete (or `patience` is 0), else wait in the triggerer."""
         run = run_of(context)
-        adopt_credentials(run.input)
+        recipe = recipe_of_dag(context["ti"].dag_id)
+        adopt_credentials(run.input, recipe=recipe)
         arrival = (
             arrival_of(run.input, run.accept) if run.patience else Arrival(COMPLETE, f"{run.input}, without a look")
         )
@@ -109,7 +111,7 @@ class SnapshotSensor(BaseSensorOperator):  # type: ignore[misc]  # loaded lazily
             self.end(context, facts_of(arrival, facts))
             return
         context["ti"].xcom_push(key=ARRIVAL, value=facts_of(arrival, facts))
-        trigger = SnapshotTrigger(run.input, facts, deadline, settling, accept=run.accept)
+        trigger = SnapshotTrigger(run.input, facts, deadline, settling, accept=run.accept, recipe=recipe)
         self.defer(trigger=trigger, method_name="end")
 
     def end(self, context: Context, event: dict[str, str]) -> None:

@@ -73,17 +73,18 @@ class Waiting:
 class ReplyTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
     """Fires when the reply to a request is there, or when the driver that works on it is gone."""
 
-    def __init__(self, waiting: Mapping[str, Any], poll: float = POLL) -> None:
+    def __init__(self, waiting: Mapping[str, Any], poll: float = POLL, recipe: str = "") -> None:
         super().__init__()
-        self.waiting, self.poll = dict(waiting), poll
+        self.waiting, self.poll, self.recipe = dict(waiting), poll, recipe
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that the triggerer builds this trigger from."""
-        return "refinery_airflow.tasks.session.ReplyTrigger", {"waiting": self.waiting, "poll": self.poll}
+        about = {"waiting": self.waiting, "poll": self.poll, "recipe": self.recipe}
+        return "refinery_airflow.tasks.session.ReplyTrigger", about
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, sleep, and look again."""
-        await give_credentials_in_triggerer(self.waiting["root"])
+        await give_credentials_in_triggerer(self.waiting["root"], recipe=self.recipe)
         watch = Waiting(**self.waiting).watch()
         state = await asyncio.to_thread(watch.look)
         while not state:

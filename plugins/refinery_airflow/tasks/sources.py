@@ -19,6 +19,7 @@ from pipeline_tasks.sources.recipe import MOST_WORKERS, TAKEDOWN, SourceRecipe, 
 from pipeline_tasks.sources.source import Source
 from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials
 from refinery_airflow.runs.form import ADVANCED, TEXT
+from refinery_airflow.runs.run import recipe_of_dag
 
 log = logging.getLogger("refinery")
 
@@ -143,7 +144,7 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     from pipeline_tasks.sources.web import web
 
     params = context["params"]
-    adopt_credentials(params["landing"])
+    adopt_credentials(params["landing"], recipe=recipe.name)
     now = asked(recipe, params)
     adopt_connections(now.source)
     with web(now.rate, now.workers) as on:
@@ -190,7 +191,7 @@ def take_deletions_down(context: Context, facts: Mapping[str, Any]) -> dict[str,
     from pipeline_tasks.publish.taking_down import deletions_taken_down
 
     root = context["params"]["root"]
-    adopt_credentials(facts["input"], root)
+    adopt_credentials(facts["input"], root, recipe=recipe_of_dag(context["ti"].dag_id))
     if not _block(facts["input"]):
         log.info("nothing has landed in %s, and nothing was deleted", facts["input"])
         return {"takedown": None, "entries": 0, "unknown": 0}

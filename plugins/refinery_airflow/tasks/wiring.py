@@ -1,18 +1,25 @@
 """Wires the stages of a recipe into a DAG: each stage is refined, mapped where it splits, and judged by its gate."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAny, AssetWatcher, TaskGroup, XComArg
 
+from pipeline_tasks.deployment import Settings, deployed, deployment, plain
 from pipeline_tasks.recipe import VERDICT, Recipe, Step, load_recipe, recipe_names, stage_card
-from refinery_airflow.runs.run import dag_of
+from refinery_airflow.runs.run import dag_of, is_here
 from refinery_airflow.tasks.operators import Gate, Refine, Seal, VerdictGate
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
 
 if TYPE_CHECKING:
     from pipeline_tasks.sources.recipe import SourceRecipe
+
+MAINTENANCE = "maintenance"
+"""The DAG that maintains the root of the deployment's defaults; that of another root has an entry's name behind it."""
 
 Cut = dict[str, Any]
 """How a stage's input is cut into partitions: its name, and how many; empty for a stage that is not mapped."""
@@ -20,6 +27,43 @@ Cut = dict[str, Any]
 
 QUEUE_WAIT, QUEUE_PAUSE = 20, 5
 """Seconds for which a request waits for messages of a queue, which is the longest that SQS allows, and between two."""
+
+
+def task_arguments(recipe: str = "") -> dict[str, Any]:
+    """Return the arguments of all tasks of a DAG of a recipe: its tries, its bounds, and what the deployment says."""
+    return task_arguments_by(deployed(recipe))
+
+
+def task_arguments_by(settings: Settings) -> dict[str, Any]:
+    """Return the arguments of all tasks of a DAG by settings of the deployment."""
+    own: dict[str, Any] = {name: value for name in ("pool", "queue", "owner") if (value := getattr(settings, name))}
+    if settings.execution_timeout and not is_here():
+        own["execution_timeout"] = timedelta(hours=settings.execution_timeout)
+    return {**RETRIES, **BOUNDS, **own}
+
+
+def dag_arguments(recipe: str = "") -> dict[str, Any]:
+    """Return the arguments of a DAG of a recipe: its tags, and who may see it where the deployment says so."""
+    return arguments_of(deployed(recipe))
+
+
+def arguments_of(settings: Settings) -> dict[str, Any]:
+    """Return the arguments of a DAG by settings of the deployment."""
+    control = {
+        role: set(actions) if isinstance(actions, tuple) else {of: set(may) for of, may in actions.items()}
+        for role, actions in settings.access_control.items()
+    }
+    return {"tags": ["refinery", *settings.tags], **({"access_control": control} if control else {})}
+
+
+def maintained() -> list[tuple[str, Settings]]:
+    """Return the DAGs that maintain the roots of a deployment: `maintenance`, and one for each root of an entry."""
+    known, dags = deployment(), dict[str, Settings]()
+    for entry, settings in known.all():
+        if plain(settings.its_root) not in {plain(other.its_root) for other in dags.values()}:
+            name = f"{MAINTENANCE}_{re.sub('[^A-Za-z0-9_.-]+', '', entry).strip('_')}" if dags else MAINTENANCE
+            dags[name if name not in dags else f"{name}_{len(dags)}"] = settings
+    return list(dags.items())
 
 
 def refine_recipes() -> list[Recipe]:

@@ -1,0 +1,74 @@
+"""Gathers the overview of every root of a deployment, each read by the connections of its own recipes."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pipeline_tasks.deployment import deployed, deployment, plain
+from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.store import storage
+from refinery_airflow.pages.landed import Landed, landed_now
+from refinery_airflow.pages.overview import RecipePage, recipe_pages
+from refinery_airflow.runs.credentials import give_credentials_to_pages, give_ledger_to_pages
+from refinery_airflow.runs.newest import recipes_with_runs
+from refinery_airflow.runs.run import SHOWN, landing, root
+
+log = logging.getLogger("refinery")
+
+
+@dataclass(frozen=True, slots=True)
+class RootOverview:
+    """What a user may see of a root: its recipes, and what has landed for them; `message` says why it is not read."""
+
+    pages: Sequence[RecipePage] = ()
+    landed: Landed = field(default_factory=lambda: Landed(""))
+    message: str = ""
+
+
+def root_overviews(may_read: Callable[[str], bool]) -> list[RootOverview]:
+    """Return the overview of each root, of recipes that a user may read; errors of an only one are raised.
+
+    A root that cannot be read hides no other one, and is named to those alone who may read a recipe of it.
+    """
+    entries = list(_entries())
+    if len(entries) == 1:
+        return [_overview(may_read, is_only=True)]
+    shown = []
+    for entry in entries:
+        token = SHOWN.set(entry)
+        try:
+            give_credentials_to_pages(root(), landing(), recipe=entry)
+            give_ledger_to_pages(root())
+            overview = _overview(may_read, is_only=False)
+        except RefineryError as error:
+            log.warning("The page does not show %s: %s", root(), error)
+            is_own = any(map(may_read, [*filter(None, [entry]), *recipes_with_runs(root())]))
+            overview = RootOverview(message=f"{root()} is not shown: {error}" if is_own else "")
+        finally:
+            SHOWN.reset(token)
+        if overview.pages or overview.message:
+            shown.append(overview)
+    return shown
+
+
+def _entries() -> Iterator[str]:
+    """Yield an entry of the deployment for each pair of root and landing, "" for the defaults."""
+    seen: set[tuple[str, str]] = set()
+    for entry, settings in deployment().all():
+        places = plain(settings.its_root), plain(settings.its_landing)
+        if places not in seen:
+            seen.add(places)
+            yield "" if settings is deployed() else entry
+
+
+def _overview(may_read: Callable[[str], bool], *, is_only: bool) -> RootOverview:
+    storage.require_folder(root())
+    landed = landed_now()
+    pages = [page for page in recipe_pages(root(), landed.snapshots) if may_read(page.recipe)]
+    return RootOverview([page for page in pages if is_only or _is_here(page.recipe)], landed)
+
+
+def _is_here(recipe: str) -> bool:
+    """Return whether a recipe goes to the root and the landing that are shown."""
+    own, shown = deployed(recipe), deployed(SHOWN.get())
+    return (plain(own.its_root), plain(own.its_landing)) == (plain(shown.its_root), plain(shown.its_landing))
