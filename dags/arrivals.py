@@ -2,9 +2,9 @@
 
 Every ten minutes, and when a `pull_` DAG has landed something or the queue `REFINERY_QUEUE` has a message, each folder
 that no run has seen landed, and that is not published, is started once: its run is named `arrival__<snapshot>`. What it
-starts follows from the folders alone: a message may be lost, or come twice. Each recipe is looked at where the
-deployment's file says. A date whose own run is queued or waits is
-left to that run. DAGs that are paused are left out.
+starts follows from the folders alone: a message may be lost, or come twice. A date whose own run is queued or waits is
+left to that run. DAGs that are paused are left out. Places of their own that the deployment's file gives to recipes
+have a DAG of their own, `arrivals_ENTRY`.
 
 **Runbook**
 
@@ -16,6 +16,7 @@ left to that run. DAGs that are paused are left out.
   stale snapshot and all after it are refined again in their order. What has not changed is found committed.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -23,49 +24,64 @@ from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.arrivals import Look
 from refinery_airflow.tasks.wiring import (
+    arguments_of,
     asset_of,
-    dag_arguments,
+    confined,
     dag_id_of,
+    of_roots,
     refine_recipes,
     rollout_of,
-    task_arguments,
+    task_arguments_by,
     wakes,
 )
 
-from pipeline_tasks.deployment import deployed
+from pipeline_tasks.deployment import Settings, deployment
+from pipeline_tasks.recipe import Recipe
 
-_recipes = refine_recipes()
 
-with DAG(
-    "arrivals",
-    description="Starts `refine` for landed snapshots of any name, and for stale ones on request",
-    schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("*/10 * * * *", timezone="UTC"), assets=wakes()),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    default_args={**task_arguments(), "on_failure_callback": FailureAlert()},
-    params={
-        "landing": Param(
-            deployed().its_landing, type="string", description="Of recipes for which the deployment names none"
-        ),
-        "root": Param(deployed().its_root, type="string", description="As the landing"),
-        "stale": Param(default=False, type="boolean", description="Refine stale snapshots and all after them"),
-    },
-    doc_md=__doc__,
-    **dag_arguments(),
-) as dag:
-    assets = [asset_of(recipe.name, "arrivals") for recipe in _recipes]
-    look = Look(
-        task_id="look",
-        dags={dag_id_of(recipe): recipe.name for recipe in _recipes},
-        backlog={recipe.name: recipe.alerts.backlog for recipe in _recipes},
-        accept={recipe.name: recipe.accept_partial for recipe in _recipes},
-        rollouts={recipe.name: rollout_of(recipe) for recipe in _recipes if recipe.rollout},
-        inlets=assets,
-    )
-    TriggerDagRunOperator.partial(
-        task_id="start",
-        skip_when_already_exists=True,
-        max_active_tis_per_dagrun=1,  # in order: a run waits for earlier ones only if it sees them
-        map_index_template="{{ task.trigger_run_id }}",
-    ).expand_kwargs(look.output)
+def recipes_of(entry: str) -> list[Recipe]:
+    """Return the recipes whose snapshots land at places of an entry; "" has all that share the default places."""
+    known = deployment()
+    own = {name for name, _ in known.landed()}
+    at = {recipe.name: known.entry_of(recipe.name) for recipe in refine_recipes()}
+    here = {name for name, its in at.items() if its not in known.refused and (its if its in own else "") == entry}
+    return [recipe for recipe in refine_recipes() if recipe.name in here]
+
+
+def wire(name: str, settings: Settings, recipes: Sequence[Recipe]) -> DAG:
+    """Wire the look at one landing, for the recipes that read it."""
+    with DAG(
+        name,
+        description="Starts `refine` for landed snapshots of any name, and for stale ones on request",
+        schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("*/10 * * * *", timezone="UTC"), assets=wakes()),
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        default_args={**task_arguments_by(settings), "on_failure_callback": FailureAlert()},
+        params={
+            "landing": Param(settings.its_landing, type="string", **confined(settings.its_landing)),
+            "root": Param(settings.its_root, type="string", **confined(settings.its_root)),
+            "stale": Param(default=False, type="boolean", description="Refine stale snapshots and all after them"),
+        },
+        doc_md=__doc__,
+        **arguments_of(settings),
+    ) as dag:
+        look = Look(
+            task_id="look",
+            dags={dag_id_of(recipe): recipe.name for recipe in recipes},
+            backlog={recipe.name: recipe.alerts.backlog for recipe in recipes},
+            accept={recipe.name: recipe.accept_partial for recipe in recipes},
+            rollouts={recipe.name: rollout_of(recipe) for recipe in recipes if recipe.rollout},
+            inlets=[asset_of(recipe.name, "arrivals") for recipe in recipes],
+        )
+        TriggerDagRunOperator.partial(
+            task_id="start",
+            skip_when_already_exists=True,
+            max_active_tis_per_dagrun=1,  # in order: a run waits for earlier ones only if it sees them
+            map_index_template="{{ task.trigger_run_id }}",
+        ).expand_kwargs(look.output)
+    return dag
+
+
+for _name, _entry, _settings in of_roots("arrivals", deployment().landed()):
+    globals()[_name] = wire(_name, _settings, recipes_of(_entry))

@@ -27,7 +27,6 @@ version has are not exported again.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, or those that the deployment's file names.
 """
 
-import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -40,15 +39,17 @@ from refinery_airflow.tasks.approval import approval_param
 from refinery_airflow.tasks.operators import Compose, Export, Publish, log_failure, log_retry
 from refinery_airflow.tasks.wiring import (
     asset_of,
+    build_recipes,
     cuts_of,
     dag_arguments,
     steps_of,
     task_arguments,
     wire_requirement,
     wire_stages,
+    wired,
 )
 
-from pipeline_tasks.recipe import BUILDS, MIX, Recipe, Versions, load_build, recipe_names
+from pipeline_tasks.recipe import MIX, Recipe, Versions
 
 
 def wire(recipe: Recipe) -> DAG:
@@ -90,12 +91,4 @@ def wire(recipe: Recipe) -> DAG:
     return dag
 
 
-def recipes() -> list[Recipe]:
-    """Return the recipes to wire: all in `dags/recipes/build`, or only `REFINERY_BUILD` (a name or a file's path)."""
-    only = os.environ.get("REFINERY_BUILD")
-    return [load_build(name) for name in ([only] if only else recipe_names(BUILDS))]
-
-
-for _recipe in recipes():
-    _dag = wire(_recipe)
-    globals()[_dag.dag_id] = _dag
+globals().update(wired(build_recipes(), wire))

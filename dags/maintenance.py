@@ -26,9 +26,9 @@ from typing import Any
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.launch import send
-from refinery_airflow.tasks.wiring import MAINTENANCE, arguments_of, maintained, task_arguments_by
+from refinery_airflow.tasks.wiring import arguments_of, confined, of_roots, task_arguments_by
 
-from pipeline_tasks.deployment import Settings
+from pipeline_tasks.deployment import Settings, deployment
 from pipeline_tasks.service.requests import (
     CompactRequest,
     IndexRequest,
@@ -81,8 +81,7 @@ def vacuum() -> dict[str, Any]:
 
 
 def wire(name: str, settings: Settings) -> DAG:
-    """Wire the maintenance of one root; that of an entry of the deployment's file is of its root alone."""
-    of_team = {"enum": [settings.its_root]} if name != MAINTENANCE else {}
+    """Wire the maintenance of one root."""
     with DAG(
         name,
         description="Verify what is published, remove what no manifest names or has expired, compact history",
@@ -92,7 +91,7 @@ def wire(name: str, settings: Settings) -> DAG:
         max_active_runs=1,
         default_args={**task_arguments_by(settings), "on_failure_callback": FailureAlert()},
         params={
-            "root": Param(settings.its_root, type="string", **of_team),
+            "root": Param(settings.its_root, type="string", **confined(settings.its_root)),
             "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),
             "compact": Param(default=True, type="boolean", description="Merge the history of many snapshots"),
             "verify_full": Param(
@@ -116,5 +115,5 @@ def wire(name: str, settings: Settings) -> DAG:
     return dag
 
 
-for _name, _settings in maintained():
+for _name, _, _settings in of_roots("maintenance", deployment().rooted()):
     globals()[_name] = wire(_name, _settings)

@@ -64,6 +64,7 @@ from refinery_airflow.tasks.wiring import (
     task_arguments,
     wire_requirement,
     wire_stages,
+    wired,
 )
 
 from pipeline_tasks.deployment import deployed
@@ -170,6 +171,4 @@ def wire(recipe: Recipe) -> DAG:
     return dag
 
 
-for _recipe in refine_recipes():
-    _dag = wire(_recipe)
-    globals()[_dag.dag_id] = _dag
+globals().update(wired(refine_recipes(), wire))

@@ -25,7 +25,7 @@ from airflow.sdk import DAG, Param
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.runs.form import ADVANCED, TEXT
 from refinery_airflow.runs.run import base
-from refinery_airflow.tasks.wiring import dag_arguments, dag_id_of, refine_recipes, rollout_of, task_arguments
+from refinery_airflow.tasks.wiring import dag_arguments, dag_id_of, refine_recipes, rollout_of, task_arguments, wired
 
 from pipeline_tasks.deployment import deployed
 from pipeline_tasks.recipe import Recipe, trial_of
@@ -93,7 +93,4 @@ def approval(recipe: Recipe, smaller: float, share: float) -> ApprovalOperator:
     )
 
 
-for _recipe in refine_recipes():
-    if _recipe.rollout:
-        _dag = wire(_recipe)
-        globals()[_dag.dag_id] = _dag
+globals().update(wired((recipe for recipe in refine_recipes() if recipe.rollout), wire))

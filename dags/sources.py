@@ -27,7 +27,7 @@ from typing import Any
 from airflow.sdk import DAG, Asset, CronTriggerTimetable, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.sources import LANDED, params_of_pull, pull_source, take_deletions_down
-from refinery_airflow.tasks.wiring import LANDINGS, dag_arguments, landing_of, source_recipes, task_arguments
+from refinery_airflow.tasks.wiring import LANDINGS, dag_arguments, landing_of, source_recipes, task_arguments, wired
 
 from pipeline_tasks.deployment import deployed
 from pipeline_tasks.sources.recipe import TAKEDOWN, SourceRecipe
@@ -69,6 +69,4 @@ def wire(recipe: SourceRecipe) -> DAG:
     return dag
 
 
-for _recipe in source_recipes():
-    _dag = wire(_recipe)
-    globals()[_dag.dag_id] = _dag
+globals().update(wired(source_recipes(), wire))

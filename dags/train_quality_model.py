@@ -22,9 +22,9 @@ from typing import Any
 from airflow.sdk import DAG, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.models import check_model, params_of_training, publish_model, train_model
-from refinery_airflow.tasks.wiring import dag_arguments, task_arguments
+from refinery_airflow.tasks.wiring import arguments_of, of_roots, task_arguments_by
 
-from pipeline_tasks.deployment import deployed
+from pipeline_tasks.deployment import Settings, deployment
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
@@ -48,17 +48,24 @@ def publish(trained: dict[str, Any], checked: dict[str, Any]) -> dict[str, Any]:
     return publish_model(context["params"], context["run_id"], trained, checked)
 
 
-with DAG(
-    "train_quality_model",
-    description="Good texts and a crawl in, a checked model that scores documents out",
-    schedule=None,
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    default_args={**task_arguments(), "on_failure_callback": FailureAlert()},
-    params=params_of_training(deployed().its_root),
-    doc_md=__doc__,
-    **dag_arguments(),
-) as dag:
-    _trained = train()
-    publish(_trained, check(_trained))
+def wire(name: str, settings: Settings) -> DAG:
+    """Wire the training of models of one root."""
+    with DAG(
+        name,
+        description="Good texts and a crawl in, a checked model that scores documents out",
+        schedule=None,
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        default_args={**task_arguments_by(settings), "on_failure_callback": FailureAlert()},
+        params=params_of_training(settings.its_root),
+        doc_md=__doc__,
+        **arguments_of(settings),
+    ) as dag:
+        trained = train()
+        publish(trained, check(trained))
+    return dag
+
+
+for _name, _, _settings in of_roots("train_quality_model", deployment().rooted()):
+    globals()[_name] = wire(_name, _settings)

@@ -2,12 +2,14 @@
 
 It says where, by whose keys, and how Airflow runs it, and nothing of what is computed: no fingerprint has any of it,
 and no recipe can set any of it. Without the variable all recipes go where `REFINERY_ROOT` and `REFINERY_LANDING` say.
+
+An entry that is wrong is refused by itself: its recipes do not run, and those of all other entries do.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import combinations
@@ -15,11 +17,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+import yaml
+
 from pipeline_tasks.binding import bind_fields, require_known, require_mapping
 from pipeline_tasks.constraints import OptionalUri, Range, Uri, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import untried
-from pipeline_tasks.yaml_file import read_yaml
+from pipeline_tasks.yaml_file import parse_yaml, read_bytes
 
 DEPLOYMENT = "REFINERY_DEPLOYMENT"
 """Names the file; without it one root, one landing and the default connections of Airflow serve all recipes."""
@@ -34,6 +38,9 @@ ANONYMOUS = "anonymous"
 
 S3, FILE = "s3://", "file://"
 
+GROUPS = ("connections", "alerts")
+"""Keys of an entry that have keys of their own."""
+
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,99}"
 
 ConnectionId = Annotated[str, Word(f"({_NAME})?", "the id of an Airflow connection")]
@@ -45,7 +52,11 @@ Ledger = Annotated[
 
 Line = Annotated[str, Word(r"([^\x00-\x1f\x7f]{1,200})?", "a name in one line")]
 
-PatternName = Word(r"[A-Za-z0-9_.*?\[\]!-]{1,100}", "a name of recipes, in which * stands for any letters")
+_PATTERN = r"[A-Za-z0-9_.*?\[\]!-]{1,100}"
+
+PatternNames = Word(
+    rf"{_PATTERN}(, *{_PATTERN})*", "one or more names of recipes with commas between, * for any letters"
+)
 
 Action = Literal["can_read", "can_edit", "can_delete", "can_create", "menu_access"]
 
@@ -145,6 +156,14 @@ class Settings:
         """The places that its runs may name, and all below them."""
         return (self.its_root, self.its_landing, *self.places)
 
+    @property
+    def named_connections(self) -> dict[str, str]:
+        """The ids of the connections of Airflow that it names, by the keys that name them."""
+        pairs = [(f"connections: {entry.name}", getattr(self.connections, entry.name)) for entry in fields(Connections)]
+        pairs += [("ledger", self.ledger if is_connection(self.ledger) else "")]
+        pairs += [(f"alerts: {kind}", name) for kind, name in (asdict(self.alerts) if self.alerts else {}).items()]
+        return {key: name for key, name in pairs if isinstance(name, str) and name not in ("", ANONYMOUS)}
+
     def access_to(self, uri: str) -> str | OpenStore:
         """Return the connection by which a URI of S3 is read and written, "" for the one that serves all recipes.
 
@@ -157,26 +176,36 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment's file: settings of recipes by name or pattern, in their order, and those of all others."""
+    """A deployment's file: settings of recipes by entry, in their order, those of all others, and what is `refused`.
+
+    The key of an entry has names and patterns of recipes, with commas between. `lines` are those of the entries.
+    """
 
     path: str = ""
     defaults: Settings = field(default_factory=Settings)
     recipes: Mapping[str, Settings] = field(default_factory=dict)
+    refused: Mapping[str, RecipeError] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
 
     def entry_of(self, recipe: str) -> str:
-        """Return the entry of a recipe: its name, else the first pattern that it matches; "" for the defaults."""
-        name = untried(recipe)
-        if name in self.recipes:
-            return name
-        return next((pattern for pattern in self.recipes if fnmatchcase(name, pattern)), "")
+        """Return the entry of a recipe: that with its name, else the first pattern of it; "" for the defaults."""
+        name, entries = untried(recipe), [*self.lines]
+        exact = (entry for entry in entries if name in names_of(entry))
+        matching = (entry for entry in entries if any(fnmatchcase(name, pattern) for pattern in names_of(entry)))
+        return next(exact, "") or next(matching, "")
 
     def of(self, recipe: str) -> Settings:
-        """Return the settings of a recipe, or of its trials; the defaults for a task that is of no recipe, ""."""
+        """Return the settings of a recipe, or of its trials; the defaults for a task that is of no recipe, "".
+
+        RecipeError for a recipe whose entry is refused: it goes nowhere, and not where the defaults say.
+        """
         entry = self.entry_of(recipe) if recipe else ""
+        if error := self.refused.get(entry):
+            raise RecipeError(*error.args) from error
         return self.recipes[entry] if entry else self.defaults
 
     def all(self) -> Iterator[tuple[str, Settings]]:
-        """Yield every entry with its name; the defaults are called `defaults`."""
+        """Yield every entry that is not refused, with its name; the defaults are called `defaults`."""
         yield "defaults", self.defaults
         yield from self.recipes.items()
 
@@ -185,10 +214,30 @@ class Deployment:
         found = [(place, settings) for _, settings in self.all() for place in settings.admitted if is_below(uri, place)]
         return max(found, key=lambda pair: len(plain(pair[0])))[1] if found else self.defaults
 
-    @property
-    def roots(self) -> list[str]:
-        """The roots of all entries, that of the defaults first, each once."""
-        return list(dict.fromkeys(plain(settings.its_root) for _, settings in self.all()))
+    def is_at(self, recipe: str, root: str) -> bool:
+        """Return whether a recipe goes to a root; one whose entry is refused goes to none."""
+        return self.entry_of(recipe) not in self.refused and plain(self.of(recipe).its_root) == plain(root)
+
+    def rooted(self) -> Iterator[tuple[str, Settings]]:
+        """Yield each root once, by the entry that names it: "" and the defaults, then the entries with their own."""
+        yield "", self.defaults
+        yield from ((entry, settings) for entry, settings in self.recipes.items() if self.has_own_root(settings))
+
+    def landed(self) -> Iterator[tuple[str, Settings]]:
+        """Yield each pair of root and landing as `rooted` yields roots."""
+        yield "", self.defaults
+        for entry, settings in self.recipes.items():
+            if self.has_own_root(settings) or plain(settings.its_landing) != plain(self.defaults.its_landing):
+                yield entry, settings
+
+    def has_own_root(self, settings: Settings) -> bool:
+        """Return whether settings go to another root than the defaults."""
+        return plain(settings.its_root) != plain(self.defaults.its_root)
+
+
+def names_of(entry: str) -> list[str]:
+    """Return the names and patterns of an entry's key."""
+    return [name.strip() for name in entry.split(",")]
 
 
 def deployment() -> Deployment:
@@ -213,7 +262,7 @@ def deployment() -> Deployment:
 def _read(path: Path, stamp: tuple[int, ...], places: tuple[str, ...]) -> Deployment:
     """Read a file, once for each state of it, and of the variables that complete it."""
     del stamp, places
-    return parse_deployment(read_yaml(path), str(path))
+    return parse_deployment(read_bytes(path), str(path))
 
 
 def deployed(recipe: str = "") -> Settings:
@@ -224,54 +273,125 @@ def deployed(recipe: str = "") -> Settings:
 # --- Reading ---------------------------------------------------------------------------------------------------------
 
 
-def parse_deployment(raw: object, where: str) -> Deployment:
-    """Check a deployment's YAML; RecipeError names what is unknown, wrong, or of two teams at once."""
-    written = require_mapping(raw, where)
-    require_known(written, ("defaults", "recipes"), where)
-    defaults = require_mapping(written.get("defaults") or {}, f"{where}: defaults")
-    recipes = require_mapping(written.get("recipes") or {}, f"{where}: recipes")
-    for name in recipes:
-        if not PatternName.admits(name):
-            message = f"{where}: recipes: {str(name)[:100]!r} is no {PatternName.words}"
-            raise RecipeError(message)
+Where = tuple[str, ...]
+"""The keys that lead to a value."""
+
+MOST_LEVELS = 4
+"""Keys that lead to the innermost value of which the line is said: `recipes`, an entry, `connections`, `root`."""
+
+
+def parse_deployment(body: bytes, where: str) -> Deployment:
+    """Check a deployment's YAML; RecipeError names the line of what is wrong in the file, or in its defaults.
+
+    What is wrong in an entry, or of two entries at once, refuses these alone.
+    """
+    written, lines = require_mapping(parse_yaml(body, where), where), _lines(body)
+    for key in written:
+        require_known({key: None}, ("defaults", "recipes"), f"{where}, line {_line(lines, (key,))}")
+    parts = {key: require_mapping(written.get(key) or {}, f"{where}: {key}") for key in ("defaults", "recipes")}
+    defaults = _bound(parts["defaults"], where, lines, ("defaults",))
+    settings, refused = dict[str, Settings](), dict[str, RecipeError]()
+    for name, entry in ((str(key), value) for key, value in parts["recipes"].items()):
+        try:
+            settings[name] = _entry(parts["defaults"], entry, where, lines, ("recipes", name))
+        except RecipeError as error:
+            refused[name] = error
     known = Deployment(
         where,
-        bind_fields(Settings, defaults, f"{where}: defaults"),
-        {name: _entry(defaults, entry, f"{where}: recipes: {name}") for name, entry in recipes.items()},
+        defaults,
+        settings,
+        refused,
+        {name: _line(lines, ("recipes", name)) for name in map(str, parts["recipes"])},
     )
-    _require_apart(known)
-    return known
+    refused |= _clashing(known)
+    return replace(known, recipes={name: own for name, own in settings.items() if name not in refused})
 
 
-def _entry(defaults: Mapping[str, Any], entry: object, where: str) -> Settings:
+def _entry(defaults: Mapping[str, Any], entry: object, where: str, lines: Mapping[Where, int], keys: Where) -> Settings:
     """Return the settings of an entry: what it does not say is said by the defaults, its connections one by one."""
-    own = require_mapping(entry or {}, where)
-    bind_fields(Settings, own, where)  # what is wrong in it is its own, and not the defaults'
+    at = f"{where}, line {_line(lines, keys)}: recipes"
+    if not PatternNames.admits(keys[-1]):
+        message = f"{at}: {str(keys[-1])[:100]!r} is not {PatternNames.words}"
+        raise RecipeError(message)
+    own = require_mapping(entry or {}, f"{at}: {keys[-1]}")
+    _bound(own, where, lines, keys)  # what is wrong in it is its own, and not the defaults'
     merged = {**defaults, **own}
-    if "connections" in own and "connections" in defaults:
+    if own.get("connections") and defaults.get("connections"):
         merged["connections"] = {**defaults["connections"], **own["connections"]}
-    return bind_fields(Settings, merged, where)
+    return bind_fields(Settings, merged, f"{at}: {keys[-1]}")
 
 
-def _require_apart(known: Deployment) -> None:
-    """Raise RecipeError where two entries read one place by different keys, or one root has two ledgers.
+def _bound(written: Mapping[str, Any], where: str, lines: Mapping[Where, int], keys: Where) -> Settings:
+    """Return settings as they are written; RecipeError has the line of the first key that is wrong."""
+    said = ": ".join(map(str, keys))
+    for key, value in written.items():
+        inner = value if key in GROUPS and isinstance(value, Mapping) else {}
+        for at, part in [*(((key, name), {name: inner[name]}) for name in inner), ((key,), value)]:
+            bind_fields(Settings, {key: part}, f"{where}, line {_line(lines, (*keys, *at))}: {said}")
+    return bind_fields(Settings, written, f"{where}: {said}")
 
-    A triggerer and a web server have one client for a place, whichever recipe it is looked at for.
+
+def _lines(body: bytes) -> dict[Where, int]:
+    """Return the lines of the keys of a file that has been read, by the keys that lead to them."""
+    found: dict[Where, int] = {}
+
+    def note(node: yaml.Node | None, above: Where) -> None:
+        for key, value in node.value if isinstance(node, yaml.MappingNode) and len(above) < MOST_LEVELS else ():
+            found.setdefault((*above, str(key.value)), key.start_mark.line + 1)
+            note(value, (*above, str(key.value)))
+
+    note(yaml.compose(body.decode("utf-8-sig"), Loader=yaml.SafeLoader), ())
+    return found
+
+
+def _line(lines: Mapping[Where, int], keys: Where) -> int:
+    """Return the line of a key; that of the one above for a key that an alias has brought there."""
+    return lines.get(keys) or (_line(lines, keys[:-1]) if keys else 1)
+
+
+def _clashing(known: Deployment) -> dict[str, RecipeError]:
+    """Return the errors of entries that name one root, or read one place by different keys.
+
+    A triggerer and a web server have one client for a place, whichever recipe it is looked at for. Whose the place is
+    nobody knows: so both entries are refused, but for the defaults, which have places of their own.
     """
+    errors: dict[str, RecipeError] = {}
     for (one, first), (other, second) in combinations(known.all(), 2):
-        if clash := next(_clashes(first, second), ""):
-            message = f"{known.path}: {one} and {other}: {clash}"
-            raise RecipeError(message)
+        twice = next((name for name in names_of(one) if name in names_of(other)), "")
+        if clash := f"both name {twice}; name it once" if twice else next(_clashes(known, first, second), ""):
+            at = " and ".join(
+                f"{name} (line {known.lines[name]})" if name in known.lines else name for name in (one, other)
+            )
+            error = RecipeError(f"{known.path}: {at}: {clash}")
+            errors |= {name: error for name in (one, other) if name in known.lines}
+    return errors
 
 
-def _clashes(first: Settings, second: Settings) -> Iterator[str]:
+def _clashes(known: Deployment, first: Settings, second: Settings) -> Iterator[str]:
+    roots = plain(first.its_root), plain(second.its_root)
+    if roots[0] != roots[1] and (is_below(*roots) or is_below(*reversed(roots))):
+        yield f"of the roots {first.its_root} and {second.its_root} one is in the other; name roots that are apart"
+    if roots[0] == roots[1] and known.has_own_root(second):
+        yield f"{first.its_root} is the root of both; name all its recipes in one entry, or a root for each"
     for place in first.admitted:
         for other in second.admitted:
             inner = place if is_below(place, other) else other if is_below(other, place) else ""
             if inner.startswith(S3) and first.access_to(inner) != second.access_to(inner):
                 yield f"{inner} has two connections; name the same one in both, or places that do not overlap"
-    if plain(first.its_root) == plain(second.its_root) and first.ledger != second.ledger:
+    if roots[0] == roots[1] and first.ledger != second.ledger:
         yield f"{first.its_root} has two ledgers; name the same one in both"
+
+
+def require_one_root(build: str, read: str) -> None:
+    """Raise RecipeError for a recipe that builds from versions of one that goes to another root."""
+    known = deployment()
+    own, its = known.of(build).its_root, known.of(read).its_root
+    if plain(own) != plain(its):
+        message = (
+            f"{known.path}: recipe {build} builds from versions of {read}, which are in {its}, and goes to {own}; name "
+            f'both in one entry: "{known.entry_of(read) or read}, {build}"'
+        )
+        raise RecipeError(message)
 
 
 def is_below(uri: str, place: str) -> bool:
@@ -293,6 +413,26 @@ def ledger_at(root: str) -> str:
     return next(filter(None, named), "")
 
 
+def missing_connections(known: Deployment, is_set: Callable[[str], bool]) -> Iterator[str]:
+    """Yield for each connection that a file names and Airflow does not have where it is named, and the way out."""
+    seen: set[str] = set()
+    for entry, settings in known.all():
+        at = f", line {known.lines[entry]}: recipes" if entry in known.lines else ""
+        for key, name in settings.named_connections.items():
+            if name not in seen and not is_set(name):
+                yield f"{known.path}{at}: {entry}: {key}: Airflow has no connection {name}; set it, or correct its name"
+            seen.add(name)
+
+
+def idle_names(known: Deployment, recipes: Iterable[str]) -> Iterator[str]:
+    """Yield for each name of an entry that is one of no recipe where it is: those recipes go where the defaults say."""
+    names = list(recipes)
+    for entry, line in known.lines.items():
+        for name in names_of(entry):
+            if not any(fnmatchcase(recipe, name) for recipe in names):
+                yield f"{known.path}, line {line}: recipes: {name}: no recipe has this name; correct or remove it"
+
+
 def is_connection(ledger: str) -> bool:
     """Return whether a ledger is named by the id of a connection."""
     return re.fullmatch(_NAME, ledger) is not None
@@ -304,7 +444,7 @@ def is_connection(ledger: str) -> bool:
 def resolved_lines(recipe: str) -> list[str]:
     """Return in lines what a recipe resolves to, and by which entry; no line without a file."""
     known = deployment()
-    if not known.path:
+    if not known.path or known.entry_of(recipe) in known.refused:
         return []
     settings, entry = known.of(recipe), known.entry_of(recipe)
     told = {"root": settings.its_root, "landing": settings.its_landing}

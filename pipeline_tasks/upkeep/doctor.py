@@ -1,6 +1,7 @@
 """Checks what a run needs before it runs: packages, Java, the object store; and what a run of some input would find."""
 
 import argparse
+import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -10,13 +11,16 @@ from importlib.metadata import version
 from itertools import chain
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.deployment import deployment, idle_names, missing_connections
+from pipeline_tasks.embedded.connections import is_set
 from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.embedded.early_start import embedded
 from pipeline_tasks.embedded.preflight import AREAS, RECIPE, PlannedRun, findings, tried
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_lines
-from pipeline_tasks.recipe import ENGINES, RAY, SPARK, load_recipe
+from pipeline_tasks.recipe import BUILDS, ENGINES, RAY, SPARK, load_build, load_recipe, recipe_names
+from pipeline_tasks.sources.recipe import chosen_sources
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.upkeep.upgrade import outdated_versions
@@ -61,6 +65,7 @@ def checks(root: str) -> Iterator[Check]:
     yield _packages("ray", "ray")
     yield _packages("airflow", "apache-airflow")
     yield _tokenizer()
+    yield from _deployment()
     if root:
         yield _guarded("storage", lambda: _storage(root))
         yield _guarded("put-if-absent", lambda: _race(root))
@@ -112,6 +117,30 @@ def _tokenizer() -> Check:
 
     blank = tokenizers.Tokenizer(tokenizers.models.BPE())
     return Check("tokenizers", blank.get_vocab_size() == 0, f"tokenizers {version('tokenizers')}")
+
+
+def _deployment() -> Iterator[Check]:
+    """Look at the file of the deployment, if one is named: each entry, connection and name that is wrong is a check."""
+    try:
+        known = deployment()
+    except RecipeError as error:
+        yield Check("deployment", ok=False, message=str(error))
+        return
+    if not known.path:
+        return
+    faults = [*map(str, known.refused.values()), *missing_connections(known, is_set), *idle_names(known, _recipes())]
+    yield from (Check("deployment", ok=False, message=fault) for fault in faults)
+    if not faults:
+        entries = counted(len(known.lines), "entry", "entries")
+        yield Check("deployment", ok=True, message=f"{known.path}: {entries}, and all connections are set")
+
+
+def _recipes() -> Iterator[str]:
+    """Yield the names of the recipes that have a DAG."""
+    refines, builds = os.environ.get("REFINERY_RECIPE"), os.environ.get("REFINERY_BUILD")
+    yield from (load_recipe(name).name for name in ([refines] if refines else recipe_names()))
+    yield from (load_build(name).name for name in ([builds] if builds else recipe_names(BUILDS)))
+    yield from (source.name for source in chosen_sources(os.environ.get("REFINERY_SOURCES", "")))
 
 
 def _storage(root: str) -> Check:

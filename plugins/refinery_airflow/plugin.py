@@ -20,6 +20,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.document.text_edits import COMPARED
 from pipeline_tasks.inspect.document.trace import trace
@@ -54,7 +55,19 @@ from refinery_airflow.access.purpose import (
     own_address,
     purpose_of,
 )
-from refinery_airflow.access.roles import OPEN, RAW, Role, curator, holds, is_reader, may_see, reader, require, steward
+from refinery_airflow.access.roles import (
+    OPEN,
+    RAW,
+    Role,
+    curator,
+    holds,
+    is_reader,
+    may_see,
+    reader,
+    refuse,
+    require,
+    steward,
+)
 from refinery_airflow.pages import rendering
 from refinery_airflow.pages.answers import answers_of
 from refinery_airflow.pages.build import build_of
@@ -192,6 +205,13 @@ async def of_recipe(request: Request) -> None:
         SHOWN.set("")
 
 
+def reader_of_named(user: GetUserDep) -> None:
+    """Let nobody else than who may read a recipe see a page that names it, and not even why its root is not read."""
+    named = SHOWN.get()
+    if named and not is_reader(user, named):
+        refuse(Role.VIEWER)
+
+
 def with_credentials() -> None:
     """Let a page read its root and landing, and open its ledger, as the tasks of its recipe do."""
     give_credentials_to_pages(root(), landing(), recipe=SHOWN.get())
@@ -221,6 +241,7 @@ app = FastAPI(
     dependencies=[
         Depends(requires_access_view(AccessView.WEBSITE)),
         Depends(of_recipe),
+        Depends(reader_of_named),
         Depends(with_credentials),
         Depends(reader),
     ],
@@ -285,10 +306,16 @@ def purpose_needed(request: Request, error: PurposeNeeded) -> Response:
 
 
 def _error_page(status: int, message: str) -> Response:
-    page = rendering.render(
-        "error.html", title=TITLES[status], message=message, root="" if status == FORBIDDEN else root()
-    )
+    page = rendering.render("error.html", title=TITLES[status], message=message, root=_told_root(status))
     return HTMLResponse(page, status_code=status)
+
+
+def _told_root(status: int) -> str:
+    """Return the root that a page of an error names: "" where it may be another team's, or where no page has one."""
+    try:
+        return "" if status == FORBIDDEN and deployment().path else root()
+    except RecipeError:  # the file of the deployment, or the recipe's entry, is refused: the message says so
+        return ""
 
 
 def render(page: str, **values: Any) -> Shown:  # noqa: ANN401 -- values of a template are of any type

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
+from pipeline_tasks.deployment import DEPLOYMENT, deployed, require_one_root, resolved_lines
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
 from pipeline_tasks.gate.checks import check_bounds
@@ -99,7 +100,8 @@ def answer(options: argparse.Namespace) -> int:
     options.recipe = options.named or options.recipe
     facts, lines, others = _sized(options) if options.input else ({}, [], [])
     findings = lint(options.recipe, options.root, options.snapshot, options.allow, others)
-    print_result(options, finding_facts(findings) | facts, [*lines, *finding_lines(options.recipe, findings)])
+    lines = [*_deployed_lines(options.recipe), *lines, *finding_lines(options.recipe, findings)]
+    print_result(options, finding_facts(findings) | facts, lines)
     return RecipeError.exit_code if any(finding.fault or options.strict for finding in findings) else 0
 
 
@@ -119,6 +121,24 @@ def _sized(options: argparse.Namespace) -> tuple[dict[str, Any], list[str], list
     bill = bill_of(sizes, prices)
     lines = [*size_lines(sizes, workers.cores), *bill_lines(bill, prices)]
     return {"sizes": size_facts(sizes), "bill": asdict(bill)}, lines, findings
+
+
+def _deployed_lines(recipe: str) -> list[str]:
+    """Return in lines where the deployment's file sends a recipe, none without one; `lint` reports what is wrong."""
+    try:
+        return resolved_lines(load_recipe(recipe).name)
+    except RefineryError:
+        return []
+
+
+def _undeployed(recipe: Recipe) -> Iterator[Finding]:
+    """Find that the deployment's file refuses a recipe, or what it builds from is in another root."""
+    try:
+        deployed(recipe.name)
+        if recipe.versions:
+            require_one_root(recipe.name, recipe.versions.recipe)
+    except RecipeError as error:
+        yield Finding(fault=True, where=DEPLOYMENT, message=str(error))
 
 
 def _unread(uri: str, listing: Listing, recipe: Recipe) -> Iterator[Finding]:
@@ -144,7 +164,7 @@ def lint(
         check_bounds(loaded)
     except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing else can be checked
         return [Finding(fault=True, where=recipe, message=str(error))]
-    findings = list(recipe_faults(loaded))
+    findings = [*recipe_faults(loaded), *_undeployed(loaded)]
     findings += [*idle_stages(loaded), *canceled_params(loaded), *absent_bounds(loaded)]
     findings += required_verdict(loaded, root)
     for step in loaded.steps:

@@ -6,7 +6,7 @@ DAG of a recipe is one on its pages; a page of no one recipe needs it for all of
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.base_auth_manager import BaseAuthManager
@@ -115,10 +115,15 @@ def _recipes_of(request: Request) -> list[str]:
     return sorted({*version_log.recipes(root()), *recipes_with_runs(root())}) or [DEFAULT]
 
 
+def refuse(role: Role) -> NoReturn:
+    """Raise the 403 of who has not a role."""
+    raise HTTPException(FORBIDDEN, f"{REFUSALS[role]}. Ask for a role with that right.")
+
+
 def reader(request: Request, user: GetUserDep) -> None:
     """Let those see a page who may read the DAG of its recipe; 403 for others."""
     if request.scope["route"].path not in OPEN and not holds(request, user, Role.VIEWER):
-        raise HTTPException(FORBIDDEN, f"{REFUSALS[Role.VIEWER]}. Ask for a role with that right.")
+        refuse(Role.VIEWER)
 
 
 def curator(request: Request, user: GetUserDep) -> None:
@@ -134,7 +139,7 @@ def steward(request: Request, user: GetUserDep) -> None:
 def require(request: Request, user: BaseUser, role: Role) -> None:
     """Have the response of this request logged as a look of a user; 403 without the role, or a purpose if it is due."""
     if not holds(request, user, role):
-        raise HTTPException(FORBIDDEN, f"{REFUSALS[role]}. Ask for a role with that right.")
+        refuse(role)
     name = user.get_name()
     require_purpose(request, name)
     known: Seer | None = getattr(request.state, "seer", None)

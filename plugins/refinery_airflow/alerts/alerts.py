@@ -74,7 +74,7 @@ def send(context: Context, alerts: Iterable[Alert], tab: str = "", recipe: str =
     with harmless("alert", "it could not be sent"):
         message = Message(origin_of(context, tab), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
         settings = settings_of_alerts(context, recipe)
-        if message.alerts and is_new(context, message, settings.its_root if recipe else ""):
+        if message.alerts and is_new(context, message):
             _log(message)
             for alert in message.alerts:
                 count_alert(message.origin.dag, alert.kind)
@@ -128,17 +128,19 @@ def origin_of(context: Context, tab: str = "") -> Origin:
 # --- Once --------------------------------------------------------------------------------------------------------
 
 
-def is_new(context: Context, message: Message, root: str = "") -> bool:
+def is_new(context: Context, message: Message) -> bool:
     """Return whether the run has not sent a message yet, and note that it has; a task that is cleared may repeat it.
 
-    Who notes it first sends it: an object of the root, that of the run unless one is named, is put if it is absent.
+    Who notes it first sends it: an object of the root is put if it is absent.
     """
-    root = root or str(context["params"].get("root") or "")
+    root = str(context["params"].get("root") or "")
     if not root:
         return True
     try:
         adopt_credentials(root, recipe=recipe_of_dag(context["ti"].dag_id))
     except RecipeError:
+        if not deployment().path:
+            raise
         return True  # a place that the run may not name is not written to, and people are told so
     title = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {context['ti'].task_id}: {message.title}"
     body = f"{title}\n{secrets.token_hex(8)}\n".encode()  # some stores take equal bytes for one's own

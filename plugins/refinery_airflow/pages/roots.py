@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pipeline_tasks.deployment import deployed, deployment, plain
+from pipeline_tasks.deployment import deployed, deployment, names_of, plain
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.store import storage
 from refinery_airflow.pages.landed import Landed, landed_now
@@ -53,12 +53,7 @@ def root_overviews(may_read: Callable[[str], bool]) -> list[RootOverview]:
 
 def _entries() -> Iterator[str]:
     """Yield an entry of the deployment for each pair of root and landing, "" for the defaults."""
-    seen: set[tuple[str, str]] = set()
-    for entry, settings in deployment().all():
-        places = plain(settings.its_root), plain(settings.its_landing)
-        if places not in seen:
-            seen.add(places)
-            yield "" if settings is deployed() else entry
+    yield from (names_of(entry)[0] for entry, _ in deployment().landed())
 
 
 def _overview(may_read: Callable[[str], bool], *, is_only: bool) -> RootOverview:
@@ -70,5 +65,6 @@ def _overview(may_read: Callable[[str], bool], *, is_only: bool) -> RootOverview
 
 def _is_here(recipe: str) -> bool:
     """Return whether a recipe goes to the root and the landing that are shown."""
-    own, shown = deployed(recipe), deployed(SHOWN.get())
-    return (plain(own.its_root), plain(own.its_landing)) == (plain(shown.its_root), plain(shown.its_landing))
+    if not deployment().is_at(recipe, root()):
+        return False
+    return plain(deployed(recipe).its_landing) == plain(deployed(SHOWN.get()).its_landing)

@@ -10,7 +10,7 @@ from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from pipeline_tasks.deployment import deployment, plain
+from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import is_trial, trial_of, untried
 from refinery_airflow.runs.run import DEFAULT, SENSE, dag_of, snapshot_of
@@ -55,7 +55,7 @@ def recipes_with_runs(root: str) -> list[str]:
         named = {dag for dag in every if dag == dag_of(DEFAULT) or dag.startswith(f"{dag_of(DEFAULT)}_")}
     recipes = [DEFAULT if dag == dag_of(DEFAULT) else dag.removeprefix(f"{dag_of(DEFAULT)}_") for dag in named]
     known = deployment()
-    own = [name for name in recipes if not known.path or plain(known.of(name).its_root) == plain(root)]
+    own = [name for name in recipes if not known.path or known.is_at(name, root)]
     return sorted([*own, *map(trial_of, own)])
 
 

@@ -19,14 +19,15 @@ FILE = "file://"
 def require_admitted(*uris: object, recipe: str = "") -> None:
     """Raise RecipeError for a place that a run of a recipe may not name; "" and None are none.
 
-    With a file of the deployment it has to be one of the recipe's, or below one; a task of no recipe, which an operator
-    runs, may name those of all. Without such a file the places are those of `REFINERY_PLACES`.
+    With a file of the deployment it has to be one of the recipe's, or below one; all places of a task of no recipe have
+    to be of the entry that has the first one. Without such a file the places are those of `REFINERY_PLACES`.
     """
     known = deployment()
     if known.path:
-        settings = [known.of(recipe)] if recipe else [each for _, each in known.all()]
-        admitted = sorted({_resolved(place) for each in settings for place in each.admitted})
-        _require(uris, admitted, f"{known.path} has for {f'recipe {recipe}' if recipe else 'all recipes'}")
+        first = next(map(str, filter(None, uris)), "")
+        settings, whose = (known.of(recipe), f"recipe {recipe}") if recipe else (known.at(first), "the same root")
+        admitted = sorted(map(_resolved, settings.admitted))
+        _require(uris, admitted, f"{known.path} has for {whose}")
     elif os.environ.get(PLACES, "").strip():
         _require(uris, sorted(_admitted()), f"{PLACES} of the workers has them")
 

@@ -12,7 +12,6 @@ from airflow.sdk import BaseOperator, Context
 
 from pipeline_tasks.alerts.backlog import Backlog, backlog_alert, backlog_of
 from pipeline_tasks.constraints import SNAPSHOT_NAME
-from pipeline_tasks.deployment import deployed, deployment
 from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
 from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.stage import LANDING
@@ -61,16 +60,16 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
     def execute(self, context: Context) -> list[Start]:
         """Look at what has landed (with the param `stale`: is published) for each DAG that is not paused."""
+        params = context["params"]
+        adopt_credentials(params["landing"], params["root"])
         starts: list[Start] = []
         for dag_id, recipe in self.dags.items():
-            params = places_of(recipe, context["params"])
-            adopt_credentials(params["landing"], params["root"])  # by these places: this task is of all recipes
             if context["ti"].get_dag(dag_id).is_paused:
                 log.info("%s is paused: what has landed is not refined by it until you unpause it", dag_id)
             elif params["stale"]:
                 starts += stale_starts(dag_id, recipe, params["root"], context["dag_run"].run_id)
             else:
-                names, started = self.unseen(context, dag_id, recipe, params), self.rollouts.get(recipe, dag_id)
+                names, started = self.unseen(context, dag_id, recipe), self.rollouts.get(recipe, dag_id)
                 starts += [
                     start
                     for name in names
@@ -79,12 +78,12 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
                 with harmless("arrivals", "whether files came late is unknown"):
                     log_late(dag_id, recipe, params["root"])
                 with harmless("alert", "whether there is a backlog is unknown"):
-                    self.send_backlog(context, recipe, time.time(), params)
+                    self.send_backlog(context, recipe, time.time())
         return starts
 
-    def send_backlog(self, context: Context, recipe: str, now: float, places: Mapping[str, Any]) -> None:
+    def send_backlog(self, context: Context, recipe: str, now: float) -> None:
         """Send an alert of the oldest snapshot that is not published in time, once a day."""
-        backlog = backlog_now(places["landing"], places["root"], recipe, now)
+        backlog = backlog_now(context["params"]["landing"], context["params"]["root"], recipe, now)
         alert = backlog_alert(recipe, backlog, self.backlog[recipe], now)
         if alert is None:
             return
@@ -93,16 +92,16 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         if last and last["headline"] == alert.headline and now - last["at"] < AGAIN:
             return
         task.xcom_push(key=key, value={"headline": alert.headline, "at": now})
-        send(context, [alert], recipe=recipe if deployment().path else "")
+        send(context, [alert], recipe=recipe)
 
-    def unseen(self, context: Context, dag_id: str, recipe: str, places: Mapping[str, Any]) -> Iterator[str]:
+    def unseen(self, context: Context, dag_id: str, recipe: str) -> Iterator[str]:
         """Yield the names of landed folders that no run of a DAG has seen complete, or waits for."""
         from pipeline_tasks.publish import version_log
 
         events = context["inlet_events"][asset_of(recipe, "arrivals")]
         seen = {event.partition_key for event in events}
-        seen |= {entry.snapshot for entry in version_log.log(places["root"], recipe)}
-        store = storage.connect(places["landing"])
+        seen |= {entry.snapshot for entry in version_log.log(context["params"]["root"], recipe)}
+        store = storage.connect(context["params"]["landing"])
         for name in store.folders():
             if name in seen or is_empty(store, name):
                 continue
@@ -113,13 +112,6 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
                     yield name
             else:
                 yield name
-
-
-def places_of(recipe: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the params of the run with the landing and the root of a recipe, where the deployment names them."""
-    settings = deployed(recipe)
-    named = {"landing": settings.landing, "root": settings.root}
-    return {**params, **{name: place for name, place in named.items() if place}}
 
 
 def backlog_now(landing: str, root: str, recipe: str, now: float) -> Backlog:

@@ -9,6 +9,7 @@ from airflow.sdk import Param
 from pipeline_tasks.service.requests import CheckModelRequest, PublishModelRequest, Reply, Request, TrainModelRequest
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
 from refinery_airflow.tasks.launch import send
+from refinery_airflow.tasks.wiring import confined
 
 log = logging.getLogger("refinery")
 
@@ -40,7 +41,7 @@ def params_of_training(root: str) -> dict[str, Param]:
             description="Why the model may be published although its check refuses it; stored with it",
             **OPTIONAL,
         ),
-        "root": Param(root, section=ADVANCED, description="Root below which it is published", **TEXT),
+        "root": Param(root, section=ADVANCED, description="Root below which it is published", **TEXT, **confined(root)),
         "against": Param(
             None,
             section=ADVANCED,

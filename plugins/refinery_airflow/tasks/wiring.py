@@ -2,15 +2,16 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.sdk import Asset, AssetAny, AssetWatcher, TaskGroup, XComArg
+from airflow.sdk import DAG, Asset, AssetAny, AssetWatcher, TaskGroup, XComArg
 
-from pipeline_tasks.deployment import Settings, deployed, deployment, plain
-from pipeline_tasks.recipe import VERDICT, Recipe, Step, load_recipe, recipe_names, stage_card
+from pipeline_tasks.deployment import Settings, deployed, deployment, names_of, require_one_root
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import BUILDS, VERDICT, Recipe, Step, load_build, load_recipe, recipe_names, stage_card
 from refinery_airflow.runs.run import dag_of, is_here
 from refinery_airflow.tasks.operators import Gate, Refine, Seal, VerdictGate
 from refinery_airflow.tasks.retry import BOUNDS, RETRIES
@@ -18,8 +19,7 @@ from refinery_airflow.tasks.retry import BOUNDS, RETRIES
 if TYPE_CHECKING:
     from pipeline_tasks.sources.recipe import SourceRecipe
 
-MAINTENANCE = "maintenance"
-"""The DAG that maintains the root of the deployment's defaults; that of another root has an entry's name behind it."""
+RecipeT = TypeVar("RecipeT", "Recipe", "SourceRecipe")
 
 Cut = dict[str, Any]
 """How a stage's input is cut into partitions: its name, and how many; empty for a stage that is not mapped."""
@@ -56,20 +56,59 @@ def arguments_of(settings: Settings) -> dict[str, Any]:
     return {"tags": ["refinery", *settings.tags], **({"access_control": control} if control else {})}
 
 
-def maintained() -> list[tuple[str, Settings]]:
-    """Return the DAGs that maintain the roots of a deployment: `maintenance`, and one for each root of an entry."""
-    known, dags = deployment(), dict[str, Settings]()
-    for entry, settings in known.all():
-        if plain(settings.its_root) not in {plain(other.its_root) for other in dags.values()}:
-            name = f"{MAINTENANCE}_{re.sub('[^A-Za-z0-9_.-]+', '', entry).strip('_')}" if dags else MAINTENANCE
-            dags[name if name not in dags else f"{name}_{len(dags)}"] = settings
-    return list(dags.items())
+def of_roots(dag: str, entries: Iterable[tuple[str, Settings]]) -> list[tuple[str, str, Settings]]:
+    """Return a DAG of no recipe once for each of some entries of the deployment's file: its name, entry and settings.
+
+    That of the defaults has its own name, and that of an entry the first name of the entry behind it.
+    """
+    found: list[tuple[str, str, Settings]] = []
+    for entry, settings in entries:
+        name = f"{dag}_{re.sub('[^A-Za-z0-9_.-]+', '', names_of(entry)[0]).strip('_')}" if entry else dag
+        found.append((f"{name}_{len(found)}" if name in {known for known, _, _ in found} else name, entry, settings))
+    return found
+
+
+def confined(place: str) -> dict[str, Any]:
+    """Return what lets a param be this place alone, where a deployment's file says whose it is."""
+    return {"enum": [place]} if deployment().path else {}
+
+
+def wired(recipes: Iterable[RecipeT], wire: Callable[[RecipeT], DAG]) -> dict[str, DAG]:
+    """Return the DAGs of recipes by their names; one that the deployment's file refuses has none, and hides no other.
+
+    `dags/refused.py` shows in Airflow what is refused.
+    """
+    dags = (wire(recipe) for recipe in recipes if not refusal(recipe))
+    return {dag.dag_id: dag for dag in dags}
+
+
+def refusal(recipe: "Recipe | SourceRecipe") -> str:
+    """Return why the deployment's file refuses a recipe, "" if it does not."""
+    try:
+        deployed(recipe.name)
+        if isinstance(recipe, Recipe) and recipe.versions:
+            require_one_root(recipe.name, recipe.versions.recipe)
+    except RecipeError as error:
+        return str(error)
+    return ""
+
+
+def refusals() -> list[str]:
+    """Return all that the deployment's file refuses: entries, and recipes that build from those of another root."""
+    builds = build_recipes() if deployment().path else []
+    return list(dict.fromkeys([*map(str, deployment().refused.values()), *filter(None, map(refusal, builds))]))
 
 
 def refine_recipes() -> list[Recipe]:
     """Return the recipes to wire: all in `dags/recipes`, or only `REFINERY_RECIPE` (a name or a file's path)."""
     only = os.environ.get("REFINERY_RECIPE")
     return [load_recipe(name) for name in ([only] if only else recipe_names())]
+
+
+def build_recipes() -> list[Recipe]:
+    """Return the recipes to wire: all in `dags/recipes/build`, or only `REFINERY_BUILD` (a name or a file's path)."""
+    only = os.environ.get("REFINERY_BUILD")
+    return [load_build(name) for name in ([only] if only else recipe_names(BUILDS))]
 
 
 def dag_id_of(recipe: Recipe) -> str:
