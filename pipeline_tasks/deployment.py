@@ -288,7 +288,10 @@ def parse_deployment(body: bytes, where: str) -> Deployment:
     written, lines = require_mapping(parse_yaml(body, where), where), _lines(body)
     for key in written:
         require_known({key: None}, ("defaults", "recipes"), f"{where}, line {_line(lines, (key,))}")
-    parts = {key: require_mapping(written.get(key) or {}, f"{where}: {key}") for key in ("defaults", "recipes")}
+    parts = {
+        key: require_mapping({} if written.get(key) is None else written[key], f"{where}: {key}")
+        for key in ("defaults", "recipes")
+    }
     defaults = _bound(parts["defaults"], where, lines, ("defaults",))
     settings, refused = dict[str, Settings](), dict[str, RecipeError]()
     for name, entry in ((str(key), value) for key, value in parts["recipes"].items()):
@@ -313,7 +316,7 @@ def _entry(defaults: Mapping[str, Any], entry: object, where: str, lines: Mappin
     if not PatternNames.admits(keys[-1]):
         message = f"{at}: {str(keys[-1])[:100]!r} is not {PatternNames.words}"
         raise RecipeError(message)
-    own = require_mapping(entry or {}, f"{at}: {keys[-1]}")
+    own = require_mapping({} if entry is None else entry, f"{at}: {keys[-1]}")
     _bound(own, where, lines, keys)  # what is wrong in it is its own, and not the defaults'
     merged = {**defaults, **own}
     if own.get("connections") and defaults.get("connections"):
@@ -353,17 +356,18 @@ def _clashing(known: Deployment) -> dict[str, RecipeError]:
     """Return the errors of entries that name one root, or read one place by different keys.
 
     A triggerer and a web server have one client for a place, whichever recipe it is looked at for. Whose the place is
-    nobody knows: so both entries are refused, but for the defaults, which have places of their own.
+    nobody knows: so both entries are refused. One that has a place of the defaults is refused, and they are not.
     """
-    errors: dict[str, RecipeError] = {}
-    for (one, first), (other, second) in combinations(known.all(), 2):
+    errors = {}
+    for entry, settings in known.recipes.items():
+        if clash := next(_clashes(known, known.defaults, settings), ""):
+            errors[entry] = RecipeError(f"{known.path}, line {known.lines[entry]}: {entry} and defaults: {clash}")
+    others = [(entry, settings) for entry, settings in known.recipes.items() if entry not in errors]
+    for (one, first), (other, second) in combinations(others, 2):
         twice = next((name for name in names_of(one) if name in names_of(other)), "")
         if clash := f"both name {twice}; name it once" if twice else next(_clashes(known, first, second), ""):
-            at = " and ".join(
-                f"{name} (line {known.lines[name]})" if name in known.lines else name for name in (one, other)
-            )
-            error = RecipeError(f"{known.path}: {at}: {clash}")
-            errors |= {name: error for name in (one, other) if name in known.lines}
+            lines = f"{one} (line {known.lines[one]}) and {other} (line {known.lines[other]})"
+            errors = dict.fromkeys((one, other), RecipeError(f"{known.path}: {lines}: {clash}")) | errors
     return errors
 
 

@@ -66,7 +66,7 @@ sys.path.insert(0, sys.argv[1])
 import arrivals
 
 for hour in (12, 13):
-    print("state", arrivals.dag.test(logical_date=datetime(2026, 11, 20, hour, tzinfo=UTC)).state)
+    print("state", arrivals.arrivals.test(logical_date=datetime(2026, 11, 20, hour, tzinfo=UTC)).state)
 """
 """Two runs of the DAG `arrivals`."""
 

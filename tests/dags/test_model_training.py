@@ -15,7 +15,7 @@ from tests.scorer_samples import passages
 RUNS = """
 import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from train_quality_model import dag
+from train_quality_model import train_quality_model as dag
 from airflow.sdk.exceptions import ParamValidationError
 
 def run(params):

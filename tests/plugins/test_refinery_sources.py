@@ -167,7 +167,7 @@ class _Events(dict[Any, Any]):
 
 def context(landing: Path, start: datetime) -> Any:
     pushed: dict[str, Any] = {}
-    ti = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value}), pushed=pushed)
+    ti = SimpleNamespace(dag_id="pull_own", xcom_push=lambda key, value: pushed.update({key: value}), pushed=pushed)
     params = {"landing": str(landing), "rate": 1000, "workers": 2}
     run = SimpleNamespace(start_date=start)
     return {"ti": ti, "params": params, "dag_run": run, "outlet_events": _Events()}

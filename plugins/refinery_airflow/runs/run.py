@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from airflow.sdk import Context
 from airflow.sdk.configuration import conf
 
-from pipeline_tasks.deployment import LANDING, deployed, plain
+from pipeline_tasks.deployment import LANDING, deployed, deployment
 from pipeline_tasks.errors import RecipeError
 from refinery_airflow.runs.form import engines_of, overrides_of
 
@@ -177,7 +177,10 @@ def base(recipe: str | None = None) -> str:
     Pages of a root that the deployment gives to a recipe are below `of/<recipe>`, so that their links stay there.
     """
     shown = SHOWN.get() if recipe is None else recipe
-    has_own = shown and plain(deployed(shown).its_root) != plain(deployed().its_root)
+    try:
+        has_own = shown and not deployment().is_at(shown, deployed().its_root)
+    except RecipeError:  # the file is refused, which the page says
+        has_own = False
     return f"{site()}{OF}{quote(shown, safe='')}" if has_own else site()
 
 
