@@ -21,11 +21,33 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app
 
+DENIED = b"<Error><Code>AccessDenied</Code><Message>of another key</Message></Error>"
+asked = open("asked.log", "a", buffering=1)
+
+
+async def guarded(scope, receive, send):
+    headers = dict(scope.get("headers", ()))
+    said = headers.get(b"authorization", b"").decode()
+    key = said.partition("Credential=")[2].partition("/")[0]
+    if sys.argv[2] and scope["type"] == "http" and not scope["path"].startswith("/_ministack"):
+        print(key or "nobody", file=asked)
+        is_open = not said and scope["path"].startswith("/public") and scope["method"] in ("GET", "HEAD")
+        if key != sys.argv[2] and not is_open:
+            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"application/xml")]})
+            await send({"type": "http.response.body", "body": DENIED})
+            return
+    await app(scope, receive, send)
+
+
 config = Config()
 config.bind, config.keep_alive_timeout, config.loglevel = [f"fd://{sys.argv[1]}"], 75, "WARNING"
-asyncio.run(serve(app, config))
+asyncio.run(serve(guarded, config))
 """
-"""MiniStack as its own command runs it, but on a socket that is bound already: of a free port, another may take it first."""
+"""MiniStack as its own command runs it, but on a socket that is bound already: of a free port, another may take it first.
+
+It takes every key. One that is started with a key refuses requests that do not name it, but for reads of nobody in buckets
+whose names begin with `public`, and notes who asked.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +57,22 @@ class S3Server:
     endpoint: str
     pid: int
     env: dict[str, str]
+    folder: Path = Path()
+
+    def asked(self) -> set[str]:
+        """The keys of all requests so far, of a server that was started with one; `nobody` for those without."""
+        return set((self.folder / "asked.log").read_text().split())
 
 
 @contextlib.contextmanager
-def s3_server(folder: Path) -> Iterator[S3Server]:
-    """Run a server over `folder`; it is killed at the end."""
+def s3_server(folder: Path, key: str = "") -> Iterator[S3Server]:
+    """Run a server over `folder`, which with a `key` refuses all others; it is killed at the end."""
     with socket.socket() as listener, (folder / "server.log").open("wb") as log:
         listener.bind(("127.0.0.1", 0))
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         port = int(listener.getsockname()[1])
         endpoint = f"http://127.0.0.1:{port}"
-        keys = {"AWS_ACCESS_KEY_ID": "refinery", "AWS_SECRET_ACCESS_KEY": "refinery-secret"}
+        keys = {"AWS_ACCESS_KEY_ID": key or "refinery", "AWS_SECRET_ACCESS_KEY": "refinery-secret"}
         settings = {
             "GATEWAY_PORT": str(port),
             "SERVICES": "s3,iam,sts,sqs",
@@ -55,14 +82,14 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
             "LOG_LEVEL": "WARNING",
             "IOT_MTLS_ENABLED": "0",  # else it listens on 8883 of every interface
         }
-        command, sockets = [sys.executable, "-c", SERVE, str(listener.fileno())], [listener.fileno()]
+        command, sockets = [sys.executable, "-c", SERVE, str(listener.fileno()), key], [listener.fileno()]
         environ = os.environ | keys | settings
         server = subprocess.Popen(command, env=environ, stdout=log, stderr=log, cwd=folder, pass_fds=sockets)
         listener.close()  # with the server, its port is closed
         try:
             _wait_until_it_answers(f"{endpoint}/_ministack/health", server, folder / "server.log")
             env = keys | {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "3"}
-            yield S3Server(endpoint, server.pid, env)
+            yield S3Server(endpoint, server.pid, env, folder)
         finally:
             server.kill()
             server.wait()
