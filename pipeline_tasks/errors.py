@@ -137,3 +137,10 @@ class SnapshotIncomplete(Transient):
 
 class SourceBusy(Transient):
     """A source of data failed, broke off or asked to wait more often than was worth trying again here."""
+
+
+def error_of(code: int) -> type[RefineryError]:
+    """Return the class of the error that a process of ours ended with, by its exit code; below 0 a signal ended it."""
+    if code < 0:
+        return JobLost
+    return {kind.exit_code: kind for kind in (RecipeError, ContractError, Transient)}.get(code, RefineryError)

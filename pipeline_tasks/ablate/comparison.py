@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline_tasks.ablate.held_out import HeldOut, load_held_out
-from pipeline_tasks.ablate.held_out_sets import LEAST_DOCUMENTS, unseen
+from pipeline_tasks.ablate.held_out_sets import LEAST_DOCUMENTS, read_items, unseen
 from pipeline_tasks.ablate.job import (
     HELD_OUT,
     PLAN,
@@ -25,7 +25,7 @@ from pipeline_tasks.ablate.job import (
 )
 from pipeline_tasks.ablate.mixture.search_plan import SEARCH
 from pipeline_tasks.ablate.report import write_report
-from pipeline_tasks.ablate.sizes import SMOKE, Size, size_of
+from pipeline_tasks.ablate.sizes import SMOKE, size_of
 from pipeline_tasks.ablate.statistics import (
     LEAST_SEEDS,
     Difference,
@@ -76,10 +76,7 @@ def prepare(wanted: Wanted, folder: Path) -> Plan:
     RecipeError for arms that cannot be compared, for a folder of another comparison, and for held-out sets of which
     the arms leave too little.
     """
-    size = size_of(wanted.size)
-    if wanted.seeds < LEAST_SEEDS:
-        message = f"{wanted.seeds} seeds show no noise; name {LEAST_SEEDS} or more"
-        raise RecipeError(message)
+    require_possible(wanted)
     datasets = [TokenDataset(uri) for uri in wanted.arms]
     tokenizers = [_tokenizer(uri) for uri in wanted.arms]
     _require_alike(wanted, datasets, tokenizers)
@@ -88,7 +85,7 @@ def prepare(wanted: Wanted, folder: Path) -> Plan:
     folder.mkdir(parents=True, exist_ok=True)
     held_out.save(folder / f"{HELD_OUT}.new")
     digest = hashlib.sha256((folder / f"{HELD_OUT}.new").read_bytes()).hexdigest()
-    plan = _plan(wanted, size, datasets, tokenizers[0], digest)
+    plan = _plan(wanted, datasets, tokenizers[0], digest)
     _require_same(folder, plan)
     (folder / SHARED).write_text(json.dumps(shared) + "\n")
     (folder / f"{HELD_OUT}.new").replace(folder / HELD_OUT)
@@ -96,7 +93,17 @@ def prepare(wanted: Wanted, folder: Path) -> Plan:
     return plan
 
 
-def _plan(wanted: Wanted, size: Size, datasets: Sequence[TokenDataset], tokenizer: Tokenizer, held_out: str) -> Plan:
+def require_possible(wanted: Wanted) -> None:
+    """Raise RecipeError for what would end a comparison after its arms are made: sizes, seeds and held-out sets."""
+    size_of(wanted.size)
+    if wanted.seeds < LEAST_SEEDS:
+        message = f"{wanted.seeds} seeds show no noise; name {LEAST_SEEDS} or more"
+        raise RecipeError(message)
+    read_items(wanted.sets)
+
+
+def _plan(wanted: Wanted, datasets: Sequence[TokenDataset], tokenizer: Tokenizer, held_out: str) -> Plan:
+    size = size_of(wanted.size)
     arms = tuple(
         Arm(name, dataset.uri, dataset.index.digest, dataset.index.tokens, dataset.index.sequences)
         for name, dataset in zip(wanted.arms, datasets, strict=True)

@@ -1,7 +1,7 @@
 """Records what a comparison says in the root of each arm, and in the ledger."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version as release
 from pathlib import Path
 
@@ -20,7 +20,18 @@ from pipeline_tasks.publish.ablation_log import (
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 
 
-def record(verdict: Verdict, folder: Path, override: str = "", root: str = "") -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An entry of the log of a root, by its number; as text it is its path."""
+
+    root: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.root}/{LOG.entry_path(self.number)}"
+
+
+def record(verdict: Verdict, folder: Path, override: str = "", root: str = "") -> list[Recorded]:
     """Record a verdict, with who let it pass and why; return the entries, one in each root that is still there.
 
     `folder` is that of the comparison, and `root` one that is to have it besides those of the arms. What is recorded
@@ -72,9 +83,9 @@ def _arm(arm: Arm, published: ArmVersion | None) -> AblatedArm:
     )
 
 
-def _entries(ablation: Ablation, evidence: Evidence, roots: list[str]) -> Iterator[str]:
+def _entries(ablation: Ablation, evidence: Evidence, roots: list[str]) -> Iterator[Recorded]:
     for root in roots:
         recorded = record_ablation(root, replace(ablation, evidence=keep_evidence(root, evidence)))
         with Ledger.open(ledger_of(root)) as ledger:
             ledger.record_ablations(root, ablations(root))
-        yield f"{root}/{LOG.entry_path(recorded.number)}"
+        yield Recorded(root, recorded.number)

@@ -1,13 +1,15 @@
 """Runs the models of a folder one after the other on the best device of this machine."""
 
+import contextlib
+import fcntl
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline_tasks.ablate.arm_data import ArmData
 from pipeline_tasks.ablate.held_out import load_held_out
-from pipeline_tasks.ablate.job import HELD_OUT, Model, TrainingPlan, read_plan, read_result, unfinished
+from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Model, TrainingPlan, jobs_of, read_plan, read_result, unfinished
 from pipeline_tasks.ablate.mixture.pool import read_pool
 from pipeline_tasks.ablate.mixture.proxy_data import ProxyData
 from pipeline_tasks.ablate.mixture.search_plan import read_search, untrained
@@ -29,10 +31,27 @@ def require_torch() -> None:
         raise RecipeError(message)
 
 
+def device_name() -> str:
+    """Return the best device of this machine as torch names it, with what it is; torch has to be there."""
+    import torch
+
+    return f"cuda ({torch.cuda.get_device_name()})" if torch.cuda.is_available() else "cpu"
+
+
 def run_jobs(folder: Path, number: int, count: int, say: Say, arms: Sequence[int] | None = None) -> None:
     """Run each `count`-th job without a result, from the `number`-th on; `say` takes a line for each that has ended."""
     plan = read_plan(folder)
     jobs = unfinished(folder, plan, arms)[number::count]
+    _run(folder, plan, ((job, ArmData(plan.arms[job.arm], plan, job.seed)) for job in jobs), say)
+
+
+def run_job(folder: Path, name: str, say: Say) -> None:
+    """Run the job of this name, if it has no result yet; RecipeError for one that is not of the plan."""
+    plan = read_plan(folder)
+    jobs = [job for job in jobs_of(plan) if job.name == name]
+    if not jobs:
+        message = f"{folder} has no run {name[:100]!a}; its plan has changed: start anew with another folder"
+        raise RecipeError(message)
     _run(folder, plan, ((job, ArmData(plan.arms[job.arm], plan, job.seed)) for job in jobs), say)
 
 
@@ -48,12 +67,28 @@ def _run(folder: Path, plan: TrainingPlan, models: Iterable[tuple[Model, "Data"]
     require_torch()
     import torch
 
-    from pipeline_tasks.ablate.training_run import train
+    from pipeline_tasks.ablate.training_run import kept_step, train
 
     held_out = load_held_out(folder / HELD_OUT)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     for model, data in models:
-        train(plan, model, data, held_out, folder, device)
+        with _alone(folder / model.name):
+            if not (folder / model.name / RESULT).exists():
+                if step := kept_step(folder / model.name):
+                    say(f"{model.name}: goes on behind step {step:,} of {plan.steps:,}")
+                train(plan, model, data, held_out, folder, device)
         result = read_result(folder, model)
         bits = sum(result["bits"]) / float(held_out.sizes.sum())
         say(f"{model.name}: {result['steps']:,} steps in {result['seconds']:,.0f} s, {bits:.4f} bits per byte")
+
+
+LOCK = "lock"
+
+
+@contextlib.contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Be the only process that trains a run: another one, as a retry of a task that is not dead yet, waits for it."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / LOCK).open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

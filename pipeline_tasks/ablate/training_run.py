@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
@@ -121,6 +122,14 @@ def _advance(run: _Run, batch: Mapping[str, Any], rate: float, device: torch.dev
 
 
 # --- State --------------------------------------------------------------------------------------------------------
+
+
+def kept_step(place: Path) -> int:
+    """Return the step behind which a run goes on, 0 for one that has no state yet."""
+    if not (place / STATE).exists():
+        return 0
+    with safe_open(place / STATE, "pt") as state:
+        return int(state.get_tensor("step"))
 
 
 def _resumed(place: Path, plan: TrainingPlan, size: Size, job: Model, device: torch.device) -> _Run:

@@ -30,6 +30,12 @@ check_model
          check a stored model; refuse one that sorts by source, or does not tell texts from nonsense
 publish_model
          publish a stored model with its reports
+plan_ablation
+         make the arms of a comparison, write its plan, and name the runs of the first one
+forecast_ablation
+         say what a comparison can see and costs, and name the other runs
+judge_ablation
+         judge a comparison whose runs have ended, and record the verdict
 """
 
 import json
@@ -74,17 +80,21 @@ from pipeline_tasks.run.partitions import partitions_for, spans
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, Refined, quarantine, refine, seal
 from pipeline_tasks.sealed import path_of
+from pipeline_tasks.service import comparing
 from pipeline_tasks.service.requests import (
     CheckModelRequest,
     CompactRequest,
     ComposeRequest,
     ExportRequest,
+    ForecastAblationRequest,
     HistoryRequest,
     IndexRequest,
+    JudgeAblationRequest,
     JudgeRecipeRequest,
     JudgeRequest,
     JudgeSnapshotRequest,
     LandRequest,
+    PlanAblationRequest,
     PreflightRequest,
     PublishModelRequest,
     PublishRequest,
@@ -488,6 +498,9 @@ HANDLERS: Mapping[type[Request], Callable[[Any], Reply]] = {
     TrainModelRequest: _train_model,
     CheckModelRequest: _check_model,
     PublishModelRequest: _publish_model,
+    PlanAblationRequest: comparing.plan,
+    ForecastAblationRequest: comparing.forecast,
+    JudgeAblationRequest: comparing.judge,
 }
 
 

@@ -19,19 +19,29 @@ CODE = "REFINERY_CODE"
 """The code of who started a process in another environment, which has to have the same."""
 
 
+TRAIN_PYTHON = "REFINERY_TRAIN_PYTHON"
+"""Names the interpreter of an environment with the extra `ablate`, by which models are trained."""
+
+
 def interpreter() -> str:
     """Return the interpreter of the processes that do the work."""
     return os.environ.get(PYTHON) or sys.executable
 
 
-def environment(variables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+def trainer() -> str:
+    """Return the interpreter of the processes that train models; that of the work without one of its own."""
+    return os.environ.get(TRAIN_PYTHON) or interpreter()
+
+
+def environment(variables: Mapping[str, str] = MappingProxyType({}), python: str = "") -> dict[str, str]:
     """Return the environment of such a process: another interpreter finds nothing of this one's packages.
 
-    What this process was given to reach its stores with is in it, and stays out of this process's own.
+    `python` is its interpreter, "" for that of the work. What this process was given to reach its stores with is in it,
+    and stays out of this process's own.
     """
     stores = s3_client.given()
     variables = {**variables, **({s3_client.STORES: stores} if stores else {})}
-    if interpreter() == sys.executable:
+    if (python or interpreter()) == sys.executable:
         return {**os.environ, "PYTHONPATH": python_path(), **variables}
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {**inherited, CODE: code_digest(), **variables}

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline_tasks.ablate.arms import make_arms
 from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
 from pipeline_tasks.ablate.held_out import load_held_out, shared_with, stretch_hashes
 from pipeline_tasks.ablate.held_out_sets import read_items
@@ -15,6 +16,7 @@ from pipeline_tasks.ablate.verdict import lines_of, price_lines
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from tests.ablate import planted
+from tests.ablated_root import recipe_file
 
 
 def test_a_plan_has_both_arms_for_the_tokens_of_the_smaller_one(
@@ -124,3 +126,9 @@ def test_arms_that_cannot_be_compared_are_refused(arms: tuple[str, str], sets: s
 def test_what_makes_no_sense_is_refused_by_the_command(tmp_path: Path, options: list[str]) -> None:
     command = ["ablate", *options, "--held-out", "none.jsonl", "--to", str(tmp_path / "to"), "--prepare"]
     assert main(command) == RecipeError.exit_code
+
+
+def test_an_arm_that_cannot_be_made_is_refused_by_what_its_run_said(tmp_path: Path) -> None:
+    recipes = [recipe_file(tmp_path, name, 1) for name in ("first", "second")]
+    with pytest.raises(RecipeError, match=r"ended with 78.*nowhere does not exist; name"):
+        make_arms(recipes, [str(tmp_path / "nowhere")], tmp_path / "to", lambda _: None)

@@ -23,6 +23,7 @@ def facts(task: Any) -> dict[str, Any]:
         "policy": task.retry_policy is not None,
         "hours": task.execution_timeout and task.execution_timeout.total_seconds() / 3600,
         "pool": task.pool,
+        "queue": task.queue,
         "downstream": sorted(task.downstream_task_ids),
         "outlets": [asset.name for asset in task.outlets],
     }

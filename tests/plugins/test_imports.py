@@ -13,6 +13,7 @@ READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
     "plugins/refinery_airflow/alerts/alerts.py": {"alerts", "store.storage", *VOCABULARY},
     "plugins/refinery_airflow/pages/answers.py": READS,
+    "plugins/refinery_airflow/tasks/ablation.py": {"ablate.sizes", "service", *VOCABULARY, *REQUESTS},
     "plugins/refinery_airflow/tasks/approval.py": {"alerts", *VOCABULARY},
     "plugins/refinery_airflow/tasks/arrivals.py": {
         "alerts",
@@ -103,6 +104,7 @@ ALLOWED = {
     "dags/build.py": {"recipe"},
     "dags/maintenance.py": {"deployment", "recipe", *REQUESTS},
     "dags/refine.py": {"deployment", "recipe"},
+    "dags/refinery_ablate.py": set(),
     "dags/refused.py": {"errors"},
     "dags/rollout.py": {"deployment", "recipe"},
     "dags/sources.py": {"deployment", "sources.recipe"},

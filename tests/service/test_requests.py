@@ -48,6 +48,9 @@ VALID: Mapping[str, dict[str, Any]] = {
     "retention": {"policy": "default"},
     "train_model": {"name": "quality", "positives": ["good.jsonl"], "negatives": ["@web:d1"], "texts": 100},
     "check_model": {"name": "quality", "model": "models/quality/a/model.bin", "label": "high", "sample": ["r@web:d1"]},
+    "plan_ablation": {"folder": "to", "held_out": ["held-out.jsonl"], "recipes": ["web", "web_en"], "inputs": ["day"]},
+    "forecast_ablation": {"folder": "to"},
+    "judge_ablation": {"folder": "to"},
     "publish_model": {"name": "quality", "model": "models/a", "training": "models/b.json", "check": "models/c.json"},
 }
 

@@ -3,25 +3,21 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from pipeline_tasks.ablate.arms import make_arms
+from pipeline_tasks.ablate.arms import arms_of, make_arms
 from pipeline_tasks.ablate.attribution import attribute, attribution_lines, cost_lines, noise_of_whole, write_recipes
-from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
+from pipeline_tasks.ablate.comparison import Wanted, noise_of, prepare, require_possible
+from pipeline_tasks.ablate.conclusion import conclude, condition_of
 from pipeline_tasks.ablate.job import PLAN, unfinished
-from pipeline_tasks.ablate.recording import record
-from pipeline_tasks.ablate.report import PAGE
 from pipeline_tasks.ablate.running import require_torch, run_jobs
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
-from pipeline_tasks.ablate.verdict import Verdict, lines_of, price_lines
+from pipeline_tasks.ablate.verdict import price_lines
 from pipeline_tasks.embedded.dag_run import absolute
-from pipeline_tasks.errors import GateRefused, RecipeError
-from pipeline_tasks.publish.recipe_verdicts import PASSING
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import NOT_WORSE
 from pipeline_tasks.store.storage import require_root
-
-LENGTH = 512
-"""Tokens of a sequence of arms that are made here: a small model learns little from what is farther away."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,13 +59,18 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace, folder: Path) -> int:
-    override = _override(options)
+    condition = condition_of(options.require, options.override, options.size)
     also = absolute(options.record) if options.record else ""
     if also:
         require_root(also)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
-    plan = prepare(_wanted(options, folder), folder)
+    if options.stages:
+        message = "--stages are of --attribute; name a recipe there"
+        raise RecipeError(message)
+    wanted = _wanted(options)
+    arms = arms_of(_names(options.datasets), _names(options.recipes), options.input, folder, _say)
+    plan = prepare(replace(wanted, arms=arms), folder)
     if options.prepare:
         _say(f"{folder} is ready: run `python -m pipeline_tasks.ablate {folder}` there, and this command again here")
         return 0
@@ -79,17 +80,14 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
         _say(line)
     if unfinished(folder, plan):
         run_jobs(folder, 0, 1, _say)
-    verdict = judge(folder, options.usd_per_hour)
+    concluded = conclude(folder, condition, options.usd_per_hour, also)
     if options.json:
-        sys.stdout.write(json.dumps(verdict.facts()) + "\n")
+        sys.stdout.write(json.dumps(concluded.verdict.facts()) + "\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in lines_of(verdict))
-    _say(f"report: {folder / PAGE}")
-    is_refused = bool(options.require) and verdict.outcome not in PASSING
-    for entry in record(verdict, folder, override if is_refused else "", also):
-        _say(f"recorded: {entry}")
-    if is_refused and not override:
-        raise GateRefused(_refusal(verdict, folder))
+        sys.stdout.writelines(f"{line}\n" for line in concluded.lines())
+    for line in concluded.where():
+        _say(line)
+    concluded.require_passed()
     return 0
 
 
@@ -100,10 +98,11 @@ def _attribute(options: argparse.Namespace, folder: Path) -> int:
         raise RecipeError(message)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
+    wanted = _wanted(options)
     without = write_recipes(options.attribute, _names(options.stages), folder / "recipes")
     _say(f"arms: the whole recipe, and it without {', without '.join(without)}")
-    named = _made(options, [options.attribute, *without.values()], folder)
-    plan = prepare(_wanted_of(options, tuple(named)), folder)
+    named = make_arms([options.attribute, *without.values()], options.input, folder, _say)
+    plan = prepare(replace(wanted, arms=tuple(named)), folder)
     if options.prepare:
         _say(f"{folder} is ready: run `python -m pipeline_tasks.ablate {folder}` there, and this command again here")
         return 0
@@ -121,56 +120,14 @@ def _attribute(options: argparse.Namespace, folder: Path) -> int:
     return 0
 
 
-def _names(written: str) -> list[str]:
-    return [name.strip() for name in written.split(",") if name.strip()]
+def _names(written: str | None) -> list[str]:
+    return [name.strip() for name in (written or "").split(",") if name.strip()]
 
 
-def _made(options: argparse.Namespace, recipes: list[str], folder: Path) -> list[str]:
-    if not options.input:
-        message = "recipes refine landed snapshots; name one or more by --input"
-        raise RecipeError(message)
-    return make_arms(recipes, options.input, folder, LENGTH, _say)
-
-
-def _override(options: argparse.Namespace) -> str:
-    """Return who lets a refusal pass and why; RecipeError where a part is missing, or nothing may be refused."""
-    name, _, why = (part.strip() for part in options.override.partition(":"))
-    if options.override and not (name and why):
-        message = f"--override {options.override[:100]!a}: write NAME: WHY; both are kept in the ledger"
-        raise RecipeError(message)
-    if options.override and not options.require:
-        message = f"--override lets a refused --require pass; add --require {NOT_WORSE}"
-        raise RecipeError(message)
-    if options.require and options.size == SMOKE:
-        message = f"--require {options.require}: a model of the size {SMOKE} decides nothing; name another --size"
-        raise RecipeError(message)
-    return f"{name}: {why}" if options.override else ""
-
-
-def _refusal(verdict: Verdict, folder: Path) -> str:
-    first, second = (arm.name for arm in verdict.plan.arms)
-    return (
-        f"{second} beside {first}: {verdict.outcome}, and --require {NOT_WORSE} refuses that. Look at {folder / PAGE}. "
-        "More seeds may decide what was not decidable. If it may pass, run again with --override 'NAME: WHY'"
-    )
-
-
-def _wanted(options: argparse.Namespace, folder: Path) -> Wanted:
-    named = (options.datasets or options.recipes).split(",")
-    if len(named) != 2 or len(set(named)) != 2:  # noqa: PLR2004 -- arms
-        message = f"{options.datasets or options.recipes}: name two that differ, with a comma between"
-        raise RecipeError(message)
-    if options.stages:
-        message = "--stages are of --attribute; name a recipe there"
-        raise RecipeError(message)
-    if options.recipes:
-        named = _made(options, named, folder)
-    return _wanted_of(options, tuple(named))
-
-
-def _wanted_of(options: argparse.Namespace, arms: tuple[str, ...]) -> Wanted:
-    return Wanted(
-        arms,
+def _wanted(options: argparse.Namespace) -> Wanted:
+    """Return what is wanted, its arms yet to be made; RecipeError for what cannot be compared whatever they are."""
+    wanted = Wanted(
+        (),
         tuple(options.held_out),
         options.size,
         options.tokens,
@@ -178,6 +135,8 @@ def _wanted_of(options: argparse.Namespace, arms: tuple[str, ...]) -> Wanted:
         rates_of(options.rates),
         options.threads,
     )
+    require_possible(wanted)
+    return wanted
 
 
 def rates_of(written: str) -> tuple[float, ...]:

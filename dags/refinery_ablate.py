@@ -1,0 +1,63 @@
+"""Say by small models which of two recipes, or of two training datasets, gives the better data.
+
+Both recipes refine the same landed snapshots, a dataset is built of each, the same model is trained on both from
+nothing, with several seeds and two learning rates, and both are scored on held-out documents. Tasks do what
+`refinery ablate` does, in the same folder: the command goes on with what a run has begun, and the other way around.
+
+**Runbook**
+
+- *When it runs*: by hand, once it is unpaused. The form has the options of `refinery ablate`.
+- *What it says*: the log of `judge`; the link *Verdict* of that task; the page *Verdicts*, below *Refinery*.
+- *What it costs* is in the log of `forecast`, by the runs of the first arm, before the second one begins. If that is
+  too much, mark `train_b` as failed, and trigger the DAG again with the same folder and params when there is time.
+- *`plan` failed*: its error says which param is wrong, or that the interpreter that trains has no torch: install the
+  extra `ablate` there, or name another one by `REFINERY_TRAIN_PYTHON` on the workers. Nothing was made then. Or a run
+  of a recipe, or a build, was refused; the error has its last lines. Clear it once that is mended: what is made is
+  found.
+- *`train_a` or `train_b` failed, or was killed*: clear the failed run. It goes on at the state that it wrote at most a
+  minute before. A finished run is never trained again.
+- *`judge` failed with `GateRefused`*: the verdict is recorded and is not what was required. More seeds in the same
+  folder may decide it. If it may pass, trigger the DAG again with an *Override*.
+- *How many train at once*: one, or the slots of the pool that `REFINERY_TRAIN_POOL` names. `REFINERY_TRAIN_QUEUE` names
+  the queue whose workers have torch.
+"""
+
+import os
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG, XComArg
+from refinery_airflow.alerts.alerts import FailureAlert
+from refinery_airflow.tasks.ablation import (
+    QUEUE,
+    TURNS,
+    ForecastAblation,
+    JudgeAblation,
+    PlanAblation,
+    TrainRun,
+    params_of_ablation,
+)
+from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+
+
+def trained(task_id: str, runs: XComArg) -> XComArg:
+    """Wire the training of an arm: a mapped task with an instance for each run."""
+    return TrainRun.partial(task_id=task_id, map_index_template="{{ run_name }}", **TURNS).expand(run_name=runs)
+
+
+with DAG(
+    "refinery_ablate",
+    description="Two recipes and held-out documents in, a verdict of the models that their data trains out",
+    schedule=None,
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args={**RETRIES, **BOUNDS, **QUEUE, "on_failure_callback": FailureAlert()},
+    params=params_of_ablation(os.environ.get("REFINERY_ROOT", "s3://refinery/refined")),
+    doc_md=__doc__,
+    tags=["refinery"],
+) as dag:
+    plan = PlanAblation(task_id="plan")
+    forecast = ForecastAblation(task_id="forecast")
+    judge = JudgeAblation(task_id="judge")
+    trained("train_a", plan.output) >> forecast
+    trained("train_b", forecast.output) >> judge

@@ -1,0 +1,90 @@
+"""Ends a comparison: its verdict is recorded, and a condition that it may be subject to lets it pass or refuses it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline_tasks.ablate.comparison import judge
+from pipeline_tasks.ablate.recording import Recorded, record
+from pipeline_tasks.ablate.report import PAGE
+from pipeline_tasks.ablate.sizes import SMOKE
+from pipeline_tasks.ablate.verdict import Verdict, lines_of
+from pipeline_tasks.errors import GateRefused, RecipeError
+from pipeline_tasks.publish.recipe_verdicts import PASSING
+from pipeline_tasks.recipe import NOT_WORSE
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a verdict has to be, "" for anything; and who lets another one pass and why, "" if nobody does."""
+
+    require: str = ""
+    override: str = ""
+
+
+def condition_of(require: str, override: str, size: str) -> Condition:
+    """Return a condition as a person wrote it.
+
+    RecipeError for an override of which a part is missing or that overrides nothing, and for a condition on models that
+    decide nothing.
+    """
+    name, _, why = (part.strip() for part in override.partition(":"))
+    if override and not (name and why):
+        message = f"override {override[:100]!a}: write NAME: WHY; both are kept in the ledger"
+        raise RecipeError(message)
+    if require not in ("", NOT_WORSE):
+        message = f"require {require[:100]!a}: a verdict can be required to be {NOT_WORSE}"
+        raise RecipeError(message)
+    if override and not require:
+        message = f"an override lets a refused verdict pass; require {NOT_WORSE}, too"
+        raise RecipeError(message)
+    if require and size == SMOKE:
+        message = f"require {require}: a model of the size {SMOKE} decides nothing; name another size"
+        raise RecipeError(message)
+    return Condition(require, f"{name}: {why}" if override else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """A verdict, where it was recorded, and whether a condition refuses it, which a person may have overridden."""
+
+    verdict: Verdict
+    recorded: tuple[Recorded, ...]
+    condition: Condition
+    folder: Path
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the verdict is not what it has to be."""
+        return bool(self.condition.require) and self.verdict.outcome not in PASSING
+
+    def lines(self) -> Iterator[str]:
+        """Yield the verdict for a person."""
+        yield from lines_of(self.verdict)
+
+    def where(self) -> Iterator[str]:
+        """Yield where the report and the entries are."""
+        yield f"report: {self.folder / PAGE}"
+        yield from (f"recorded: {each}" for each in self.recorded)
+
+    def require_passed(self) -> None:
+        """Raise GateRefused for a refused verdict that nobody has let pass."""
+        if self.is_refused and not self.condition.override:
+            first, second = (arm.name for arm in self.verdict.plan.arms)
+            message = (
+                f"{second} beside {first}: {self.verdict.outcome}, and {self.condition.require} is required. Look at "
+                f"{self.folder / PAGE}. More seeds may decide what was not decidable. If it may pass, run again with "
+                "an override, 'NAME: WHY'"
+            )
+            raise GateRefused(message)
+
+
+def conclude(folder: Path, condition: Condition, usd_per_hour: float, also: str) -> Concluded:
+    """Judge a comparison whose runs have all ended, and record the verdict in the roots of its arms, and in `also`.
+
+    What is refused is recorded, too. RecipeError while runs are missing.
+    """
+    verdict = judge(folder, usd_per_hour)
+    is_refused = bool(condition.require) and verdict.outcome not in PASSING
+    recorded = record(verdict, folder, condition.override if is_refused else "", also)
+    return Concluded(verdict, tuple(recorded), condition, folder)
