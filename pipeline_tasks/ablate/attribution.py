@@ -6,14 +6,14 @@ recipe are trained once for all comparisons. Intervals are as wide as lets those
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from pipeline_tasks.ablate.comparison import bits_of_arm, require_finished
+from pipeline_tasks.ablate.comparison import SHARED, bits_of_arm, require_finished
 from pipeline_tasks.ablate.held_out import HeldOut, load_held_out
 from pipeline_tasks.ablate.held_out_sets import LEAST_DOCUMENTS
 from pipeline_tasks.ablate.job import HELD_OUT, Job, Plan, jobs_of, read_plan, read_result
@@ -31,7 +31,7 @@ from pipeline_tasks.ablate.statistics import (
     outcome,
     pooled_deviation,
 )
-from pipeline_tasks.ablate.verdict import Noise, hours_of
+from pipeline_tasks.ablate.verdict import Noise, Verdict, hours_of
 from pipeline_tasks.binding import require_mapping
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
@@ -217,6 +217,29 @@ def _by_language(whole: Floats, without: Floats, held_out: HeldOut, stages: int)
     for name in large:
         at = np.flatnonzero(names == name)
         yield name, difference(whole[:, at], without[:, at], held_out.sizes[at], tests=len(large) * stages)
+
+
+def verdict_without(folder: Path, found: Attribution, arm: int) -> Verdict:
+    """Return what an attribution says of the arm without a stage, by its number, beside the whole recipe.
+
+    Its intervals hold for all stages together, and those of languages for all languages of all stages.
+    """
+    plan, own, held_out = found.plan, found.stages[arm - 1], load_held_out(folder / HELD_OUT)
+    rate, both = max(plan.rates), (0, arm)
+    means = (float(bits_per_byte(bits_of_arm(folder, plan, each, rate), held_out.sizes).mean()) for each in both)
+    jobs = [job for job in jobs_of(plan) if job.arm in both]
+    shared = json.loads((folder / SHARED).read_bytes())
+    return Verdict(
+        own.outcome,
+        own.differences,
+        {f"language {name}": compared for name, compared in own.languages.items()},
+        tuple(means),
+        found.noise.deviation,
+        found.noise.detectable,
+        float(np.mean([read_result(folder, job)["seconds"] for job in jobs])),
+        replace(plan, arms=tuple(plan.arms[each] for each in both)),
+        {**shared, "in": [shared["in"][each] for each in both]},
+    )
 
 
 # --- Lines ------------------------------------------------------------------------------------------------------------

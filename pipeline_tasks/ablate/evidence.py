@@ -49,8 +49,8 @@ class Evidence:
     mixture: Sequence[Row]
 
 
-def evidence_of(verdict: Verdict, folder: Path) -> Evidence:
-    """Return what a verdict rests on; `folder` has the results of its runs."""
+def evidence_of(verdict: Verdict, folder: Path, runs: tuple[int, int] = (0, 1)) -> Evidence:
+    """Return what a verdict rests on; `folder` has the results of its runs, and `runs` are the numbers of its arms."""
     plan = verdict.plan
     versions = [arm_version(arm) for arm in plan.arms]
     arms = [
@@ -64,7 +64,7 @@ def evidence_of(verdict: Verdict, folder: Path) -> Evidence:
         verdict.deviation,
         verdict.seconds,
         verdict.shared,
-        {rate: [_rounded(row) for row in curve_rows(folder, plan, rate)] for rate in plan.rates},
+        {rate: [_rounded(row) for row in curve_rows(folder, plan, rate, runs)] for rate in plan.rates},
         arms,
         _column(versions),
         _mixture(versions),

@@ -36,11 +36,11 @@ def curves_plot(folder: Path, plan: Plan, rate: float) -> Plot:
     return plot_of_curves(rate, curve_rows(folder, plan, rate))
 
 
-def curve_rows(folder: Path, plan: Plan, rate: float) -> list[dict[str, Any]]:
-    """Return the points of both arms at a rate: `arm`, `step`, `tokens`, and `mean`, `low` and `high` of the seeds."""
+def curve_rows(folder: Path, plan: Plan, rate: float, arms: tuple[int, int] = (0, 1)) -> list[dict[str, Any]]:
+    """Return the points of two arms at a rate: `arm`, `step`, `tokens`, and `mean`, `low` and `high` of the seeds."""
     rows = [
         row
-        for arm, name in enumerate(ARMS)
+        for arm, name in zip(arms, ARMS, strict=True)
         for row in _curve(name, _losses(folder, plan, arm, rate), _steps(folder, plan))
     ]
     per_step = plan.tokens / _steps(folder, plan)

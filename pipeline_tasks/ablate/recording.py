@@ -1,4 +1,4 @@
-"""Records what a comparison says in the root of each arm, and in the ledger."""
+"""Records what a comparison, or an attribution, says in the root of each arm, and in the ledger."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,10 +6,12 @@ from importlib.metadata import version as release
 from pathlib import Path
 
 from pipeline_tasks.ablate.arm_versions import ArmVersion, arm_version
+from pipeline_tasks.ablate.attribution import Attribution, verdict_without
 from pipeline_tasks.ablate.evidence import Evidence, evidence_of, keep_evidence
 from pipeline_tasks.ablate.job import Arm, jobs_of
 from pipeline_tasks.ablate.verdict import Verdict
 from pipeline_tasks.publish.ablation_log import (
+    ATTRIBUTION,
     LOG,
     AblatedArm,
     Ablation,
@@ -32,14 +34,24 @@ class Recorded:
 
 
 def record(verdict: Verdict, folder: Path, override: str = "", root: str = "") -> list[Recorded]:
-    """Record a verdict, with who let it pass and why; return the entries, one in each root that is still there.
+    """Record a comparison, with who let it pass and why; return the entries, one in each root that is still there.
 
     `folder` is that of the comparison, and `root` one that is to have it besides those of the arms. What is recorded
     already is not recorded again.
     """
     ablation, roots = _ablation(verdict, override)
-    evidence = evidence_of(verdict, folder)
-    return list(_entries(ablation, evidence, list(dict.fromkeys([*roots, *([root] if root else [])]))))
+    return list(_entries(ablation, evidence_of(verdict, folder), roots, root))
+
+
+def record_attribution(found: Attribution, folder: Path, root: str = "") -> list[Recorded]:
+    """Record what an attribution says of each stage, as `record` does: the recipe without it, beside the whole one."""
+    entries: list[Recorded] = []
+    for number in range(1, len(found.plan.arms)):
+        verdict = verdict_without(folder, found, number)
+        ablation, roots = _ablation(verdict, "")
+        evidence = evidence_of(verdict, folder, (0, number))
+        entries += _entries(replace(ablation, kind=ATTRIBUTION), evidence, roots, root)
+    return entries
 
 
 def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
@@ -83,8 +95,8 @@ def _arm(arm: Arm, published: ArmVersion | None) -> AblatedArm:
     )
 
 
-def _entries(ablation: Ablation, evidence: Evidence, roots: list[str]) -> Iterator[Recorded]:
-    for root in roots:
+def _entries(ablation: Ablation, evidence: Evidence, roots: list[str], also: str) -> Iterator[Recorded]:
+    for root in dict.fromkeys(filter(None, (*roots, also))):
         recorded = record_ablation(root, replace(ablation, evidence=keep_evidence(root, evidence)))
         with Ledger.open(ledger_of(root)) as ledger:
             ledger.record_ablations(root, ablations(root))

@@ -21,6 +21,10 @@ LOG = Log(
 )
 
 
+COMPARISON, ATTRIBUTION = "comparison", "attribution"
+"""Kinds of an entry: two arms that a person named; or a recipe, and itself without a stage, among other stages."""
+
+
 @dataclass(frozen=True, slots=True)
 class AblatedArm:
     """A training dataset of an ablation.
@@ -59,7 +63,8 @@ class Ablation:
     `tokens` are those of each run, `seeds` are how many each arm and rate had. `held_out` is the digest of the scored
     documents. `detectable` is the smallest difference that the seeds show, in bits per byte. `seconds` are those of all
     runs. `override` says who let a refused outcome pass and why ("" if nobody did). `evidence` is the reference of the
-    object in the root that has its curves and groups ("" in an entry of an earlier release). `code` is the release of
+    object in the root that has its curves and groups ("" in an entry of an earlier release). The intervals of an
+    `attribution` hold for all stages of its run together, and each stage has an entry. `code` is the release of
     Refinery and `at` the time, ISO 8601 in UTC; `number` and `at` are set by `record_ablation`.
     """
 
@@ -77,6 +82,7 @@ class Ablation:
     evidence: str = ""
     number: int = 0
     at: str = ""
+    kind: str = COMPARISON
 
 
 def ablations(root: str) -> list[Ablation]:

@@ -332,7 +332,7 @@ def put_ablations(database: Database, root: str, log: Iterable[Ablation]) -> Non
     """Put the entries of a root's log of ablations, each with its differences by learning rate."""
     for ablation in log:
         key = {"root": name_in_ledger(root), "number": ablation.number}
-        names = ("size", "tokens", "seeds", "held_out", "outcome", "detectable", "seconds", "code")
+        names = ("kind", "size", "tokens", "seeds", "held_out", "outcome", "detectable", "seconds", "code")
         row = {**key, **{name: getattr(ablation, name) for name in names}}
         for side, arm in zip("ab", ablation.arms, strict=True):
             told = {name: getattr(arm, name) for name in ("dataset", "recipe", "version", "fingerprint", "digest")}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.publish.ablation_log import LOG, AblatedArm, Ablation, ablations
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, LOG, AblatedArm, Ablation, ablations
 from pipeline_tasks.publish.choices import Choices, choices_made
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement
@@ -132,6 +132,8 @@ def _is_between(arms: Sequence[Sequence[Mapping[str, str]]], sides: Sequence[Map
 
 def _counts(ablation: Ablation, requires: Requirement) -> bool:
     first = ablation.arms[0]
+    if ablation.kind == ATTRIBUTION:  # intervals that hold for many stages see less, so that more is not worse
+        return False
     return ablation.size != UNCOUNTED and requires.beside in ("", first.recipe, *first.made_from)
 
 

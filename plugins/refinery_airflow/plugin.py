@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -66,6 +67,7 @@ from refinery_airflow.access.roles import (
     reader,
     refuse,
     require,
+    sees_verdict,
     steward,
 )
 from refinery_airflow.pages import rendering
@@ -493,10 +495,11 @@ def compare_page(recipe: str, user: GetUserDep, a: Name = "", b: Name = "", docu
 
 
 @app.get("/verdicts")
-def verdicts() -> HTMLResponse:
-    """Show which of two datasets gave the better models, for all that was compared; and what recipes require."""
+def verdicts(user: GetUserDep) -> HTMLResponse:
+    """Show which of two datasets gave the better models; and what recipes require: of those that the user may read."""
     storage.require_folder(root())
-    return render("verdicts.html", shown=verdicts_page(root()))
+    page = verdicts_page(root(), partial(sees_verdict, user), partial(is_reader, user))
+    return render("verdicts.html", shown=page)
 
 
 @app.get("/verdicts/{number}")

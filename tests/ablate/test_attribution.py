@@ -18,11 +18,15 @@ from pipeline_tasks.ablate.attribution import (
     write_recipes,
 )
 from pipeline_tasks.ablate.comparison import Wanted, prepare
+from pipeline_tasks.ablate.evidence import read_evidence
 from pipeline_tasks.ablate.held_out import load_held_out
 from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Plan, jobs_of, unfinished
+from pipeline_tasks.ablate.recording import record_attribution
 from pipeline_tasks.ablate.statistics import SAME, difference
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, ablations
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import load_recipe
 
 RECIPE = """
@@ -112,6 +116,27 @@ def test_a_stage_pays_if_models_are_worse_without_it(plan: Plan, tmp_path: Path)
     stored = json.loads((folder / "attribution.json").read_bytes())
     assert [each["says"] for each in stored["stages"]] == [PAYS, COSTS, SAME]
     assert [each["tokens"] for each in stored["stages"]] == [plan.arms[at].tokens for at in (1, 2, 3)]
+
+
+def test_each_stage_is_an_entry_of_the_log_of_ablations(own: tuple[str, str], sets: str, tmp_path: Path) -> None:
+    folder, root = tmp_path / "to", own[0].rpartition("/")[0]
+    end(folder, prepare(Wanted((own[0], own[1], own[0]), (sets,), "15m"), folder), (0.0, 0.05, 0.0))
+    found = attribute(folder, STAGES[:2])
+    recorded = record_attribution(found, folder)
+    assert record_attribution(found, folder) == recorded
+    entries = ablations(root)
+    assert [(entry.kind, entry.outcome) for entry in entries] == [(ATTRIBUTION, "worse"), (ATTRIBUTION, SAME)]
+    assert [entry.arms[1].dataset for entry in entries] == [own[1], own[0]]
+    for entry, stage in zip(entries, found.stages, strict=True):
+        assert [(each.rate, each.low) for each in entry.differences] == [
+            (rate, each.low) for rate, each in sorted(stage.differences.items(), reverse=True)
+        ]
+        evidence = read_evidence(root, entry)
+        assert evidence is not None
+        assert evidence.groups == {"language made-up": stage.languages["made-up"]}
+        assert evidence.means[1] == pytest.approx(found.mean + stage.decisive.value)
+    with Ledger.open(ledger_of(root)) as ledger:
+        assert {row["kind"] for row in ledger.query("ablations")} == {ATTRIBUTION}
 
 
 def test_intervals_hold_for_all_stages_together(plan: Plan, tmp_path: Path) -> None:

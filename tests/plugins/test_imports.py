@@ -67,7 +67,7 @@ ALLOWED = {
     "plugins/refinery_airflow/texts/rejects.py": READS,
     "plugins/refinery_airflow/pages/rendering.py": READS,
     "plugins/refinery_airflow/tasks/retry.py": VOCABULARY,
-    "plugins/refinery_airflow/access/roles.py": {"publish.version_log", *VOCABULARY},
+    "plugins/refinery_airflow/access/roles.py": {"publish.ablation_log", "publish.version_log", *VOCABULARY},
     "plugins/refinery_airflow/pages/roots.py": READS,
     "plugins/refinery_airflow/runs/run.py": VOCABULARY,
     "plugins/refinery_airflow/texts/search.py": READS,

@@ -18,7 +18,7 @@ from tests.publish.test_building import built, recipe_of, refined_days
 
 ROLES = ("viewer", "curator", "steward")
 AIRFLOW = dict(zip(ROLES, ("VIEWER", "USER", "OP"), strict=True))
-OPEN = ("/page", "/purpose", "/static/{name}")
+OPEN = ("/page", "/purpose", "/static/{name}", "/verdicts")
 DOCS = Path(__file__).parents[2] / "docs" / "security.md"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_tasks.inspect.diff import compare, diff_facts, diff_lines
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import Ablation, ablations, record_ablation
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, Ablation, ablations, record_ablation
 from pipeline_tasks.publish.recipe_verdicts import verdict_between
 from pipeline_tasks.sealed import path_of
 from tests.ablated_root import given_verdict, made, recipe_file
@@ -127,6 +127,71 @@ def test_a_recipe_that_requires_a_verdict_is_listed_with_where_it_stands(
     required = visitor.get("/verdicts").text.partition("Recipes that require a verdict")[2].partition("All verdicts")[0]
     assert ('class="state pass"' in required) == passes
     assert ("refinery ablate --recipes base,mine" in required) != passes
+
+
+def test_a_stage_of_an_attribution_is_shown_among_all_of_its_run(
+    visitor: Any, recorded: Callable[..., Ablation], root: Path
+) -> None:
+    (known,) = ablations(str(root))
+    first, second = known.arms
+    costs = recorded(kind=ATTRIBUTION, outcome="better")
+    other = replace(second, digest="other", choices={"mine": {}})
+    worse = tuple(replace(each, value=0.07) for each in known.differences)
+    pays = recorded(kind=ATTRIBUTION, outcome="worse", arms=(first, other), differences=worse)
+    recorded(kind=ATTRIBUTION, outcome="worse", arms=(first, other), seeds=9)  # of another run
+    page = visitor.get(f"/verdicts/{costs.number}").text
+    stages = page.partition("Which stage pays for itself")[2].partition("</section>")[0]
+    assert "base without extract" in page
+    assert stages.count("<tr>") == 3  # its head, and two stages
+    assert stages.index(f'/verdicts/{pays.number}"') < stages.index('aria-current="page"')
+    assert ('pass">pays' in stages, 'refuse">costs' in stages) == (True, True)
+    assert "refinery ablate --attribute base --input LANDED" in page
+    assert "Which stage pays" not in visitor.get("/verdicts/1").text
+    assert "extract costs" in visitor.get("/verdicts").text
+
+
+# --- Who sees them ----------------------------------------------------------------------------------------------------
+
+DAGS = {f"{kind}_{name}{of}" for name in ("base", "mine") for kind, of in (("refine", ""), ("build", "_set"))}
+"""The DAGs of the recipes of both arms."""
+
+
+def reads(monkeypatch: pytest.MonkeyPatch, *dags: str) -> None:
+    """Let users read these DAGs alone."""
+    from airflow.api_fastapi.app import get_auth_manager
+
+    def is_authorized_dag(*, details: Any = None, **_: Any) -> bool:
+        return details is not None and details.id in dags
+
+    monkeypatch.setattr(get_auth_manager(), "is_authorized_dag", is_authorized_dag)
+
+
+@pytest.mark.parametrize("without", sorted(DAGS))
+def test_who_may_not_read_the_dag_of_a_recipe_sees_nothing_of_its_verdict(
+    viewer: Any, monkeypatch: pytest.MonkeyPatch, without: str
+) -> None:
+    reads(monkeypatch, *DAGS - {without})
+    assert viewer.get("/verdicts/1").status_code == 403
+    listed = viewer.get("/verdicts")
+    assert (listed.status_code, "_set@1" in listed.text) == (200, False)
+
+
+def test_who_may_read_the_dags_of_a_verdict_sees_it_and_no_other(
+    viewer: Any, monkeypatch: pytest.MonkeyPatch, recorded: Callable[..., Ablation], root: Path
+) -> None:
+    first, second = ablations(str(root))[0].arms
+    unknown = replace(second, recipe="gone", made_from=("gone",), dataset="/elsewhere/gone@1")
+    recorded(arms=(first, unknown))
+    made_for_it = replace(second, recipe="mine_arm", dataset="/elsewhere/mine_arm@1")
+    recorded(arms=(first, made_for_it))
+    recorded(arms=(first, unknown), kind=ATTRIBUTION)
+    another = root / version_log.version_path("other", 1)  # a recipe of the root that this user may not read
+    another.parent.mkdir()
+    another.write_bytes(b"")
+    reads(monkeypatch, *DAGS, "refine_gone")  # of which the root has no run, so that no DAG here says who may
+    assert [viewer.get(f"/verdicts/{number}").status_code for number in (1, 2, 3, 4, 5)] == [200, 403, 200, 200, 403]
+    listed = viewer.get("/verdicts").text
+    assert ("gone@1" in listed, "mine_arm@1" in listed) == (False, True)
 
 
 # --- In comparisons ---------------------------------------------------------------------------------------------------

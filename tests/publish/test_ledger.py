@@ -412,7 +412,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match=r"999.*009_ablations"):
+    with pytest.raises(RecipeError, match=r"999.*010_kinds_of_ablations"):
         Ledger.open(path)
 
 

@@ -11,6 +11,7 @@ from pipeline_tasks.ablate.attribution import attribute, attribution_lines, cost
 from pipeline_tasks.ablate.comparison import Wanted, noise_of, prepare, require_possible
 from pipeline_tasks.ablate.conclusion import conclude, condition_of
 from pipeline_tasks.ablate.job import PLAN, unfinished
+from pipeline_tasks.ablate.recording import record_attribution
 from pipeline_tasks.ablate.running import require_torch, run_jobs
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
 from pipeline_tasks.ablate.verdict import price_lines
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--override", default="", metavar="NAME:WHY", help="let a refused --require pass; it is recorded"
     )
-    parser.add_argument("--record", default="", metavar="ROOT", help="record the verdict in this root, too")
+    parser.add_argument("--record", default="", metavar="ROOT", help="record it in this root, too")
     parser.add_argument("--prepare", action="store_true", help="stop before the runs: another machine has the device")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
@@ -60,9 +61,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace, folder: Path) -> int:
     condition = condition_of(options.require, options.override, options.size)
-    also = absolute(options.record) if options.record else ""
-    if also:
-        require_root(also)
+    also = _also(options)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     if options.stages:
@@ -93,9 +92,10 @@ def _compare(options: argparse.Namespace, folder: Path) -> int:
 
 def _attribute(options: argparse.Namespace, folder: Path) -> int:
     """Make an arm of the recipe and one without each stage, train, and print which stage pays."""
-    if options.require or options.override or options.record:
-        message = "--attribute compares a recipe with itself; --require, --override and --record are of two recipes"
+    if options.require or options.override:
+        message = "--attribute compares a recipe with itself; --require and --override are of two recipes"
         raise RecipeError(message)
+    also = _also(options)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     wanted = _wanted(options)
@@ -117,7 +117,17 @@ def _attribute(options: argparse.Namespace, folder: Path) -> int:
         sys.stdout.write(json.dumps(found.facts()) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in attribution_lines(found))
+    for each in record_attribution(found, folder, also):
+        _say(f"recorded: {each}")
     return 0
+
+
+def _also(options: argparse.Namespace) -> str:
+    """Return the root of `--record`, "" without it; RecipeError if there is none."""
+    also = absolute(options.record) if options.record else ""
+    if also:
+        require_root(also)
+    return also
 
 
 def _names(written: str | None) -> list[str]:

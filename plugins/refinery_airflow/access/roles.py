@@ -4,6 +4,7 @@ Each route of the pages names the role that it needs, and a page that shows more
 DAG of a recipe is one on its pages; a page of no one recipe needs it for all of the root.
 """
 
+import contextlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn
@@ -21,7 +22,9 @@ from airflow.sdk.configuration import conf
 from fastapi import HTTPException, Request
 
 from pipeline_tasks.deployment import deployed
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, Ablation, ablations
 from pipeline_tasks.recipe import STAGES, untried
 from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
 from refinery_airflow.runs.credentials import CONNECTION
@@ -61,7 +64,9 @@ class Seer:
     purpose: str
 
 
-OPEN = ("/page", "/purpose", "/static/{name}")
+VERDICT = "/verdicts/{number}"
+
+OPEN = ("/page", "/purpose", "/static/{name}", "/verdicts")
 """Routes that show nothing of a recipe to who may not read its DAG."""
 
 
@@ -112,12 +117,45 @@ def holds(request: Request, user: BaseUser, role: Role) -> bool:
 def _recipes_of(request: Request) -> list[str]:
     if named := request.path_params.get("recipe"):
         return [str(named)]
+    if request.scope["route"].path == VERDICT:
+        return _recipes_of_number(str(request.path_params["number"]))
+    return _all_recipes()
+
+
+def _all_recipes() -> list[str]:
     return sorted({*version_log.recipes(root()), *recipes_with_runs(root())}) or [DEFAULT]
 
 
 def refuse(role: Role) -> NoReturn:
     """Raise the 403 of who has not a role."""
     raise HTTPException(FORBIDDEN, f"{REFUSALS[role]}. Ask for a role with that right.")
+
+
+def _recipes_of_number(number: str) -> list[str]:
+    """Return the recipes of a verdict; all of the root where it has none of this number, or its log is damaged."""
+    with contextlib.suppress(ContractError):
+        for ablation in ablations(root()):
+            if str(ablation.number) == number:
+                return recipes_of_verdict(ablation)
+    return _all_recipes()
+
+
+def recipes_of_verdict(ablation: Ablation) -> list[str]:
+    """Return the recipes whose readers together see a verdict: all of the root if one of them has no run there.
+
+    A dataset that was made for the comparison alone is seen by the readers of what it was made from, and a recipe
+    without a stage by those of the whole one.
+    """
+    known = _all_recipes()
+    arms = ablation.arms[:1] if ablation.kind == ATTRIBUTION else ablation.arms
+    own = {name for arm in arms for name in arm.made_from or (arm.recipe,)}
+    own |= {arm.recipe for arm in arms}.intersection(known)
+    return sorted(own) if own.issubset(known) else known
+
+
+def sees_verdict(user: BaseUser, ablation: Ablation) -> bool:
+    """Return whether a user may see a verdict: who may read the DAGs of all its recipes."""
+    return all(is_reader(user, recipe) for recipe in recipes_of_verdict(ablation))
 
 
 def reader(request: Request, user: GetUserDep) -> None:

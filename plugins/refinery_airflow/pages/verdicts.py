@@ -1,15 +1,16 @@
 """Gathers what the pages of verdicts show: which recipe's data gave better models, how sure that is, and on what."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from pipeline_tasks.ablate.attribution import COSTS, PAYS, WORDS
 from pipeline_tasks.ablate.evidence import Evidence, read_evidence
 from pipeline_tasks.ablate.plots import forest_plot, plot_of_curves
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import AblatedArm, Ablation, RateDifference, ablations
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, AblatedArm, Ablation, RateDifference, ablations
 from pipeline_tasks.publish.choices import choices_of
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.recipe_verdicts import UNCOUNTED, Judged, Standing, chosen_otherwise, standing
@@ -21,6 +22,9 @@ from refinery_airflow.runs.run import base
 
 LOOKS = {"better": "pass", "worse": "refuse", "not decidable": "warn"}
 """The class of the style for an outcome; one without is neither good nor bad."""
+
+STAGE_LOOKS = {PAYS: "pass", COSTS: "refuse"}
+"""The same for what a stage does."""
 
 GROUPS_SHOWN = 12
 """Groups of the mixtures that are shown at once; the rest is folded."""
@@ -40,9 +44,26 @@ class Shown:
         return max(self.ablation.differences, key=lambda difference: difference.rate)
 
     @property
+    def is_attribution(self) -> bool:
+        """Whether b is a without a stage."""
+        return self.ablation.kind == ATTRIBUTION
+
+    @property
+    def title(self) -> str:
+        """What was compared, for people."""
+        if self.is_attribution:
+            return f"{', '.join(self.ablation.arms[0].made_from) or self.arms[0]} without {', '.join(self.differs)}"
+        return f"{self.arms[1]} beside {self.arms[0]}"
+
+    @property
+    def says(self) -> str:
+        """Its outcome: of an attribution what the stage does, which is worse, or better, without it."""
+        return WORDS.get(self.ablation.outcome, self.ablation.outcome) if self.is_attribution else self.ablation.outcome
+
+    @property
     def looks(self) -> str:
         """The class of its outcome."""
-        return LOOKS.get(self.ablation.outcome, "")
+        return (STAGE_LOOKS if self.is_attribution else LOOKS).get(self.says, "")
 
     @property
     def counts(self) -> bool:
@@ -80,7 +101,7 @@ class VerdictPage:
     """The page of one verdict. Without `evidence`, that of an earlier release, it has its intervals alone.
 
     `links` are the addresses of the pages of both arms, "" of one that is not in this root; `compare` is that of the
-    page which compares them.
+    page which compares them. `stages` are those of the run of an attribution, those that pay most first.
     """
 
     told: Shown
@@ -90,6 +111,7 @@ class VerdictPage:
     links: tuple[str, str]
     compare: str
     command: str
+    stages: Sequence[Shown]
 
     @property
     def is_open(self) -> bool:
@@ -102,9 +124,13 @@ class VerdictPage:
         return self.told.ablation.seeds * len(self.told.ablation.differences) * len(self.told.arms)
 
 
-def verdicts_page(root: str) -> VerdictsPage:
-    """Return the page of all verdicts; ContractError for a damaged log."""
-    return VerdictsPage([_shown(ablation) for ablation in reversed(ablations(root))], list(_required(root)))
+def verdicts_page(root: str, sees: Callable[[Ablation], bool], reads: Callable[[str], bool]) -> VerdictsPage:
+    """Return the page of the verdicts that somebody `sees`, and of the recipes that they read.
+
+    ContractError for a damaged log.
+    """
+    required = [row for row in _required(root) if reads(row[1].name)]
+    return VerdictsPage([_shown(ablation) for ablation in reversed(ablations(root)) if sees(ablation)], required)
 
 
 def _shown(ablation: Ablation) -> Shown:
@@ -151,11 +177,20 @@ def verdict_page(root: str, number: int) -> VerdictPage:
         (first, second),
         _compared(versions),
         _command(ablation),
+        _stages(ablation, known.values()) if ablation.kind == ATTRIBUTION else (),
     )
 
 
-def _curves(evidence: Evidence) -> list[Plot]:
-    return [plot_of_curves(rate, rows) for rate, rows in sorted(evidence.curves.items(), reverse=True)]
+def _stages(ablation: Ablation, known: Iterable[Ablation]) -> list[Shown]:
+    """Return the attributed stages of the run that an entry is of: what has the same arm a, models and scored texts."""
+    same = {each.arms[1].digest: _shown(each) for each in known if _run_of(each) == _run_of(ablation)}
+    return sorted(same.values(), key=lambda shown: -shown.decisive.value)
+
+
+def _run_of(ablation: Ablation) -> tuple[object, ...]:
+    rates = tuple(each.rate for each in ablation.differences)
+    own = (ablation.kind, ablation.size, ablation.tokens, ablation.seeds, ablation.held_out)
+    return (*own, rates, ablation.arms[0].dataset, ablation.arms[0].digest)
 
 
 def _version(root: str, arm: AblatedArm) -> Version | None:
@@ -181,8 +216,11 @@ def _compared(versions: Sequence[Version | None]) -> str:
 def _command(ablation: Ablation) -> str:
     """Return the command that compares the same with more seeds."""
     arms = ",".join(arm.dataset for arm in ablation.arms)
+    named = ["--datasets", arms]
+    if ablation.kind == ATTRIBUTION:
+        named = ["--attribute", ",".join(ablation.arms[0].made_from) or "RECIPE", "--input", "LANDED"]
     size = ["--size", ablation.size, "--seeds", str(ablation.seeds + 2)]
-    return shlex.join(["refinery", "ablate", "--datasets", arms, "--held-out", "FILE", *size, "--to", "FOLDER"])
+    return shlex.join(["refinery", "ablate", *named, "--held-out", "FILE", *size, "--to", "FOLDER"])
 
 
 def shares_of(rows: Sequence[Mapping[str, Sequence[int]]]) -> tuple[int, int]:
