@@ -16,6 +16,8 @@ nothing, with several seeds and two learning rates, and both are scored on held-
   found.
 - *`train_a` or `train_b` failed, or was killed*: clear the failed run. It goes on at the state that it wrote at most a
   minute before. A finished run is never trained again.
+- *A task finds no plan in the folder*: it ran on a worker that does not have the disk of the one before. Give all of
+  them one, or name a queue by `REFINERY_TRAIN_QUEUE`.
 - *`judge` failed with `GateRefused`*: the verdict is recorded and is not what was required. More seeds in the same
   folder may decide it. If it may pass, trigger the DAG again with an *Override*.
 - *How many train at once*: one, or the slots of the pool that `REFINERY_TRAIN_POOL` names. `REFINERY_TRAIN_QUEUE` names

@@ -125,7 +125,7 @@ def read_plan(folder: Path) -> Plan:
         arms = tuple(Arm(**arm) for arm in raw.pop("arms"))
         sequences: dict[str, Any] = {name: tuple(raw.pop(name)) for name in ("rates", "seeds")}
         return Plan(arms=arms, **sequences, **raw)
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{folder / PLAN} is no plan of a comparison ({str(error)[:100]}); name another folder"
         raise ContractError(message) from error
 

@@ -35,6 +35,7 @@ def plan(request: PlanAblationRequest) -> Reply:
         request.threads,
     )
     require_possible(wanted)
+    _make(folder)
     lines: list[str] = []
     arms = arms_of(request.datasets, request.recipes, request.inputs, folder, lines.append)
     planned = prepare(replace(wanted, arms=arms), folder)
@@ -67,6 +68,14 @@ def judge(request: JudgeAblationRequest) -> Reply:
 def _runs(planned: Plan, arm: str) -> list[str]:
     """Return the names of the runs of an arm."""
     return [job.name for job in jobs_of(planned) if ARMS[job.arm] == arm]
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{folder} cannot be made ({error.strerror}); name a folder that the workers may write to"
+        raise RecipeError(message) from error
 
 
 def _folder(named: str) -> Path:
