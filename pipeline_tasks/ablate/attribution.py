@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pipeline_tasks.ablate.comparison import SHARED, bits_of_arm, require_finished
+from pipeline_tasks.ablate.comparison import SHARED, bits_of_arm, noise_of, require_finished, tests_of
 from pipeline_tasks.ablate.held_out import HeldOut, load_held_out
 from pipeline_tasks.ablate.held_out_sets import LEAST_DOCUMENTS
-from pipeline_tasks.ablate.job import HELD_OUT, Job, Plan, jobs_of, read_plan, read_result
+from pipeline_tasks.ablate.job import HELD_OUT, Plan, jobs_of, read_plan, read_result
 from pipeline_tasks.ablate.sizes import SMOKE
 from pipeline_tasks.ablate.statistics import (
     BETTER,
@@ -26,10 +26,8 @@ from pipeline_tasks.ablate.statistics import (
     Floats,
     Outcome,
     bits_per_byte,
-    detectable,
     difference,
     outcome,
-    pooled_deviation,
 )
 from pipeline_tasks.ablate.verdict import Noise, Verdict, hours_of
 from pipeline_tasks.binding import require_mapping
@@ -169,20 +167,6 @@ class Attribution:
         return raw
 
 
-def noise_of_whole(folder: Path, plan: Plan) -> Noise:
-    """Return what the runs of the whole recipe say of all comparisons together."""
-    held_out, rate = load_held_out(folder / HELD_OUT), max(plan.rates)
-    values = bits_per_byte(bits_of_arm(folder, plan, 0, rate), held_out.sizes)
-    deviation = pooled_deviation([values])
-    seconds = float(np.mean([read_result(folder, Job(0, rate, seed))["seconds"] for seed in plan.seeds]))
-    return Noise(deviation, detectable(deviation, len(plan.seeds), _tests(plan)), seconds)
-
-
-def _tests(plan: Plan) -> int:
-    """Return how many intervals of whole datasets hold together: one for each stage and rate."""
-    return (len(plan.arms) - 1) * len(plan.rates)
-
-
 def attribute(folder: Path, stages: Sequence[str]) -> Attribution:
     """Judge an attribution whose runs have all ended, `stages` in the order of its arms; store it.
 
@@ -193,7 +177,7 @@ def attribute(folder: Path, stages: Sequence[str]) -> Attribution:
     whole = {rate: bits_of_arm(folder, plan, 0, rate) for rate in plan.rates}
     attributed = tuple(_attributed(folder, plan, held_out, whole, arm, stage) for arm, stage in enumerate(stages, 1))
     mean = float(bits_per_byte(whole[max(plan.rates)], held_out.sizes).mean())
-    found = Attribution(attributed, mean, plan.arms[0].tokens, noise_of_whole(folder, plan), plan)
+    found = Attribution(attributed, mean, plan.arms[0].tokens, noise_of(folder, plan), plan)
     (folder / ATTRIBUTION).write_text(json.dumps(found.facts(), indent=1, sort_keys=True) + "\n")
     return found
 
@@ -203,7 +187,7 @@ def _attributed(
 ) -> Attributed:
     without = {rate: bits_of_arm(folder, plan, arm, rate) for rate in plan.rates}
     differences = {
-        rate: difference(whole[rate], without[rate], held_out.sizes, tests=_tests(plan)) for rate in plan.rates
+        rate: difference(whole[rate], without[rate], held_out.sizes, tests=tests_of(plan)) for rate in plan.rates
     }
     rate = max(plan.rates)
     languages = dict(_by_language(whole[rate], without[rate], held_out, len(plan.arms) - 1))

@@ -178,14 +178,17 @@ def _sequences(dataset: TokenDataset) -> Iterator[Any]:
 # --- After --------------------------------------------------------------------------------------------------------
 
 
-def noise_of(folder: Path, plan: Plan, arm: int = 0) -> Noise:
-    """Return what the finished runs of an arm say of the whole comparison, by the rate that trains well."""
+def tests_of(plan: Plan) -> int:
+    """Return how many intervals of whole datasets hold together: one for each arm beside the first, and rate."""
+    return (len(plan.arms) - 1) * len(plan.rates)
+
+
+def noise_of(folder: Path, plan: Plan) -> Noise:
+    """Return what the finished runs of the first arm say of the whole comparison, by the rate that trains well."""
     held_out, rate = load_held_out(folder / HELD_OUT), max(plan.rates)
-    results = [read_result(folder, Job(arm, rate, seed)) for seed in plan.seeds]
-    values = bits_per_byte(np.array([result["bits"] for result in results]), held_out.sizes)
-    deviation = pooled_deviation([values])
-    seconds = float(np.mean([result["seconds"] for result in results]))
-    return Noise(deviation, detectable(deviation, len(plan.seeds), len(plan.rates)), seconds)
+    deviation = pooled_deviation([bits_per_byte(bits_of_arm(folder, plan, 0, rate), held_out.sizes)])
+    seconds = float(np.mean([read_result(folder, Job(0, rate, seed))["seconds"] for seed in plan.seeds]))
+    return Noise(deviation, detectable(deviation, len(plan.seeds), tests_of(plan)), seconds)
 
 
 def judge(folder: Path, usd_per_hour: float = 0.0) -> Verdict:

@@ -13,11 +13,10 @@ from pipeline_tasks.ablate.attribution import (
     attribute,
     attribution_lines,
     cost_lines,
-    noise_of_whole,
     stages_without,
     write_recipes,
 )
-from pipeline_tasks.ablate.comparison import Wanted, prepare
+from pipeline_tasks.ablate.comparison import Wanted, noise_of, prepare
 from pipeline_tasks.ablate.evidence import read_evidence
 from pipeline_tasks.ablate.held_out import load_held_out
 from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Plan, jobs_of, unfinished
@@ -176,7 +175,7 @@ def test_the_cost_is_known_from_the_runs_of_the_whole_recipe(plan: Plan, tmp_pat
     assert len(unfinished(folder, plan)) == 4 * 2 * 3
     end(folder, plan, (0.0,) * 4, arms=(0,))
     assert {job.arm for job in unfinished(folder, plan)} == {1, 2, 3}
-    noise = noise_of_whole(folder, plan)
+    noise = noise_of(folder, plan)
     said = "\n".join(cost_lines(noise, plan, 100.0))
     assert "24 runs, 6 of them of the whole recipe: 0.24 hours of one device, 24.00 US dollars" in said
     assert "0.18 hours" in said

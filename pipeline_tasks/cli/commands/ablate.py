@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline_tasks.ablate.arms import arms_of, make_arms
-from pipeline_tasks.ablate.attribution import attribute, attribution_lines, cost_lines, noise_of_whole, write_recipes
+from pipeline_tasks.ablate.attribution import attribute, attribution_lines, cost_lines, write_recipes
 from pipeline_tasks.ablate.comparison import Wanted, noise_of, prepare, require_possible
 from pipeline_tasks.ablate.conclusion import conclude, condition_of
 from pipeline_tasks.ablate.job import PLAN, unfinished
@@ -108,7 +108,7 @@ def _attribute(options: argparse.Namespace, folder: Path) -> int:
         return 0
     if unfinished(folder, plan, arms=(0,)):
         run_jobs(folder, 0, 1, _say, arms=(0,))
-    for line in cost_lines(noise_of_whole(folder, plan), plan, options.usd_per_hour):
+    for line in cost_lines(noise_of(folder, plan), plan, options.usd_per_hour):
         _say(line)
     if unfinished(folder, plan):
         run_jobs(folder, 0, 1, _say)
