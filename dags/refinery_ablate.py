@@ -24,7 +24,6 @@ nothing, with several seeds and two learning rates, and both are scored on held-
   the queue whose workers have torch.
 """
 
-import os
 from datetime import UTC, datetime
 
 from airflow.sdk import DAG, XComArg
@@ -38,7 +37,9 @@ from refinery_airflow.tasks.ablation import (
     TrainRun,
     params_of_ablation,
 )
-from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.wiring import arguments_of, of_roots, task_arguments_by
+
+from pipeline_tasks.deployment import Settings, deployment
 
 
 def trained(task_id: str, runs: XComArg) -> XComArg:
@@ -46,20 +47,27 @@ def trained(task_id: str, runs: XComArg) -> XComArg:
     return TrainRun.partial(task_id=task_id, map_index_template="{{ run_name }}", **TURNS).expand(run_name=runs)
 
 
-with DAG(
-    "refinery_ablate",
-    description="Two recipes and held-out documents in, a verdict of the models that their data trains out",
-    schedule=None,
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
-    max_active_runs=1,
-    default_args={**RETRIES, **BOUNDS, **QUEUE, "on_failure_callback": FailureAlert()},
-    params=params_of_ablation(os.environ.get("REFINERY_ROOT", "s3://refinery/refined")),
-    doc_md=__doc__,
-    tags=["refinery"],
-) as dag:
-    plan = PlanAblation(task_id="plan")
-    forecast = ForecastAblation(task_id="forecast")
-    judge = JudgeAblation(task_id="judge")
-    trained("train_a", plan.output) >> forecast
-    trained("train_b", forecast.output) >> judge
+def wire(name: str, settings: Settings) -> DAG:
+    """Wire comparisons that are recorded in one root."""
+    with DAG(
+        name,
+        description="Two recipes and held-out documents in, a verdict of the models that their data trains out",
+        schedule=None,
+        start_date=datetime(2026, 1, 1, tzinfo=UTC),
+        catchup=False,
+        max_active_runs=1,
+        default_args={**task_arguments_by(settings), **QUEUE, "on_failure_callback": FailureAlert()},
+        params=params_of_ablation(settings.its_root),
+        doc_md=__doc__,
+        **arguments_of(settings),
+    ) as dag:
+        plan = PlanAblation(task_id="plan")
+        forecast = ForecastAblation(task_id="forecast")
+        judge = JudgeAblation(task_id="judge")
+        trained("train_a", plan.output) >> forecast
+        trained("train_b", forecast.output) >> judge
+    return dag
+
+
+for _name, _, _settings in of_roots("refinery_ablate", deployment().rooted()):
+    globals()[_name] = wire(_name, _settings)

@@ -28,7 +28,7 @@ from pipeline_tasks.ablate import training_run
 RUN = """
 import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from refinery_ablate import dag
+from refinery_ablate import refinery_ablate as dag
 
 run = dag.test(run_conf=json.loads(sys.argv[3]))
 found = [(task.task_id, task.map_index, str(task.state)) for task in run.get_task_instances()]

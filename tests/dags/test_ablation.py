@@ -14,7 +14,7 @@ from tests.embedded import PLUGINS, embed
 RUN = """
 import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from refinery_ablate import dag
+from refinery_ablate import refinery_ablate as dag
 
 run = dag.test(run_conf=json.loads(sys.argv[3]))
 print("TASKS", json.dumps({task.task_id: str(task.state) for task in run.get_task_instances()}))

@@ -37,7 +37,13 @@ def parsed_with(parse: Parse, folder: Path, text: str) -> dict[str, Any]:
 
 
 def test_all_that_airflow_does_of_an_entry_is_on_its_dags(shared: dict[str, Any]) -> None:
-    for name in ("refine_web_en", "maintenance_web_en", "arrivals_web_en", "train_quality_model_web_en"):
+    for name in (
+        "refine_web_en",
+        "maintenance_web_en",
+        "arrivals_web_en",
+        "train_quality_model_web_en",
+        "refinery_ablate_web_en",
+    ):
         dag = shared["dags"][name]
         written = json.loads(dag["serialized"])
         assert {task["pool"] for task in dag["tasks"]} == {"en"}, name
@@ -60,11 +66,13 @@ def test_the_params_of_dags_of_no_recipe_admit_their_own_place_alone(shared: dic
         "maintenance_web_en": {"root": "s3://en/refined"},
         "train_quality_model": {"root": "s3://refinery/refined"},
         "train_quality_model_web_en": {"root": "s3://en/refined"},
+        "refinery_ablate": {"root": "s3://refinery/refined"},
+        "refinery_ablate_web_en": {"root": "s3://en/refined"},
         "arrivals": {"root": "s3://refinery/refined", "landing": "s3://refinery/landing"},
         "arrivals_web_en": {"root": "s3://en/refined", "landing": "s3://en/landing"},
         "arrivals_demo": {"root": "s3://refinery/refined", "landing": "s3://refinery/other"},
     }
-    kinds = ("maintenance", "train_quality_model", "arrivals")
+    kinds = ("maintenance", "train_quality_model", "refinery_ablate", "arrivals")
     assert {name for name in shared["dags"] if name.startswith(kinds)} == set(expected)
     for name, places in expected.items():
         assert {param: enum_of(shared["dags"][name], param) for param in places} == {

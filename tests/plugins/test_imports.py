@@ -104,7 +104,7 @@ ALLOWED = {
     "dags/build.py": {"recipe"},
     "dags/maintenance.py": {"deployment", "recipe", *REQUESTS},
     "dags/refine.py": {"deployment", "recipe"},
-    "dags/refinery_ablate.py": set(),
+    "dags/refinery_ablate.py": {"deployment"},
     "dags/refused.py": {"errors"},
     "dags/rollout.py": {"deployment", "recipe"},
     "dags/sources.py": {"deployment", "sources.recipe"},

@@ -25,6 +25,7 @@ from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
 from refinery_airflow.tasks.launch import send
 from refinery_airflow.tasks.models import LIST
 from refinery_airflow.tasks.operators import page
+from refinery_airflow.tasks.wiring import confined
 
 log = logging.getLogger("refinery")
 
@@ -76,7 +77,13 @@ def params_of_ablation(root: str) -> dict[str, Param]:
         "override": Param(
             None, title="Override", description="NAME: WHY, to let a refused verdict pass; it is recorded", **OPTIONAL
         ),
-        "root": Param(root, section=ADVANCED, description="Root in which the verdict is recorded, too", **TEXT),
+        "root": Param(
+            root,
+            section=ADVANCED,
+            description="Root in which the verdict is recorded, too",
+            **TEXT,
+            **confined(root),
+        ),
         "rates": Param(
             None,
             section=ADVANCED,
