@@ -66,8 +66,11 @@ class Seer:
 
 VERDICT = "/verdicts/{number}"
 
-OPEN = ("/page", "/purpose", "/static/{name}", "/verdicts")
-"""Routes that show nothing of a recipe to who may not read its DAG."""
+OPEN = ("/page", "/purpose", "/static/{name}")
+"""Routes of no root that show nothing of a recipe to who may not read its DAG."""
+
+LISTED = "/verdicts"
+"""A route of a root that lists what its reader may see."""
 
 
 def is_reader(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | None = None) -> bool:
@@ -160,7 +163,7 @@ def sees_verdict(user: BaseUser, ablation: Ablation) -> bool:
 
 def reader(request: Request, user: GetUserDep) -> None:
     """Let those see a page who may read the DAG of its recipe; 403 for others."""
-    if request.scope["route"].path not in OPEN and not holds(request, user, Role.VIEWER):
+    if request.scope["route"].path not in (*OPEN, LISTED) and not holds(request, user, Role.VIEWER):
         refuse(Role.VIEWER)
 
 
