@@ -16,7 +16,7 @@ MEMORY_DISK := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4
 PYTEST := $(if $(MEMORY_DISK),TMPDIR=$(MEMORY_DISK)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test suite nightly nightly-suite train-test models-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
+.PHONY: help demo quick test azurite suite nightly nightly-suite train-test models-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ quick: $(VENV)/.installed-dev ## While you write: every rule, kernel, refusal an
 	@$(PYTEST) -m "not slow and not nightly" --hypothesis-profile quick --record-durations=.refinery/durations-quick.json
 
 test: suite lint ## At every stop: the same bytes on all engines and stores, a kill and a fault of each kind, types and style
+
+azurite: ## Install the server of Azure's Blob Storage that tests of az:// use (npm); without it they are skipped
+	@npm install --silent --no-audit --no-fund --prefix .refinery/azurite azurite@3.37.0
 
 suite: $(VENV)/.installed-dev ## The tests of `make test` alone
 	@$(PYTEST) --record-durations=.refinery/durations.json
@@ -106,7 +109,7 @@ $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml setup.py
 $(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml setup.py
 	@test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
 	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -e .
-	@$(TRAIN)/bin/python -c 'import pipeline_tasks.training.dataset, pipeline_tasks.training.s3_folder'
+	@$(TRAIN)/bin/python -c 'import pipeline_tasks.training.dataset, pipeline_tasks.training.bucket_folder'
 	@echo "Installing torch into $(TRAIN) ..."
 	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -r tests/training/requirements.txt
 	@touch $@

@@ -99,16 +99,21 @@ Bytes = Annotated[int, Range(1, 1 << 50)]
 Seed = Annotated[int, Range(0, 2**63 - 1)]
 """A seed of hashes."""
 
+S3, GOOGLE, AZURE = "s3://", "gs://", "az://"
+"""How URIs begin that are in a bucket: of S3, of Google Cloud Storage, and in a container of Azure's Blob Storage."""
+
+BUCKETS = (S3, GOOGLE, AZURE)
+
 _PRINTED = r"[^\x00-\x1f\x7f\ud800-\udfff]"
-_URI = rf"(s3://(?=[^/])|file:///|(?!s3:|file:)){_PRINTED}{{1,4000}}"
+_URI = rf"((s3|gs|az)://(?=[^/])|file:///|(?!(s3|gs|az|file):)){_PRINTED}{{1,4000}}"
 _PATH = rf"(?!/)(?!(.*/)?\.\.(/|$)){_PRINTED}{{1,1000}}"
 _NAME = rf"(?!\.{{1,2}}$)(?!.*[/\\]){_PRINTED}{{1,200}}"
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(\.trial)?"  # trials have the name of their recipe, and this end
 
-Uri = Annotated[str, Word(_URI, "a path or s3://bucket/prefix")]
+Uri = Annotated[str, Word(_URI, "a path, or s3://, gs:// or az://bucket/prefix")]
 """Where a root or a snapshot is."""
 
-OptionalUri = Annotated[str, Word(f"({_URI})?", "a path, s3://bucket/prefix, or empty")]
+OptionalUri = Annotated[str, Word(f"({_URI})?", "a path, s3://, gs:// or az://bucket/prefix, or empty")]
 """As `Uri`, or empty."""
 
 ObjectPath = Annotated[str, Word(_PATH, "a path below the root")]
@@ -137,3 +142,13 @@ FieldName = Annotated[str, Word(rf"(?=.*\S){_PRINTED}{{1,200}}", "the name of a 
 
 Note = Annotated[str, Word(r"[^\x00-\x08\ud800-\udfff]{0,2000}", "a text of up to 2,000 characters")]
 """What a person says."""
+
+
+def is_bucket(uri: str) -> bool:
+    """Return whether a URI is in a bucket, and not on a disk of this machine."""
+    return uri.startswith(BUCKETS)
+
+
+def kind_of(uri: str) -> str:
+    """Return how a URI of a bucket begins."""
+    return next(kind for kind in BUCKETS if uri.startswith(kind))

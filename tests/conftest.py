@@ -15,6 +15,7 @@ from pipeline_tasks import recipe
 from pipeline_tasks.run import states
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3_client import s3_client
+from tests import cloud_servers
 from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots
 from tests.commands import Refinery
@@ -88,13 +89,38 @@ def faults(s3_root: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -
         yield proxy
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture
+def gs_root(s3_root: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """As `s3_root`, for a bucket that answers as Google Cloud Storage does."""
+    with cloud_servers.google(s3_server.endpoint, monkeypatch):
+        yield s3_root.replace("s3://", "gs://")
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of Azure's Blob Storage, of this test session; skipped where it is not installed."""
+    with cloud_servers.azurite(tmp_path_factory.mktemp("azurite")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def az_root(azurite: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URI of an empty prefix in a new container; this process and its children find it by environment."""
+    return cloud_servers.azure_root(azurite, monkeypatch)
+
+
+@pytest.fixture
+def any_bucket(request: pytest.FixtureRequest) -> str:
+    """An empty root of the kind that a test is parametrized by, indirectly."""
+    return str(request.getfixturevalue(f"{request.param}_root"))
+
+
+@pytest.fixture(params=["local", "s3", "gs", "az"])
 def any_root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty root in every kind of store, one after the other."""
     new: Callable[[], str] = {
         "local": lambda: str(tmp_path / "root"),
-        "s3": lambda: str(request.getfixturevalue("s3_root")),
-    }[request.param]
+    }.get(request.param, lambda: str(request.getfixturevalue(f"{request.param}_root")))
     return new()
 
 

@@ -1,4 +1,9 @@
-"""A proxy before an S3 server that does, to chosen requests, what networks and busy servers do."""
+"""A proxy before a server of objects that does, to chosen requests, what networks and busy servers do.
+
+Before an S3 server it is also one of Google's XML API, which is S3's but for the condition of a put-if-absent, the name
+of its header, and who signs. No server for Linux that registries have takes a PUT of that API: fake-gcs-server
+answers it with `invalid uploadType`, and gcp-storage-emulator 2026.7 knows no condition.
+"""
 
 import contextlib
 import http.client
@@ -23,6 +28,10 @@ Fault = (
 not heeded, a byte of its body changes, (status, code) answers, or a request to delete many says that it kept a key."""
 
 
+S3_NAMES = {("x-goog-if-generation-match", "0"): ("If-None-Match", "*")}
+"""Headers of Google's requests as S3 writes them."""
+
+
 @dataclass(slots=True)
 class FaultyS3:
     """The proxy's address, the faults still to come (method, fault), those that happened, and what was requested."""
@@ -32,6 +41,8 @@ class FaultyS3:
     coming: list[tuple[str, Fault]] = field(default_factory=list)
     happened: list[tuple[str, Fault]] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+    """The headers by which requests were conditional, as they came."""
     busy: int = 0
     """Percent of the requests that 503 answers, by a hash of their number."""
     keys: tuple[str, str] | None = None
@@ -63,6 +74,8 @@ class _Proxy(BaseHTTPRequestHandler):
             return
         self.faults.requests += 1
         self.faults.ranges += filter(None, [self.headers.get("Range")])
+        sent = ((name, self.headers.get(name)) for name in ("If-None-Match", "X-Goog-If-Generation-Match"))
+        self.faults.conditions += [f"{name.lower()}: {value}" for name, value in sent if value]
         fault = self.faults.next(self.command)
         if self.faults.keys is not None and not self._is_signed(*self.faults.keys):
             fault = 403, "AccessDenied"
@@ -92,8 +105,9 @@ class _Proxy(BaseHTTPRequestHandler):
 
     def _forward(self, body: bytes, fault: Fault | None) -> None:
         with contextlib.closing(http.client.HTTPConnection(self.host)) as onward:
-            unheeded = {"whole_body": "Range", "no_condition": "If-None-Match"}.get(str(fault))
-            heeded = {name: value for name, value in self.headers.items() if name != unheeded}
+            given = {S3_NAMES.get((name.lower(), value), (name, value)) for name, value in self.headers.items()}
+            unheeded = {"whole_body": "range", "no_condition": "if-none-match"}.get(str(fault))
+            heeded = {name: value for name, value in given if name.lower() != unheeded}
             onward.request(self.command, self.path, body, heeded)
             answer = onward.getresponse()
             content = answer.read()

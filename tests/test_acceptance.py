@@ -399,28 +399,49 @@ def test_engines_and_partitions_seal_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    "objects",
-    ["landing and root", *(pytest.param(place, marks=pytest.mark.nightly) for place in ("landing", "root"))],
+    ("any_bucket", "objects"),
+    [
+        *((kind, "landing and root") for kind in ("s3", "gs", "az")),
+        *(pytest.param("s3", place, marks=pytest.mark.nightly) for place in ("landing", "root")),
+    ],
+    indirect=["any_bucket"],
 )
 def test_stores_of_objects_have_the_same_bytes_as_folders(
     objects: str,
     crawl: Path,
     how: How,
     undisturbed: dict[str, str],
-    s3_root: str,
+    any_bucket: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "ledger.sqlite"))
     landing = str(crawl / "2026-11-19")
     if "landing" in objects:
-        landing = f"{s3_root}-landing/2026-11-19"
+        landing = f"{any_bucket}-landing/2026-11-19"
         for path in (crawl / "2026-11-19").iterdir():
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             storage.connect(landing).put_file(path.name, path, digest)
-    day = refined(s3_root if "root" in objects else str(tmp_path / "root"), landing, how)
+    day = refined(any_bucket if "root" in objects else str(tmp_path / "root"), landing, how)
     assert day.sealed() == undisturbed
     assert verify(day.root).findings.problems == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("any_bucket", "on"), [("gs", "spark"), ("az", "ray")], indirect=["any_bucket"])
+def test_workers_of_engines_read_and_write_other_buckets(
+    any_bucket: str,
+    on: str,
+    crawl: Path,
+    how: How,
+    undisturbed: dict[str, str],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker of Spark is forked, and obstore works in no process that was forked after a request."""
+    monkeypatch.setenv("REFINERY_LEDGER", f"{request.getfixturevalue('tmp_path')}/ledger.sqlite")
+    way = replace(how, on=on, address=request.getfixturevalue(on), partitions=2)
+    assert refined(any_bucket, str(crawl / "2026-11-19"), way).sealed() == undisturbed
 
 
 # --- A partition that is killed -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.engines.reach import require_answer
@@ -66,7 +67,7 @@ class PlannedRun:
     @property
     def is_on_s3(self) -> bool:
         """Whether the root is no folder of this machine."""
-        return self.root.startswith("s3://")
+        return is_bucket(self.root)
 
     @property
     def accept(self) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import files_below, os_errors
@@ -59,7 +60,7 @@ def last_change(uri: str) -> float:
 
     On a disk it is the time of the inode, which a copy that keeps the times of its files does not set back.
     """
-    if uri.startswith("s3://"):
+    if is_bucket(uri):
         return max((entry.modified for entry in storage.connect(uri).list("")), default=0.0)
     top = Path(uri.removeprefix("file://"))
     files = files_below(top) if top.is_dir() else iter([top])
@@ -133,7 +134,7 @@ def _entries(uri: str) -> Folder:
     store = storage.connect(uri)
     files: dict[str, int] = {}
     skipped: dict[str, str] = {}
-    for name, size in _objects(store) if uri.startswith("s3://") else _walk(store.root):
+    for name, size in _objects(store) if is_bucket(uri) else _walk(store.root):
         reason = _wrong_name(name) or (size if isinstance(size, str) else None)
         if reason is not None:
             skipped[shown(name)] = reason

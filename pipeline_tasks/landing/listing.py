@@ -32,7 +32,7 @@ from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.listed_store import LIST, listed_files
-from pipeline_tasks.store.s3_store import PARALLEL_REQUESTS
+from pipeline_tasks.store.protocol import PARALLEL_REQUESTS
 
 PROMISE = LIST
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`.

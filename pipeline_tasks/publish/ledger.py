@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.deployment import is_connection, ledger_at, plain
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
@@ -41,7 +42,7 @@ def ledger_of(root: str) -> str:
         return _dsn(root, named) if is_connection(named) else named
     if of_all := os.environ.get("REFINERY_LEDGER"):
         return of_all
-    if root.startswith("s3://"):
+    if is_bucket(root):
         folder = Path.home() / ".refinery"
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder / "ledger.sqlite")
@@ -63,7 +64,7 @@ def _dsn(root: str, connection: str) -> str:
 
 def name_in_ledger(root: str) -> str:
     """Return what a ledger that serves several roots calls a root; "" for a root with a ledger of its own."""
-    is_own = not ledger_at(root) and not os.environ.get("REFINERY_LEDGER") and not root.startswith("s3://")
+    is_own = not ledger_at(root) and not os.environ.get("REFINERY_LEDGER") and not is_bucket(root)
     return "" if is_own else str(storage.connect(root).root)
 
 

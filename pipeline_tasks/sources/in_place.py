@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline_tasks.constraints import S3, is_bucket
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.source import UNKNOWN, Part, Received
@@ -41,8 +42,11 @@ def query_of(*, in_place: bool, store: NamedStore | None) -> Mapping[str, Any]:
 
 def require_bucket(place: str, *, in_place: bool, store: NamedStore | None) -> None:
     """Raise RecipeError for files of this machine that are to stay in a store, or to come from one."""
-    if place.startswith("s3://") or not (in_place or store):
+    if place.startswith(S3) or not (in_place or store):
         return
+    if is_bucket(place):
+        message = f"{place}: in_place and store are of s3://; land a copy: in_place: false, without `store`"
+        raise RecipeError(message)
     if in_place:
         message = f"{place} is on this machine, and in_place is of a bucket; name it as the input of a run: --input"
         raise RecipeError(message)

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import SnapshotIncomplete, SourceBusy
 from pipeline_tasks.sources.pull import Landing, Pull, all_parts, sizes
@@ -33,7 +34,7 @@ def plan(source: Source, landing: Landing, by: Pull) -> Plan:
     """Return what a pull would take, by the sizes of a few files; nothing is written."""
     parts = all_parts(source, by)
     stays = isinstance(source, InPlace) and source.in_place
-    there = sizes(landing) if landing.uri.startswith("s3://") or Path(landing.uri).is_dir() else {}
+    there = sizes(landing) if is_bucket(landing.uri) or Path(landing.uri).is_dir() else {}
     missing = [part for part in parts if part.name not in there and part.requests]
     known = (
         []
@@ -50,7 +51,7 @@ def plan(source: Source, landing: Landing, by: Pull) -> Plan:
         total,
         "they are read in place" if stays else _basis(len(known)),
         max(sum(part.requests for part in missing) / rate.requests, total / rate.bytes if rate.bytes else 0.0),
-        None if landing.uri.startswith("s3://") else shutil.disk_usage(storage.existing(landing.uri)).free,
+        None if is_bucket(landing.uri) else shutil.disk_usage(storage.existing(landing.uri)).free,
     )
 
 

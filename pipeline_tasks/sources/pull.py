@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import (
     ContractError,
@@ -93,7 +94,7 @@ class Fault(NamedTuple):
 def landing_at(uri: str, spool: Path) -> Landing:
     """Return a landing, RecipeError for one of another kind; partial files of a bucket's landing are below `spool`."""
     root = storage.connect(uri).root
-    if root.startswith("s3://"):
+    if is_bucket(root):
         return Landing(root, spool / hashlib.sha256(root.encode()).hexdigest()[:16])
     return Landing(root, Path(root, PULL))
 
@@ -300,7 +301,7 @@ def _keep(landing: Landing, name: str, local: Path, received: Received) -> None:
     if not received.rows or received.address:
         discard(local)
         return
-    if landing.uri.startswith("s3://"):
+    if is_bucket(landing.uri):
         store.put_file(name, local, received.sha256, spare=True)
     else:
         target = Path(landing.uri, name)
@@ -416,7 +417,7 @@ def _clean(landing: Landing) -> None:
         with contextlib.suppress(RefineryError):
             landing.store.delete(entry.path)
     shutil.rmtree(landing.work, ignore_errors=True)
-    if not landing.uri.startswith("s3://"):
+    if not is_bucket(landing.uri):
         with contextlib.suppress(OSError):  # it goes if it is empty, as nothing has landed
             Path(landing.uri).rmdir()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import ContractError, LookRefused, RecipeError, RefineryError, Transient, cause
 from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
@@ -60,7 +61,7 @@ class Look:
 
 def is_logged(root: str) -> bool:
     """Return whether commands log looks at a root: one in a bucket, which is shared, or any if `SETTING` says so."""
-    return bool(_setting()) or root.startswith("s3://")
+    return bool(_setting()) or is_bucket(root)
 
 
 def needs_purpose() -> bool:

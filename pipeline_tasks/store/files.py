@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import DigestMismatch, MachineFailed, RecipeError
 from pipeline_tasks.sealed import digest_of_folder, visible
 from pipeline_tasks.store import storage
@@ -37,7 +38,7 @@ def localize(uri: str, digest: str) -> str:
     if uri.startswith(HUB):
         return localize(str(_of_hub(uri)), digest)
     copy = user_folder() / digest
-    if uri.startswith("s3://") and copy.is_dir() and digest_of_named(str(copy)) == digest:
+    if is_bucket(uri) and copy.is_dir() and digest_of_named(str(copy)) == digest:
         return str(copy)  # of a folder, whole: nothing of it is fetched again
     names = _files_of(uri)
     if names is None:
@@ -45,7 +46,7 @@ def localize(uri: str, digest: str) -> str:
     if digest_of_named(uri) != digest:
         message = f"{uri}: its files are not those of when the run was planned; run it again"
         raise DigestMismatch(message)
-    if not uri.startswith("s3://"):
+    if not is_bucket(uri):
         return uri.removeprefix("file://")
     for name in names:
         target = copy / name
@@ -59,7 +60,7 @@ def localize(uri: str, digest: str) -> str:
 
 def _files_of(uri: str) -> list[str] | None:
     """Return the names of the files of a folder, sorted and relative to it; None for what is no folder."""
-    if uri.startswith("s3://"):
+    if is_bucket(uri):
         parent, _, name = uri.rstrip("/").rpartition("/")
         store = storage.connect(parent)
         if store.size(name) is not None:

@@ -9,6 +9,7 @@ import contextlib
 import time
 from pathlib import Path
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store.temporary import user_folder
@@ -33,7 +34,7 @@ def keep_digest(uri: str, stamp: str, size: int, digest: str) -> None:
     if size < LARGE:
         return
     with contextlib.suppress(OSError, RefineryError):
-        if not uri.startswith("s3://") and time.time() - Path(uri.removeprefix("file://")).stat().st_ctime < SETTLED:
+        if not is_bucket(uri) and time.time() - Path(uri.removeprefix("file://")).stat().st_ctime < SETTLED:
             return
         path = _path(uri, stamp)
         path.parent.mkdir(mode=0o700, exist_ok=True)

@@ -17,6 +17,9 @@ DELETED_AT_ONCE = 1000
 MERGE_GAP = 128 * 1024
 """A gap of at most this many bytes is fetched to save a request: Hadoop's `fs.s3a.vectored.read.min.seek.size`."""
 
+PARALLEL_REQUESTS = 10
+"""Requests that are sent at the same time, of ranges of an object or of objects: as many as boto3 keeps connections."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

@@ -34,7 +34,7 @@ ANONYMOUS = "AWS_NO_SIGN_REQUEST"
 ALL = "s3://"
 """The URI that all objects are below."""
 
-OF_MACHINE = ("AWS_CONFIG_FILE", "AWS_PROFILE")
+OF_MACHINE = ("AWS_CONFIG_FILE", "AWS_PROFILE", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_FEDERATED_TOKEN_FILE")
 """Settings that say something on this machine alone."""
 
 
@@ -107,21 +107,21 @@ def s3_client(named: NamedStore | None = None, uri: str = "") -> Any:  # noqa: A
     """Return the client for objects at a URI, or of a named store, of which this process's environment says nothing."""
     if named is not None:
         return _named_client(named, named.keys, os.getpid())
-    return _client(_settings(uri), os.getpid())
+    return _client(settings_of(uri), os.getpid())
 
 
 def require_bucket(uri: str) -> None:
     """Raise RecipeError if the bucket of a URI does not exist."""
-    _require_bucket(_settings(uri), uri.removeprefix("s3://").partition("/")[0])
+    _require_bucket(settings_of(uri), uri.removeprefix("s3://").partition("/")[0])
 
 
-def _settings(uri: str) -> Settings:
-    """Return what the longest part of a URI was given, else what this process's environment says."""
+def settings_of(uri: str, prefix: str = "AWS_") -> Settings:
+    """Return what the longest part of a URI was given, else what variables of this process with a `prefix` say."""
     known = _known()
     above = [place for place in known if f"{uri}/".startswith(f"{place}/")]
     if above:
         return known[max(above, key=len)]
-    return Settings(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_"))))
+    return Settings(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(prefix))))
 
 
 @lru_cache(maxsize=8)
@@ -215,7 +215,7 @@ def require_reachable(uri: str) -> None:
 
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     try:
-        client = _new_client(_settings(uri), QUICK, QUICK_TRIES)
+        client = _new_client(settings_of(uri), QUICK, QUICK_TRIES)
         client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
     except (BotoCoreError, ClientError, ValueError) as error:  # ValueError: an endpoint that is no URL
         raise translated(uri, bucket, error) from error
@@ -242,7 +242,7 @@ def options_of_other_clients(uri: str = "") -> dict[str, str]:
 
     The names are those of Rust's `object_store`.
     """
-    settings = _settings(uri)
+    settings = settings_of(uri)
     client, variables = s3_client(uri=uri), dict(settings.variables)
     endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or ""
     options = {"aws_region": str(client.meta.region_name)}

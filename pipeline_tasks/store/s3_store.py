@@ -12,12 +12,21 @@ import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import DigestMismatch, RecipeError, StorageBusy
 from pipeline_tasks.store.named_store import NamedStore
-from pipeline_tasks.store.protocol import CHUNK, DELETED_AT_ONCE, MERGE_GAP, Entry, confined, cut_short
+from pipeline_tasks.store.protocol import (
+    CHUNK,
+    DELETED_AT_ONCE,
+    PARALLEL_REQUESTS,
+    Entry,
+    confined,
+    cut_short,
+)
+from pipeline_tasks.store.ranges import RangeReader, read_merged
 from pipeline_tasks.store.s3_client import require_bucket, s3_client
 from pipeline_tasks.store.s3_errors import (
     ABSENT,
@@ -35,9 +44,6 @@ from pipeline_tasks.store.s3_waits import count_repeated
 
 PART = 64 * 1024 * 1024
 """Objects above this many bytes are uploaded in parts, which become visible only when all are completed."""
-
-PARALLEL_REQUESTS = 10
-"""Requests that are sent at the same time, of ranges of an object or of objects: as many as boto3 keeps connections."""
 
 BODY_TRIES = 8
 """How often an object is requested whose body breaks off, or arrives corrupted."""
@@ -92,13 +98,7 @@ class S3Store:
         return self._fetch(path, {})
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        spans, span_of = _merged(ranges)
-        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            bodies = list(pool.map(lambda span: self.read_range(path, *span), spans))
-        return [
-            bodies[span][start - spans[span][0] : stop - spans[span][0]]
-            for span, (start, stop) in zip(span_of, ranges, strict=True)
-        ]
+        return read_merged(partial(self.read_range, path), ranges)
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
         """As `read_ranges`, for one range."""
@@ -165,7 +165,7 @@ class S3Store:
         size = self.size(path)
         if size is None:
             raise self._missing(path)
-        return io.BufferedReader(_RangeReader(self, path, size), CHUNK)
+        return io.BufferedReader(RangeReader(self, path, size), CHUNK)
 
     def size(self, path: str) -> int | None:
         head = self._head(path)
@@ -377,51 +377,3 @@ def _copies() -> Any:  # noqa: ANN401 -- boto3 has no types
     from boto3.s3.transfer import TransferConfig
 
     return TransferConfig(multipart_threshold=COPIED_AT_ONCE, multipart_chunksize=COPIED_AT_ONCE // 4)
-
-
-def _merged(ranges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Join ranges with small gaps between them; return the spans to request, and the span that has each range."""
-    spans: list[tuple[int, int]] = []
-    span_of: list[int] = []
-    for start, stop in ranges:
-        if spans and 0 <= start - spans[-1][1] <= MERGE_GAP:
-            spans[-1] = (spans[-1][0], stop)
-        else:
-            spans.append((start, stop))
-        span_of.append(len(spans) - 1)
-    return spans, span_of
-
-
-class _RangeReader(io.RawIOBase):
-    """An S3 object as a seekable file; each read is one ranged GET, checked for its length."""
-
-    def __init__(self, store: S3Store, path: str, size: int) -> None:
-        super().__init__()
-        self._store, self._path, self._size, self._at = store, path, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def readall(self) -> bytes:
-        body = bytearray(max(self._size - self._at, 0))
-        self.readinto(body)
-        return bytes(body)
-
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 -- any writable buffer
-        stop = min(self._at + len(buffer), self._size)
-        if stop <= self._at:
-            return 0
-        body = self._store.read_range(self._path, self._at, stop)
-        buffer[: len(body)] = body
-        self._at = stop
-        return len(body)

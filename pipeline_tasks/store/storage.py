@@ -11,17 +11,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from pipeline_tasks.constraints import S3, is_bucket
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
+from pipeline_tasks.store import cloud_client, s3_client
+from pipeline_tasks.store.cloud_store import CloudStore
 from pipeline_tasks.store.known_digests import keep_digest, known_digest
 from pipeline_tasks.store.listed_store import ListedStore, split_list
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.named_store import NamedStore
-from pipeline_tasks.store.protocol import CHUNK, Store
+from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Store
 from pipeline_tasks.store.s3_client import require_reachable
-from pipeline_tasks.store.s3_store import PARALLEL_REQUESTS, S3Store
+from pipeline_tasks.store.s3_store import S3Store
 from pipeline_tasks.store.temporary import user_folder
 
-_OTHER_KIND = re.compile(r"(?!s3://[^/]|file:///)[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)")
+_OTHER_KIND = re.compile(r"(?!(?:s3|gs|az)://[^/]|file:///)[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)")
 """The start of a URI that names no store, or of one that is mistyped: `s3:/bucket`, `S3://bucket`, `s3://` alone."""
 
 
@@ -30,7 +33,7 @@ U = TypeVar("U")
 
 
 def connect(uri: str, named: NamedStore | None = None) -> Store:
-    """Return the store at `uri`: `s3://bucket/prefix`, `file:///path` or a local path.
+    """Return the store at `uri`: `s3://`, `gs://` or `az://bucket/prefix`, `file:///path` or a local path.
 
     `folder/snapshot.json` is a landing by its list, whose files may be elsewhere. A bucket may be of a `named` store.
     """
@@ -43,15 +46,17 @@ def connect(uri: str, named: NamedStore | None = None) -> Store:
 
 
 @lru_cache(maxsize=64)
-def _connect(uri: str, named: NamedStore | None) -> LocalStore | S3Store:
+def _connect(uri: str, named: NamedStore | None) -> LocalStore | S3Store | CloudStore:
     if _OTHER_KIND.match(uri):
-        message = f"{uri}: no storage of this kind; give s3://bucket/prefix or a local path"
+        message = f"{uri}: no storage of this kind; give s3://, gs:// or az://bucket/prefix, or a local path"
         raise RecipeError(message)
     if uri.startswith("s3://"):
         return S3Store(uri, named)
     if named is not None:
-        message = f"{uri} is of this machine, and not of the store {named.name}; name s3://bucket/prefix"
+        message = f"{uri} is no bucket of S3, and the store {named.name} is one; name s3://bucket/prefix"
         raise RecipeError(message)
+    if is_bucket(uri):
+        return CloudStore(uri)
     return LocalStore(uri.removeprefix("file://"))
 
 
@@ -91,11 +96,18 @@ def each(store: Store, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U
 
     The first error in the order of items is raised, and what has not begun is left out.
     """
-    if not store.root.startswith("s3://"):
+    if not is_bucket(store.root):
         yield from map(call, items)
         return
     with ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="store") as pool:
         yield from pool.map(call, items)
+
+
+def options_of_other_clients(uri: str) -> dict[str, str] | None:
+    """Return the options by which a library with a client of its own reads and writes at a URI; None for a disk."""
+    if uri.startswith(S3):
+        return s3_client.options_of_other_clients(uri)
+    return cloud_client.options_of_other_clients(uri) if is_bucket(uri) else None
 
 
 def put_file(root: str, path: str, local: Path) -> None:
@@ -109,8 +121,8 @@ def put_file(root: str, path: str, local: Path) -> None:
 def require_folder(root: str) -> None:
     """Raise RecipeError if `root` is a file: nothing can be below it."""
     path = Path(root.removeprefix("file://"))
-    if not root.startswith("s3://") and path.exists() and not path.is_dir():
-        message = f"{root} is a file, not a root; name a folder or s3://bucket/prefix"
+    if not is_bucket(root) and path.exists() and not path.is_dir():
+        message = f"{root} is a file, not a root; name a folder, or s3://, gs:// or az://bucket/prefix"
         raise RecipeError(message)
 
 
@@ -126,8 +138,11 @@ def require_usable(root: str) -> None:
     Whether a bucket may be written to is not tried: a probe would stay in it where objects cannot be removed.
     """
     connect(root)
-    if root.startswith("s3://"):
+    if root.startswith(S3):
         require_reachable(root)
+        return
+    if is_bucket(root):
+        CloudStore(root).require_reachable()
         return
     parent = existing(root)
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
@@ -140,11 +155,11 @@ PROBE = "doctor/conditional"
 
 
 def require_conditional(root: str) -> None:
-    """Raise RecipeError unless a bucket heeds `If-None-Match: *`, without which a retry overwrites what is committed.
+    """Raise RecipeError unless a bucket heeds put-if-absent, without which a retry overwrites what is committed.
 
     A disk does. The object may stay where objects cannot be removed: the next look finds it there.
     """
-    if not root.startswith("s3://"):
+    if not is_bucket(root):
         return
     store = connect(root)
     if store.create(PROBE, b"refinery"):
@@ -156,9 +171,9 @@ def require_root(root: str) -> None:
     """Raise RecipeError unless `root` is a folder that exists, or a prefix with objects."""
     require_folder(root)
     store = connect(root)
-    exists = any(True for _ in store.list("")) if root.startswith("s3://") else Path(store.root).is_dir()
+    exists = any(True for _ in store.list("")) if is_bucket(root) else Path(store.root).is_dir()
     if not exists:
-        what = "has no objects" if root.startswith("s3://") else "does not exist"
+        what = "has no objects" if is_bucket(root) else "does not exist"
         message = f"{root} {what}; name the root that a run wrote to (`refinery run --output` makes one)"
         raise RecipeError(message)
 
@@ -193,7 +208,7 @@ def localize(uri: str, digest: str) -> str:
 
     DigestMismatch unless the file has the digest. A copy that has not is made again.
     """
-    if not uri.startswith("s3://"):
+    if not is_bucket(uri):
         _require_planned(uri, digest_of_file(uri)[1], digest)
         return uri.removeprefix("file://")
     cache = user_folder() / digest

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.training.batch import NOWHERE, Batch, Item, as_tensors, collated
 from pipeline_tasks.training.cache import Cache, Fetching
@@ -123,11 +124,11 @@ class TokenDataset:
         return as_tensors(self.collate(items))
 
     def _open(self) -> Folder:
-        if not self.uri.startswith("s3://"):
+        if not is_bucket(self.uri):
             return LocalFolder(Path(self.uri.removeprefix("file://")))
-        from pipeline_tasks.training.s3_folder import S3Folder
+        from pipeline_tasks.training.bucket_folder import BucketFolder
 
-        return S3Folder(self.uri, self.cache, self.fetching)
+        return BucketFolder(self.uri, self.cache, self.fetching)
 
     def _share(self) -> Share:
         return Share(self._start.position, self.places, self.split, _worker(), self.passes.tail)

@@ -12,7 +12,7 @@ from pipeline_tasks.store.erasures import Erased, erased_by_path
 from pipeline_tasks.store.erasures import erased as erased_object
 from pipeline_tasks.training.index import DatasetIndex, Shard, StoredFile
 
-_NO_ROOTS = ("s3:", "s3:/", "")
+_NO_ROOTS = ("s3:", "s3:/", "gs:", "gs:/", "az:", "az:/", "")
 """What is above a dataset's folder that lies in a bucket itself, or on the top of a disk."""
 
 

@@ -1,4 +1,4 @@
-"""Maps files of a dataset into memory: from a folder of this machine, or what `s3_folder` fetches to it."""
+"""Maps files of a dataset into memory: from a folder of this machine, or what `bucket_folder` fetches to it."""
 
 import mmap
 import posixpath

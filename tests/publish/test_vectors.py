@@ -504,9 +504,10 @@ def test_an_index_finds_nearly_all_and_keeps_nothing_that_left(
 
 
 @pytest.mark.slow
-def test_a_store_in_a_bucket_is_synced_and_searched(published: VectorRoot, s3_root: str) -> None:
+@pytest.mark.parametrize("any_bucket", ["s3", "az"], indirect=True)
+def test_a_store_in_a_bucket_is_synced_and_searched(published: VectorRoot, any_bucket: str) -> None:
     only_of_lance(published)
-    store = f"{s3_root}/vectors"
+    store = f"{any_bucket}/vectors"
     [done] = sync(published.root, RECIPE, store)
     assert (done.rows, done.read) == (40, 40)
     assert stored(published, store) == expected(published)

@@ -14,7 +14,7 @@ import pytest
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.sources.tables.libraries import require_library
-from pipeline_tasks.store.s3_client import options_of_other_clients
+from pipeline_tasks.store.storage import options_of_other_clients
 from tests.commands import Refinery
 from tests.sources.delta_vectors import delete_rows, inline, stored
 from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, records_of
@@ -325,9 +325,10 @@ def test_a_landed_table_is_refined(vectors: str, tmp_path: Path, refinery: Refin
     assert version_log.current(str(tmp_path / "root"), "small", landed.name).documents == 15
 
 
-def test_a_table_in_a_bucket_lands_by_the_credentials_of_the_stores(s3_root: str, tmp_path: Path) -> None:
-    path = f"{s3_root}/t"
-    options = options_of_other_clients()
+@pytest.mark.parametrize("any_bucket", ["s3", "az"], indirect=True)
+def test_a_table_in_a_bucket_lands_by_the_credentials_of_the_stores(any_bucket: str, tmp_path: Path) -> None:
+    path = f"{any_bucket}/t"
+    options = options_of_other_clients(path)
     deltalake.write_deltalake(path, rows(*range(10), day="a b"), partition_by=["day"], storage_options=options)
     deltalake.DeltaTable(path, storage_options=options).delete("doc = 4")
     landed, _ = pull_source(source(path), tmp_path / "landings")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.sources.tables.iceberg_metadata import s3_properties
+from pipeline_tasks.sources.tables.iceberg_metadata import opened, s3_properties
 from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, records_of
 
 pytest.importorskip("pyiceberg")
@@ -206,3 +206,8 @@ def test_a_table_in_a_bucket_lands_by_the_credentials_of_the_stores(s3_root: str
     made.append(rows(*range(5)))
     landed, _ = pull_source(source(made.metadata_location), tmp_path / "landings")
     assert ids_of(landed) == list(range(5))
+
+
+def test_a_table_in_a_bucket_that_pyiceberg_would_read_by_other_keys_is_refused() -> None:
+    with pytest.raises(RecipeError, match="az://container/table"):
+        opened("az://container/table", "")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.sources.in_place import require_bucket
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.s3_client import s3_client
@@ -377,3 +379,11 @@ def test_what_cannot_stay_in_place_is_refused(files: dict[str, Any], tmp_path: P
     files = files | {"place": files["place"].replace("IN", str(tmp_path / "IN"))}
     with pytest.raises(RecipeError, match=r"in_place|store"):
         pull_source({"files": files}, tmp_path / "landings")
+
+
+@pytest.mark.parametrize("place", ["gs://bucket/prefix", "az://container/prefix"])
+def test_files_of_other_buckets_do_not_stay_there(place: str) -> None:
+    """A list of addresses names S3's endpoint, region and keys, and its ETags are asked for there."""
+    with pytest.raises(RecipeError, match=re.escape(place)):
+        require_bucket(place, in_place=True, store=None)
+    require_bucket(place, in_place=False, store=None)

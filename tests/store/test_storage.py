@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store import s3_errors, s3_store, storage, temporary
 from pipeline_tasks.store.s3_client import s3_client
@@ -113,7 +114,7 @@ def test_a_file_is_stored_as_any_new_file_and_kept_unless_spare(any_root: str, t
         assert store.read("a/rows") == body
         local.write_bytes(body)
     assert list(store.unfinished("")) == []
-    if not any_root.startswith("s3://"):
+    if not is_bucket(any_root):
         plain.touch()
         assert Path(any_root, "a/rows").stat().st_mode == plain.stat().st_mode
         local.write_bytes(b"something else")
@@ -494,8 +495,8 @@ def test_a_place_that_cannot_be_a_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_store_is_refused() -> None:
-    with pytest.raises(RecipeError, match="gs://bucket/prefix: "):
-        connect("gs://bucket/prefix")
+    with pytest.raises(RecipeError, match="hdfs://host/prefix: "):
+        connect("hdfs://host/prefix")
 
 
 def test_a_missing_bucket_is_named(s3_root: str) -> None:
@@ -625,12 +626,24 @@ def test_an_output_is_tried_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    "uri", ["s3://", "s3:///x", "s3:/bucket/x", "S3://bucket/x", "s3a://b/x", "gs://b", "file:/x", "C:/x"]
+    "uri",
+    [
+        "s3://",
+        "s3:///x",
+        "s3:/bucket/x",
+        "S3://bucket/x",
+        "s3a://b/x",
+        "gs:///b",
+        "az:/b",
+        "abfs://b/x",
+        "file:/x",
+        "C:/x",
+    ],
 )
 def test_what_names_no_store_is_refused_and_no_folder_of_that_name_is_made(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--output s3:/bucket/x` refined into a folder `s3:`; `gs://` failed after its first task."""
+    """`--output s3:/bucket/x` refined into a folder `s3:`; another kind failed after its first task."""
     monkeypatch.chdir(tmp_path)
     for call in (storage.connect, storage.require_usable):
         with pytest.raises(RecipeError, match=re.escape(uri.rstrip("/"))):

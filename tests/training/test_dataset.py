@@ -583,7 +583,7 @@ def test_memory_does_not_grow_with_epochs(packed: Packed) -> None:
 
 LIGHT = """
 import sys
-import pipeline_tasks.training.dataset, pipeline_tasks.training.s3_folder, pipeline_tasks.training.usage
+import pipeline_tasks.training.dataset, pipeline_tasks.training.bucket_folder, pipeline_tasks.training.usage
 ours = sorted(name for name in sys.modules if name.startswith("pipeline_tasks."))
 heavy = ("airflow", "pyspark", "ray", "torch", "boto3", "numba", "pandas", "yaml", "orjson", "xxhash", "zstandard")
 print([name for name in heavy if name in sys.modules])

@@ -26,7 +26,7 @@ sys.meta_path.insert(0, Installed())
 """
 
 LOAD = """
-from pipeline_tasks.training import s3_folder, usage
+from pipeline_tasks.training import bucket_folder, usage
 from pipeline_tasks.training.dataset import TokenDataset
 print(sum(item["n_tokens"] for item in TokenDataset(sys.argv[1])))
 """

@@ -14,7 +14,8 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store.s3_client import s3_client
-from pipeline_tasks.training import s3_folder
+from pipeline_tasks.store.storage import connect
+from pipeline_tasks.training import bucket_folder
 from pipeline_tasks.training.cache import Cache
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.training.share import Passes, Split
@@ -44,7 +45,7 @@ def uri(packed: Packed, s3_root: str) -> str:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let refused fetches be repeated at once."""
-    monkeypatch.setattr(s3_folder, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(bucket_folder, "FIRST_PAUSE", 0.01)
 
 
 def cache(folder: Path, **settings: float) -> Cache:
@@ -68,6 +69,20 @@ def test_s3_and_disk_give_the_same_run(packed: Packed, uri: str, tmp_path: Path)
     expected, fetched = (
         [{name: repr(value) for name, value in batch.items()} for batch in run] for run in (local, remote)
     )
+    assert expected
+    assert fetched == expected
+
+
+@pytest.mark.parametrize("any_bucket", ["gs", "az"], indirect=True)
+def test_other_buckets_and_disk_give_the_same_run(packed: Packed, any_bucket: str, tmp_path: Path) -> None:
+    store, root = connect(any_bucket), packed.folder.parents[1]
+    for path in sorted(root.rglob("*.*")):
+        store.put_file(path.relative_to(root).as_posix(), path, "")
+    uri = f"{any_bucket}/publish/{packed.folder.name}"
+    runs = (
+        TokenDataset(place, Split(1, 2, 3), PASSES, cache(tmp_path)).batches() for place in (uri, str(packed.folder))
+    )
+    fetched, expected = ([{name: repr(value) for name, value in batch.items()} for batch in run] for run in runs)
     assert expected
     assert fetched == expected
 

@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the dataset, the format, the place, and how to cut and by how many processes."""
     add_dataset(parser)
     parser.add_argument("--format", required=True, choices=EXPORTS, help="what the files are to be")
-    parser.add_argument("--to", required=True, metavar="PLACE", help="an empty folder, or s3://bucket/prefix")
+    parser.add_argument(
+        "--to", required=True, metavar="PLACE", help="an empty folder, or s3://, gs:// or az://bucket/prefix"
+    )
     parser.add_argument(
         "--shard-size",
         type=_bytes,

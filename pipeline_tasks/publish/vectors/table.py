@@ -26,7 +26,6 @@ from pipeline_tasks.errors import ContractError, MachineFailed, RecipeError, Sto
 from pipeline_tasks.publish.vectors.documents import FACTS, Made
 from pipeline_tasks.stages.embed import EMBEDDING
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.s3_client import options_of_other_clients
 from pipeline_tasks.text.near.vectors import KIND
 
 VECTOR, STATE = "vector", "state"
@@ -246,7 +245,9 @@ def _mended(uri: str, dataset: Any) -> VectorTable:  # noqa: ANN401 -- Lance's
     """
     for version in sorted((each["version"] for each in dataset.versions()), reverse=True):
         try:
-            earlier = lance().dataset(_local(uri), version=version, storage_options=_options(uri))
+            earlier = lance().dataset(
+                _local(uri), version=version, storage_options=storage.options_of_other_clients(uri)
+            )
             if len(_states(earlier)) == 1:
                 earlier.restore()
                 return VectorTable(uri, earlier)
@@ -255,7 +256,9 @@ def _mended(uri: str, dataset: Any) -> VectorTable:  # noqa: ANN401 -- Lance's
     if (now := _open(uri)) is not None and len(_states(now)) == 1:
         return VectorTable(uri, now)
     first = pa.Table.from_batches([_row_of(State(), dataset.schema)])
-    made = lance().write_dataset(first, _local(uri), mode="overwrite", storage_options=_options(uri))
+    made = lance().write_dataset(
+        first, _local(uri), mode="overwrite", storage_options=storage.options_of_other_clients(uri)
+    )
     return VectorTable(uri, made)
 
 
@@ -275,7 +278,9 @@ def _made(uri: str, dimensions: int) -> Any:  # noqa: ANN401 -- Lance's
     schema = pa.schema([*facts, pa.field(VECTOR, kind), pa.field(STATE, pa.string())])
     first = pa.Table.from_batches([_row_of(State(), schema)])
     try:
-        return lance().write_dataset(first, _local(uri), mode="create", storage_options=_options(uri))
+        return lance().write_dataset(
+            first, _local(uri), mode="create", storage_options=storage.options_of_other_clients(uri)
+        )
     except OSError as error:
         dataset = _open(uri)
         if dataset is None:
@@ -287,7 +292,7 @@ def _made(uri: str, dimensions: int) -> Any:  # noqa: ANN401 -- Lance's
 def _open(uri: str) -> Any:  # noqa: ANN401 -- Lance's
     """Open a table; None if there is none, or its first commit has not come."""
     try:
-        return lance().dataset(_local(uri), storage_options=_options(uri))
+        return lance().dataset(_local(uri), storage_options=storage.options_of_other_clients(uri))
     except (ValueError, FileNotFoundError) as error:
         if "not found" in str(error):
             return None
@@ -321,10 +326,6 @@ def is_installed() -> bool:
 
 def _local(uri: str) -> str:
     return uri.removeprefix("file://")
-
-
-def _options(uri: str) -> dict[str, str] | None:
-    return options_of_other_clients(uri) if uri.startswith("s3://") else None
 
 
 def _state_of(dataset: Any) -> State:  # noqa: ANN401 -- Lance's

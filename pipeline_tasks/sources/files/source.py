@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 import orjson
 import pyarrow as pa
 
-from pipeline_tasks.constraints import Note, Uri, Word
+from pipeline_tasks.constraints import Note, Uri, Word, is_bucket
 from pipeline_tasks.errors import RecipeError, SourceBusy
 from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.folder import hidden_part
@@ -243,7 +243,7 @@ class Files:
         uri = f"{self.place}/{entry.path}"
         with content_of(uri, self.store) as stream:
             data = stream.read(LINE_CAP + 1)
-        return Document(entry.path, uri if uri.startswith("s3://") else Path(uri).as_uri(), data)
+        return Document(entry.path, uri if is_bucket(uri) else Path(uri).as_uri(), data)
 
 
 def _of_folder(query: Files) -> Files:
@@ -285,7 +285,7 @@ def _require_form(query: Files) -> None:
 def _without_files(query: Files) -> RecipeError:
     """Return the refusal of a place without files of the form: it is not there, or has others."""
     if not any(True for _ in storage.connect(query.place, query.store).list("")):
-        is_folder = not query.place.startswith("s3://") and Path(query.place).is_dir()
+        is_folder = not is_bucket(query.place) and Path(query.place).is_dir()
         state = "is empty" if is_folder else "does not exist, or has no objects"
         return RecipeError(f"{query.place} {state}; correct `place`")
     patterns = ", ".join(query.include) or ", ".join(ENDINGS[query.format])

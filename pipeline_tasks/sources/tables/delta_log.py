@@ -23,7 +23,6 @@ from pipeline_tasks.sources.tables.data_file import DataFile, rows_of
 from pipeline_tasks.sources.tables.hash_order import Signed
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.s3_client import options_of_other_clients
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -180,8 +179,7 @@ def newest_version(table: str) -> int:
 def _newest(place: str, version: int | None = None) -> "DeltaTable":
     from deltalake import DeltaTable
 
-    options = options_of_other_clients(place) if place.startswith("s3://") else None
-    return DeltaTable(place, version=version, storage_options=options)
+    return DeltaTable(place, version=version, storage_options=storage.options_of_other_clients(place))
 
 
 def _opened(place: str, number: int) -> Version:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from pipeline_tasks.constraints import S3, is_bucket
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.sources.parquet_part import plain_schema
 from pipeline_tasks.sources.source import UNKNOWN
@@ -177,9 +178,12 @@ def opened(name: str, catalog: str) -> Table:
             written: Any = Config().get_catalog_config(catalog) or {}  # PyIceberg's own look is when it is imported
             return _table(name, load_catalog(catalog, **written).load_table(name))
         place = storage.connect(name).root
+        if is_bucket(place) and not place.startswith(S3):
+            message = f"{place}: a table of Iceberg is read on a disk, at s3://, or by its `catalog`; name one"
+            raise RecipeError(message)
         if not place.endswith(METADATA):
             _require_hint(place)
-        properties = s3_properties() if place.startswith("s3://") else {}
+        properties = s3_properties() if is_bucket(place) else {}
         return _table(name, StaticTable.from_metadata(place, properties))
 
 

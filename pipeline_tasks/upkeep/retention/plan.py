@@ -290,7 +290,7 @@ def _plan_cold(plan: Plan, held: _Root) -> None:
     """Plan changes of class, of what no step takes away and what costs less there."""
     rules = {kind: rule for kind, rule in plan.policy.rules.items() if rule.cold_days is not None}
     if rules and not held.root.startswith("s3://"):
-        reason = "cold_days does nothing: a local disk has no storage classes"
+        reason = "cold_days does nothing: only s3:// has storage classes that are set from here"
         plan.idle |= dict.fromkeys(rules, reason)
         return
     going = {step.path for step in plan.steps}

@@ -1,8 +1,8 @@
-"""Fetches a dataset from S3 as chunks of its files, ahead of need, into a bounded cache on this machine.
+"""Fetches a dataset from a bucket as chunks of its files, ahead of need, into a bounded cache on this machine.
 
 What is fetched whole (a file of at most one chunk, every `.ends` and lineage) is checked by its digest. Of a larger
 file each chunk's length is checked, and the file's size once. Chunks are named by the digest of their file, so that
-ranks, workers and versions on one machine share them. When S3 is too busy, a fetch waits, counts, and is repeated.
+ranks, workers and versions on one machine share them. When the store is too busy, a fetch waits, and is repeated.
 """
 
 import os
@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from pipeline_tasks.constraints import S3, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
+from pipeline_tasks.store.cloud_store import CloudStore
 from pipeline_tasks.store.s3_client import s3_client
 from pipeline_tasks.store.s3_store import S3Store
 from pipeline_tasks.training.cache import Cache, ChunkFiles, Fetching
@@ -31,22 +33,25 @@ _BUSY = (429, 500, 502, 503, 504)
 _Any = TypeVar("_Any")
 
 
-class S3Folder:
+class BucketFolder:
     """A dataset's folder in a bucket; bytes come through a cache of this machine."""
 
     def __init__(self, uri: str, cache: Cache, fetching: Fetching) -> None:
         whole = uri.rstrip("/").removesuffix(f"/{NAME}")
         above, self._own = posixpath.split(whole)
-        if above in ("s3:/", "s3:"):
-            message = f"{uri}: a dataset is a folder in a bucket; name s3://bucket/.../publish/<digest>"
+        if above.endswith((":/", ":")):
+            message = f"{uri}: a dataset is a folder in a bucket; name {kind_of(uri)}bucket/.../publish/<digest>"
             raise RecipeError(message)
-        self._store, self._files, self._cache = S3Store(above), ChunkFiles(cache), cache
+        self._store: S3Store | CloudStore = S3Store(above) if uri.startswith(S3) else CloudStore(above)
+        self._files, self._cache = ChunkFiles(cache), cache
         self._fetching, self._lock, self._closed = fetching, threading.Lock(), threading.Event()
         self._threads = ThreadPoolExecutor(cache.threads, "fetch")
         self._coming: dict[Span, Future[None]] = {}
         self._sized: set[StoredFile] = set()
         self.chunk_bytes, self.ahead = cache.chunk_bytes, cache.ahead
-        s3_client().meta.events.register("needs-retry.s3", self._count)
+        self._is_counted = uri.startswith(S3)  # obstore does not show what it repeats
+        if self._is_counted:
+            s3_client().meta.events.register("needs-retry.s3", self._count)
 
     def index(self) -> tuple[bytes, str]:
         path = f"{self._own}/{NAME}"
@@ -80,7 +85,8 @@ class S3Folder:
     def close(self) -> None:
         self._closed.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
-        s3_client().meta.events.unregister("needs-retry.s3", self._count)
+        if self._is_counted:
+            s3_client().meta.events.unregister("needs-retry.s3", self._count)
 
     # --- In the threads -------------------------------------------------------------------------------------------
 
@@ -117,7 +123,7 @@ class S3Folder:
         self._sized.add(file)
 
     def _patiently(self, request: Callable[[], _Any]) -> _Any:
-        """Return what a request returns, repeated while S3 is busy; StorageBusy when patience ends."""
+        """Return what a request returns, repeated while the store is busy; StorageBusy when patience ends."""
         end, pause = time.monotonic() + self._cache.patience_s, FIRST_PAUSE
         while True:
             try:
@@ -129,7 +135,7 @@ class S3Folder:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _count(self, response: tuple[Any, Any] | None = None, **_: object) -> None:
-        """Count a response that says that S3 is too busy; boto3 shows it each one before it repeats a request."""
+        """Count a response that says that a store is too busy; boto3 shows it each one before it repeats a request."""
         if response is not None and response[0].status_code in _BUSY:
             with self._lock:
                 self._fetching.throttled += 1
