@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from pipeline_tasks.binding import bind_fields, require_known, require_mapping
-from pipeline_tasks.constraints import OptionalUri, Range, Uri, Word
+from pipeline_tasks.constraints import OptionalUri, Range, Uri, Word, is_bucket, kind_of
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import untried
 from pipeline_tasks.yaml_file import parse_yaml, read_bytes
@@ -36,7 +36,7 @@ DEFAULT_PLACES: Mapping[str, str] = {ROOT: "s3://refinery/refined", LANDING: "s3
 ANONYMOUS = "anonymous"
 """What stands in place of a connection where requests are nobody's, at AWS."""
 
-S3, FILE = "s3://", "file://"
+FILE = "file://"
 
 GROUPS = ("connections", "alerts")
 """Keys of an entry that have keys of their own."""
@@ -90,8 +90,8 @@ class OpenStore:
 class Connections:
     """The connections of Airflow that a recipe is run by, "" for those that serve all: `aws_default`, `spark_default`.
 
-    `root` is that of the root, and of all else that is in S3. `landing` is that of the landing alone, and may be
-    `anonymous`, or an open store.
+    `root` is that of the root, and of all else in buckets of its kind. `landing` is that of the landing alone, and may
+    be `anonymous`, or an open store.
     """
 
     root: ConnectionId = ""
@@ -165,13 +165,16 @@ class Settings:
         return {key: name for key, name in pairs if isinstance(name, str) and name not in ("", ANONYMOUS)}
 
     def access_to(self, uri: str) -> str | OpenStore:
-        """Return the connection by which a URI of S3 is read and written, "" for the one that serves all recipes.
+        """Return the connection by which a URI of a bucket is read and written, "" for the one that serves all recipes.
 
-        Of root and landing the longer one that the URI is below decides; all else is the root's.
+        Of root and landing the longer one that the URI is below decides; all else of the root's kind is the root's.
         """
         places = {self.its_landing: self.connections.to_landing, self.its_root: self.connections.root}
         above = [place for place in places if is_below(uri, place)]
-        return places[max(above, key=len)] if above else self.connections.root
+        if above:
+            return places[max(above, key=len)]
+        is_other = is_bucket(self.its_root) and not uri.startswith(kind_of(self.its_root))
+        return "" if is_other else self.connections.root
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +383,7 @@ def _clashes(known: Deployment, first: Settings, second: Settings) -> Iterator[s
     for place in first.admitted:
         for other in second.admitted:
             inner = place if is_below(place, other) else other if is_below(other, place) else ""
-            if inner.startswith(S3) and first.access_to(inner) != second.access_to(inner):
+            if is_bucket(inner) and first.access_to(inner) != second.access_to(inner):
                 yield f"{inner} has two connections; name the same one in both, or places that do not overlap"
     if roots[0] == roots[1] and first.ledger != second.ledger:
         yield f"{first.its_root} has two ledgers; name the same one in both"

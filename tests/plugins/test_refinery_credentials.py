@@ -1,4 +1,4 @@
-"""S3 credentials come from the environment, else from the connection `aws_default`."""
+"""Credentials of buckets come from the environment, else from the connection of their kind, as `aws_default`."""
 
 import asyncio
 import json
@@ -11,10 +11,12 @@ import boto3
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.service.requests import encode
 from pipeline_tasks.store import s3_client
+from tests import cloud_servers
 from tests.refining import commit_parent
 from tests.s3_server import S3Server
 
@@ -292,3 +294,106 @@ def test_pages_read_a_root_with_what_the_connection_says(
     page = visitor.get("/snapshot/web/2026-11-19")
     assert (page.status_code, "credentials" in page.text) == (404, False)
     assert "AWS_ACCESS_KEY_ID" not in os.environ, "other pages of the web server have no use for it"
+
+
+# --- Google and Azure -------------------------------------------------------------------------------------------------
+
+_BLOBS = "https://team.blob.core.windows.net"
+
+AZURE_CONNECTIONS: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"login": "team", "password": "a2V5"}, {"STORAGE_ACCOUNT_NAME": "team", "STORAGE_ACCOUNT_KEY": "a2V5"}),
+    (
+        {"host": _BLOBS, "extra": {"sas_token": "?sv=1&sig=x"}},
+        {"STORAGE_ACCOUNT_NAME": "team", "STORAGE_ENDPOINT": _BLOBS, "STORAGE_SAS_KEY": "sv=1&sig=x"},
+    ),
+    (
+        {"host": _BLOBS, "login": "client", "password": "secret", "extra": {"extra__wasb__tenant_id": "tenant"}},
+        {
+            "STORAGE_ACCOUNT_NAME": "team",
+            "STORAGE_ENDPOINT": _BLOBS,
+            "TENANT_ID": "tenant",
+            "CLIENT_ID": "client",
+            "CLIENT_SECRET": "secret",
+        },
+    ),
+    (
+        {"extra": {"connection_string": "AccountName=team;AccountKey=a2V5==;EndpointSuffix=core.windows.net"}},
+        {"STORAGE_ACCOUNT_NAME": "team", "STORAGE_ACCOUNT_KEY": "a2V5==", "STORAGE_ENDPOINT": _BLOBS},
+    ),
+    (
+        {"login": "team", "extra": {"managed_identity_client_id": "id"}},
+        {"STORAGE_ACCOUNT_NAME": "team", "CLIENT_ID": "id"},
+    ),
+]
+
+
+def _connection(**fields: object) -> Any:
+    from airflow.sdk import Connection
+
+    return Connection.from_json(json.dumps({"conn_type": "wasb", **fields}), conn_id="wasb_default")
+
+
+@pytest.mark.parametrize(("fields", "expected"), AZURE_CONNECTIONS)
+def test_a_connection_of_azure_says_account_and_key(fields: dict[str, Any], expected: dict[str, str]) -> None:
+    from refinery_airflow.runs.clouds import azure_variables
+
+    assert azure_variables(_connection(**fields)) == {f"AZURE_{name}": value for name, value in expected.items()}
+
+
+def test_a_connection_of_azure_without_account_is_refused() -> None:
+    from refinery_airflow.runs.clouds import azure_variables
+
+    for fields in ({"password": "key"}, {"extra": {"connection_string": "AccountKey=a2V5"}}):
+        with pytest.raises(RecipeError, match=r"account|AccountName"):
+            azure_variables(_connection(**fields))
+
+
+def test_a_connection_of_google_says_the_key_itself(tmp_path: Path) -> None:
+    """Workers on other machines have no file of Airflow's."""
+    from refinery_airflow.runs.clouds import google_variables
+
+    key = {"type": "service_account", "client_email": "me@team.iam", "private_key": "of mine"}
+    (tmp_path / "key.json").write_text(json.dumps(key))
+    prefix = "extra__google_cloud_platform__"
+    for extra in (
+        {"keyfile_dict": json.dumps(key)},
+        {f"{prefix}keyfile_dict": key},
+        {"key_path": f"{tmp_path}/key.json"},
+    ):
+        found = google_variables(_connection(extra=extra))
+        assert {name: json.loads(value) for name, value in found.items()} == {"GOOGLE_SERVICE_ACCOUNT_KEY": key}
+    assert google_variables(_connection(extra={})) == {}
+    assert google_variables(_connection(extra={"is_anonymous": True})) == {"GOOGLE_SKIP_SIGNATURE": "true"}
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"keyfile_dict": "no JSON: s3cret"},
+        {"keyfile_dict": '["s3cret"]'},
+        {"keyfile_dict": '{"type": "external_account", "token": "s3cret"}'},
+        {"key_path": "/nowhere/key.json"},
+        {"impersonation_chain": "other@team.iam"},
+    ],
+)
+def test_a_connection_of_google_that_the_client_cannot_be_is_refused_without_its_secret(extra: dict[str, str]) -> None:
+    from refinery_airflow.runs.clouds import google_variables
+
+    with pytest.raises(RecipeError, match="wasb_default") as refusal:
+        google_variables(_connection(extra=extra))
+    assert "s3cret" not in str(refusal.value)
+
+
+def test_a_triggerer_and_pages_read_a_container_by_the_connection_alone(
+    give: Give, azurite: str, az_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline_tasks.store import storage
+
+    cloud_servers.forget(monkeypatch, "AZURE_")
+    said = {"conn_type": "wasb", "login": cloud_servers.ACCOUNT, "password": cloud_servers.KEY, "host": azurite}
+    monkeypatch.setenv("AIRFLOW_CONN_WASB_DEFAULT", json.dumps(said))
+    before = dict(os.environ)
+    give(az_root)
+    assert dict(os.environ) == before
+    assert storage.connect(az_root).create("one", b"1")
+    assert storage.connect(az_root).read("one") == b"1"

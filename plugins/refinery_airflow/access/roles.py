@@ -27,7 +27,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ablation_log import ATTRIBUTION, Ablation, ablations
 from pipeline_tasks.recipe import STAGES, untried
 from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
-from refinery_airflow.runs.credentials import CONNECTION
+from refinery_airflow.runs.credentials import CONNECTION, DEFAULTS
 from refinery_airflow.runs.newest import recipes_with_runs
 from refinery_airflow.runs.run import DEFAULT, dag_of, root
 
@@ -89,7 +89,9 @@ def is_steward(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | No
     Whoever may edit it decides who reads the root anyway, so no new right is given.
     """
     auth = auth or get_auth_manager()
-    details = ConnectionDetails(conn_id=deployed(untried(recipe)).connections.root or CONNECTION)
+    of_recipe = deployed(untried(recipe))
+    default = next((each for kind, each in DEFAULTS.items() if of_recipe.its_root.startswith(kind)), CONNECTION)
+    details = ConnectionDetails(conn_id=of_recipe.connections.root or default)
     can_edit = auth.is_authorized_connection(method="PUT", details=details, user=user)
     return bool(can_edit) and is_curator(user, recipe, auth)
 

@@ -1,4 +1,6 @@
-"""Takes S3 credentials from the connection `aws_default`, and secrets of sources, stores and pseudonyms from others.
+"""Takes credentials of buckets from connections, and secrets of sources, stores and pseudonyms from others.
+
+That of `s3://` is `aws_default`, of `gs://` `google_cloud_default`, and of `az://` `wasb_default` (module `clouds`).
 
 The Amazon provider reads the connection: keys, `profile_name`, `role_arn` with `assume_role_method` and its arguments,
 `service_config`. A role becomes a profile of a configuration file, so that boto3 itself renews what expires. A task's
@@ -24,10 +26,20 @@ from typing import Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from pipeline_tasks.constraints import AZURE, GOOGLE, S3, is_bucket, kind_of
 from pipeline_tasks.deployment import OpenStore, Settings, deployment, is_connection, ledger_at
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store import s3_client, temporary
 from pipeline_tasks.store.credential import variable_of
+from refinery_airflow.runs.clouds import (
+    AZURE_CONNECTION,
+    AZURE_OWN,
+    GOOGLE_CONNECTION,
+    GOOGLE_OWN,
+    azure_variables,
+    google_variables,
+    open_variables,
+)
 from refinery_airflow.runs.places import require_admitted
 from refinery_airflow.runs.run import is_here
 
@@ -37,7 +49,8 @@ PII_CONNECTION = "refinery_pii"
 OWN = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 """Variables by which an environment says who it is; then the connection is not asked."""
 
-S3 = "s3://"
+DEFAULTS: Mapping[str, str] = {S3: CONNECTION, GOOGLE: GOOGLE_CONNECTION, AZURE: AZURE_CONNECTION}
+"""The connection of each kind of bucket, where nobody names another."""
 
 ASKED = 60.0
 """Seconds after which a page asks for the connection again."""
@@ -46,13 +59,17 @@ PROFILE, BASE = "refinery", "refinery-base"
 """Names of the profiles of our configuration file: the role, and who takes it."""
 
 
-def missing(*uris: object) -> bool:
-    """Return whether a URI needs S3 credentials that the environment does not have."""
-    return any(str(uri).startswith(S3) for uri in uris) and not any(map(os.environ.get, OWN))
+_OWN: Mapping[str, tuple[str, ...]] = {S3: OWN, GOOGLE: GOOGLE_OWN, AZURE: AZURE_OWN}
+
+
+def missing(*uris: object) -> dict[str, list[str]]:
+    """Return by kind the URIs of buckets for which the environment says not who it is."""
+    kinds = {kind: [str(uri) for uri in uris if str(uri).startswith(kind)] for kind in DEFAULTS}
+    return {kind: found for kind, found in kinds.items() if found and not any(map(os.environ.get, _OWN[kind]))}
 
 
 def adopt_credentials(*uris: object, recipe: str = "") -> None:
-    """Let this process (and the processes that it starts) use the credentials of a recipe for S3 URIs, and its ledger.
+    """Let this process (and the processes that it starts) use the credentials of a recipe for buckets, and its ledger.
 
     They are those of the connections that the file of the deployment names; without one, of `aws_default`. RecipeError
     for a place that a run of the recipe may not name.
@@ -60,42 +77,50 @@ def adopt_credentials(*uris: object, recipe: str = "") -> None:
     if not is_here() or not deployment().path:
         require_admitted(*uris, recipe=recipe)
     _adopt_ledgers(*uris, recipe=recipe)
-    if missing(*_others(uris, recipe, of_all=True)):
-        try:
-            os.environ.update(settings_of(Connection.get(CONNECTION)))
-        except AirflowNotFoundException:
-            return  # an instance profile or a credentials file may do, which boto3 finds by itself
+    for kind in missing(*_others(uris, recipe, of_all=True)):
+        with contextlib.suppress(AirflowNotFoundException):  # the machine's own identity may do, or a credentials file
+            os.environ.update(variables_of(kind, Connection.get(DEFAULTS[kind])))
 
 
 def _others(uris: Iterable[object], recipe: str, *, of_all: bool) -> list[str]:
-    """Give the clients of S3 URIs what the file names for a recipe; return the URIs for which it names nothing.
+    """Give the clients of buckets what the file names for a recipe; return the URIs for which it names nothing.
 
-    `of_all` says that the process works for the recipe alone: then the root's connection serves all that is in S3.
+    `of_all` says that the process works for the recipe alone: then the root's connection serves all of its kind.
     """
     accesses, others = _accesses(uris, recipe)
     if of_all and recipe and accesses and (of_root := deployment().of(recipe).connections.root):
-        accesses[s3_client.ALL] = of_root
-    known = {name: settings_of(_named(name)) for name in {each for each in accesses.values() if isinstance(each, str)}}
+        root = deployment().of(recipe).its_root
+        accesses[kind_of(root) if is_bucket(root) else s3_client.ALL] = of_root
     for place, access in accesses.items():
-        s3_client.give(place, access.variables() if isinstance(access, OpenStore) else known[access])
+        s3_client.give(place, _said(place, access if isinstance(access, OpenStore) else _named(access)))
     return others
 
 
+def _said(place: str, access: Any) -> dict[str, str]:  # noqa: ANN401 -- an OpenStore or an Airflow Connection
+    """Return the variables by which the client of a place is what the file of the deployment says."""
+    kind = kind_of(place)
+    if not isinstance(access, OpenStore):
+        return variables_of(kind, access)
+    return access.variables() if kind == S3 else open_variables(kind, access.endpoint)
+
+
+def variables_of(kind: str, connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
+    """Return the variables by which a client of a kind of bucket is what a connection says."""
+    if kind == S3:
+        return settings_of(connection)
+    return google_variables(connection) if kind == GOOGLE else azure_variables(connection)
+
+
 def _accesses(uris: Iterable[object], recipe: str) -> tuple[dict[str, str | OpenStore], list[str]]:
-    """Return what the file names for the places that S3 URIs are below, and the URIs for which it names nothing."""
+    """Return what the file names for the places that URIs are below, and the URIs for which it names nothing."""
     accesses, others = dict[str, str | OpenStore](), list[str]()
-    for uri in filter(is_s3, map(str, uris)):
+    for uri in filter(is_bucket, map(str, uris)):
         place, access = _access(uri, recipe)
         if access:
             accesses[place] = access
         else:
             others.append(uri)
     return accesses, others
-
-
-def is_s3(uri: str) -> bool:
-    """Return whether a URI is of S3."""
-    return uri.startswith(S3)
 
 
 def _access(uri: str, recipe: str) -> tuple[str, str | OpenStore]:
@@ -159,18 +184,20 @@ def adopt_secret(variable: str) -> None:
 
 
 async def give_credentials_in_triggerer(*uris: object, recipe: str = "") -> None:
-    """Let clients of S3 URIs use the credentials of a recipe's connections, and nothing else of a triggerer."""
+    """Let clients of buckets use the credentials of a recipe's connections, and nothing else of a triggerer."""
     accesses, others = _accesses(uris, recipe)
     for place, access in accesses.items():
-        s3_client.give(place, access.variables() if isinstance(access, OpenStore) else await _variables_of(access))
-    if missing(*others):
+        said = access if isinstance(access, OpenStore) else await _named_in_triggerer(access)
+        s3_client.give(place, await asyncio.to_thread(_said, place, said))
+    for kind, found in missing(*others).items():
         with contextlib.suppress(AirflowNotFoundException):
-            _give(await asyncio.to_thread(settings_of, await Connection.async_get(CONNECTION)), others)
+            connection = await Connection.async_get(DEFAULTS[kind])
+            _give(await asyncio.to_thread(variables_of, kind, connection), found)
 
 
-async def _variables_of(name: str) -> dict[str, str]:
+async def _named_in_triggerer(name: str) -> Any:  # noqa: ANN401 -- an Airflow Connection
     try:
-        return await asyncio.to_thread(settings_of, await Connection.async_get(name))
+        return await Connection.async_get(name)
     except AirflowNotFoundException as error:
         raise not_set(name) from error
 
@@ -184,15 +211,15 @@ def give_credentials_to_pages(*uris: object, recipe: str = "") -> None:
 @lru_cache(maxsize=64)
 def _ask(uris: tuple[object, ...], recipe: str, minute: int) -> None:  # noqa: ARG001 -- once a minute
     others = _others(uris, recipe, of_all=False)
-    if missing(*others):
+    for kind, found in missing(*others).items():
         with contextlib.suppress(AirflowNotFoundException):
-            _give(settings_of(Connection.get(CONNECTION)), others)
+            _give(variables_of(kind, Connection.get(DEFAULTS[kind])), found)
 
 
 def _give(settings: Mapping[str, str], uris: Iterable[object]) -> None:
     for uri in map(str, uris):
-        if uri.startswith(S3):
-            s3_client.give(S3 + uri.removeprefix(S3).partition("/")[0], settings)
+        kind = kind_of(uri)
+        s3_client.give(kind + uri.removeprefix(kind).partition("/")[0], settings)
 
 
 def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
