@@ -41,7 +41,9 @@ class Check:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, and what a run would read and do."""
-    parser.add_argument("root", nargs="?", metavar="ROOT", default="", help="a folder or s3://bucket/prefix to check")
+    parser.add_argument(
+        "root", nargs="?", metavar="ROOT", default="", help="a folder, or s3://, gs:// or az://bucket/prefix"
+    )
     parser.add_argument("--input", default="", help="also look at what `refinery run` would refuse of this input")
     parser.add_argument("--recipe", default=DEFAULT_RECIPE, help="the recipe of that run")
     parser.add_argument("--engine", default="", choices=["", *ENGINES], help="the engine of all its stages")
@@ -69,6 +71,7 @@ def checks(root: str) -> Iterator[Check]:
     if root:
         yield _guarded("storage", lambda: _storage(root))
         yield _guarded("put-if-absent", lambda: _race(root))
+        yield _guarded("listing", lambda: _listing(root))
         yield _guarded("upgrade", lambda: _upgrade(root))
 
 
@@ -170,9 +173,24 @@ def _race(root: str) -> Check:
         winners = [_winners(store, pool) for _ in range(ROUNDS)]
     wrong = [number for number in winners if number != 1]
     if wrong:
-        message = f"{wrong[-1]} of {WRITERS} racing writers won: If-None-Match is not safe here; use another server"
+        message = f"{wrong[-1]} of {WRITERS} racing writers won: put-if-absent is not safe here; use another server"
         return Check("put-if-absent", ok=False, message=message)
     return Check("put-if-absent", ok=True, message=f"{ROUNDS} races of {WRITERS} writers, one winner each")
+
+
+def _listing(root: str) -> Check:
+    """Look whether a list has at once what was put, sorted, and not what was removed: plans and vacuum rest on it."""
+    store, folder = storage.connect(root), f"doctor/{uuid.uuid4().hex}"
+    names = [f"{folder}/{name}" for name in ("a-b/x", "a.json", "a/x", "b")]  # sorted; a server may go by folders
+    for name in names:
+        store.create(name, b"refinery")
+    listed = [entry.path for entry in store.list(folder)]
+    store.delete_many(names)
+    left = [entry.path for entry in store.list(folder)]
+    if listed != names or left:
+        message = "a list does not have at once what was put and removed, in order: runs would plan on it; use another"
+        return Check("listing", ok=False, message=f"{message} server")
+    return Check("listing", ok=True, message="a list has what was put, sorted, and not what was removed")
 
 
 def _winners(store: Store, pool: ThreadPoolExecutor) -> int:
