@@ -37,6 +37,7 @@ EXPLAINED = {
     "zlib-ng": "DEFLATE is",
     "brotlicffi": "Brotli is",
     "boto3": "bytes as they are stored",
+    "obstore": "bytes as they are stored",
     "botocore": "bytes as they are stored",
     "pyyaml": "reads files of ours, whose digests are identity as they are",
     "huggingface-hub": "fetches a file that has its commit and digest",

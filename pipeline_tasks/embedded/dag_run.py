@@ -44,6 +44,7 @@ from pipeline_tasks.recipe import (
 from pipeline_tasks.run.machine import named
 from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.shipped import shipped
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.storage import require_root
 
 UNIQUE = "dedup_exact"
@@ -287,7 +288,8 @@ def _require_name(snapshot: str) -> None:
 
 def absolute(uri: str) -> str:
     """Return a URI without a trailing slash, or a local path made absolute."""
-    return uri.rstrip("/") if "://" in uri else str(Path(uri).absolute())
+    is_path = "://" not in uri and not storage.is_other_kind(uri)  # which is refused as it was written
+    return str(Path(uri).absolute()) if is_path else uri.rstrip("/")
 
 
 @lru_cache(maxsize=1)

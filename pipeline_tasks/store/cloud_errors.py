@@ -14,8 +14,8 @@ NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName")
 
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,80})</Code>")
-_IDENTITY = ("169.254.169.254", "metadata.google.internal", "metadata/identity", "/token")
-"""Parts of addresses at which credentials are asked for, and not objects."""
+_IDENTITY = ("performing token request", "169.254.169.254", "metadata.google.internal", "credential error")
+"""What errors say that came where credentials are asked for, and not objects."""
 
 _FORBIDDEN, _UNAUTHORIZED, _ABSENT, _CONFLICT, _PRECONDITION = 403, 401, 404, 409, 412
 _RANGE, _TOO_MANY, _TIMEOUT = 416, 429, 408
@@ -45,6 +45,12 @@ def is_beyond(error: BaseException) -> bool:
     return status_of(error) == _RANGE
 
 
+def is_of_identity(error: BaseException) -> bool:
+    """Return whether what failed was to become somebody, which obstore has tried again."""
+    reason = reason_of(error)
+    return any(part in reason for part in _IDENTITY)
+
+
 def is_refusal(error: BaseException) -> bool:
     """Return whether the server answered that it will not do this, rather than that it cannot do it now."""
     from obstore.exceptions import InvalidPathError, PermissionDeniedError, UnauthenticatedError
@@ -52,6 +58,8 @@ def is_refusal(error: BaseException) -> bool:
     if isinstance(error, (PermissionDeniedError, UnauthenticatedError, InvalidPathError, ValueError)):
         return True
     status = status_of(error)
+    if is_of_identity(error):
+        return True
     busy = status in (_CONFLICT, _PRECONDITION, _TOO_MANY, _TIMEOUT)
     return 0 < status < 500 and not busy  # noqa: PLR2004 -- HTTP
 
@@ -67,7 +75,7 @@ def translated(path: str, bucket: str, error: BaseException, by: SetBy) -> Excep
         )
     if status == _FULL:
         return NoSpace(f"{path}: the object store is full ({told}); free space there, nothing was committed")
-    if any(part in reason for part in _IDENTITY) or "credential error" in reason:
+    if is_of_identity(error):
         return RecipeError(f"{path}: no credentials could be had ({reason}); {by.keys}")
     if is_refusal(error):
         return _refusal(path, bucket, error, by)

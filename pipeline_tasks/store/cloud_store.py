@@ -31,9 +31,6 @@ Google takes 10,000 parts, and Azure 50,000.
 PARTS_AT_ONCE = 4
 """Parts that are in memory at a time."""
 
-BODY_TRIES = 4
-"""How often an object is requested whose body breaks off; obstore has repeated each of these requests before."""
-
 IF_ABSENT: Mapping[str, Any] = {"mode": "create", "use_multipart": False}
 """Options of a put-if-absent: one request, as parts of an upload have no condition."""
 
@@ -106,29 +103,20 @@ class CloudStore:
             return cut_short(self._uri(path), size, stop)
         return StorageBusy(f"{self._uri(path)}: the store sent fewer bytes than it has; try again")
 
-    def _fetched(self, path: str, get: Any) -> Any:  # noqa: ANN401 -- bytes, or a list of them
-        """Return what a call gets, None of a range behind the end; a body that breaks off is requested again."""
-        with self._errors(path):
-            for attempt in range(1, BODY_TRIES + 1):
-                try:
-                    return get(self._client, self._key(path))
-                except FileNotFoundError as error:
-                    self._require_bucket(error)
-                    raise self._missing(path) from error
-                except self._broken as error:
-                    if is_beyond(error):
-                        return None
-                    if attempt == BODY_TRIES or is_refusal(error):
-                        raise
-                time.sleep(pause(attempt, path))
-        return None
-
-    @property
-    def _broken(self) -> type[Exception]:
+    def _fetched(self, path: str, get: Any) -> Any:  # noqa: ANN401 -- obstore's bytes
+        """Return what a call gets, None of a range behind the end; obstore goes on with a body that breaks off."""
         from obstore.exceptions import GenericError
 
-        error: type[Exception] = GenericError
-        return error
+        with self._errors(path):
+            try:
+                return get(self._client, self._key(path))
+            except FileNotFoundError as error:
+                self._require_bucket(error)
+                raise self._missing(path) from error
+            except GenericError as error:
+                if not is_beyond(error):
+                    raise
+                return None
 
     def open(self, path: str) -> BinaryIO:
         size = self.size(path)

@@ -45,9 +45,14 @@ def connect(uri: str, named: NamedStore | None = None) -> Store:
     return _connect(uri, named)
 
 
+def is_other_kind(uri: str) -> bool:
+    """Return whether a text names a kind of store that there is none of, or is mistyped; `connect` refuses it."""
+    return _OTHER_KIND.match(uri) is not None
+
+
 @lru_cache(maxsize=64)
 def _connect(uri: str, named: NamedStore | None) -> LocalStore | S3Store | CloudStore:
-    if _OTHER_KIND.match(uri):
+    if is_other_kind(uri):
         message = f"{uri}: no storage of this kind; give s3://, gs:// or az://bucket/prefix, or a local path"
         raise RecipeError(message)
     if uri.startswith("s3://"):

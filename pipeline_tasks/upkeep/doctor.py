@@ -69,7 +69,8 @@ def checks(root: str) -> Iterator[Check]:
     yield _tokenizer()
     yield from _deployment()
     if root:
-        yield _guarded("storage", lambda: _storage(root))
+        yield (stored := _guarded("storage", lambda: _storage(root)))
+    if root and stored.ok:  # else each would wait for the same store, and say the same
         yield _guarded("put-if-absent", lambda: _race(root))
         yield _guarded("listing", lambda: _listing(root))
         yield _guarded("upgrade", lambda: _upgrade(root))
@@ -147,6 +148,7 @@ def _recipes() -> Iterator[str]:
 
 
 def _storage(root: str) -> Check:
+    storage.require_usable(root)
     store, name = storage.connect(root), f"doctor/{uuid.uuid4().hex}"
     created = store.create(name, b"refinery")
     equal = store.read(name) == b"refinery"

@@ -11,6 +11,7 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.embedded import preflight
+from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.embedded.preflight import Need, PlannedRun, findings, needs, refuse, space_findings
 from pipeline_tasks.errors import NoSpace, NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import list_snapshot
@@ -228,3 +229,14 @@ def test_a_disk_that_is_too_small_is_named_before_anything_is_written(
     assert main(words) == NoSpace.exit_code
     assert str(small_disk) in capsys.readouterr().err
     assert list(small_disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("mistyped", ["s3:/bucket/x", "gs:/bucket/x", "AZ:/container"])
+def test_a_mistyped_bucket_makes_no_folder_of_that_name(
+    mistyped: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was made a path of this machine before a store looked at it, and refined into a folder `s3:`."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RecipeError, match=mistyped):
+        storage.connect(absolute(mistyped))
+    assert not [*tmp_path.iterdir()]

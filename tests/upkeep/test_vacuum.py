@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.cli.main import main
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import ABANDONED
@@ -124,7 +125,7 @@ class FencedEngine(LocalEngine):
 def test_a_fenced_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_path: Path) -> None:
     del tmp_path
     root = any_root
-    path = commit_parent(Path(root), [table(0, 50)]) if not root.startswith("s3://") else _parent_on(root)
+    path = commit_parent(Path(root), [table(0, 50)]) if not is_bucket(root) else _parent_on(root)
     work = RefineRequest(root, "toy_map", {}, path)
     with pytest.raises(JobLost, match=re.escape(f"{root}/toy_map/")):
         refine(work, FencedEngine)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.manifest import Manifest, fingerprint_in
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import recorded_recipes
@@ -290,7 +291,8 @@ def _plan_cold(plan: Plan, held: _Root) -> None:
     """Plan changes of class, of what no step takes away and what costs less there."""
     rules = {kind: rule for kind, rule in plan.policy.rules.items() if rule.cold_days is not None}
     if rules and not held.root.startswith("s3://"):
-        reason = "cold_days does nothing: only s3:// has storage classes that are set from here"
+        kind = "from here, gs:// and az:// have" if is_bucket(held.root) else "a local disk has"
+        reason = f"cold_days does nothing: {kind} no storage classes"
         plan.idle |= dict.fromkeys(rules, reason)
         return
     going = {step.path for step in plan.steps}
