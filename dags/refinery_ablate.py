@@ -37,7 +37,7 @@ from refinery_airflow.tasks.ablation import (
     TrainRun,
     params_of_ablation,
 )
-from refinery_airflow.tasks.wiring import arguments_of, of_roots, task_arguments_by
+from refinery_airflow.tasks.wiring import arguments_of, of_roots, recipe_of, task_arguments_by
 
 from pipeline_tasks.deployment import Settings, deployment
 
@@ -47,7 +47,7 @@ def trained(task_id: str, runs: XComArg) -> XComArg:
     return TrainRun.partial(task_id=task_id, map_index_template="{{ run_name }}", **TURNS).expand(run_name=runs)
 
 
-def wire(name: str, settings: Settings) -> DAG:
+def wire(name: str, entry: str, settings: Settings) -> DAG:
     """Wire comparisons that are recorded in one root."""
     with DAG(
         name,
@@ -63,11 +63,11 @@ def wire(name: str, settings: Settings) -> DAG:
     ) as dag:
         plan = PlanAblation(task_id="plan")
         forecast = ForecastAblation(task_id="forecast")
-        judge = JudgeAblation(task_id="judge")
+        judge = JudgeAblation(task_id="judge", recipe=recipe_of(entry))
         trained("train_a", plan.output) >> forecast
         trained("train_b", forecast.output) >> judge
     return dag
 
 
-for _name, _, _settings in of_roots("refinery_ablate", deployment().rooted()):
-    globals()[_name] = wire(_name, _settings)
+for _name, _entry, _settings in of_roots("refinery_ablate", deployment().rooted()):
+    globals()[_name] = wire(_name, _entry, _settings)

@@ -28,6 +28,7 @@ ALLOWED = {
     "plugins/refinery_airflow/texts/columns.py": READS,
     "plugins/refinery_airflow/pages/build.py": READS,
     "plugins/refinery_airflow/pages/compare.py": READS,
+    "plugins/refinery_airflow/runs/clouds.py": VOCABULARY,
     "plugins/refinery_airflow/runs/credentials.py": {
         "publish.ledger",
         "store.credential",

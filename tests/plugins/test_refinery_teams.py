@@ -432,3 +432,13 @@ def test_a_refused_entry_hides_no_other_and_is_told_to_its_readers_alone(
     refused = ask("blogs", "VIEWER", f"/snapshot/blogs/{DAY}")
     assert (refused.status_code, "line 3" in refused.text) == (404, True)
     assert "line 3" not in ask("news", "VIEWER", f"/snapshot/blogs/{DAY}").text
+
+
+def test_a_verdict_is_linked_below_a_recipe_of_its_root(ask: Ask) -> None:
+    from refinery_airflow.tasks.ablation import JudgeAblation, VerdictLink
+
+    for recipe, before in (("news", "/of/news"), ("", "")):
+        judge = JudgeAblation(task_id="judge", recipe=recipe)
+        assert VerdictLink().get_link(judge, ti_key=None) == ""
+        judge.verdict = "3"
+        assert VerdictLink().get_link(judge, ti_key=None).endswith(f"refinery{before}/verdicts/3")

@@ -105,7 +105,7 @@ class VerdictLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401, ARG002 -- Airflow's signature
         """Return the address of the page of the verdict."""
-        return page("verdicts", getattr(operator, "verdict", ""))
+        return page("verdicts", getattr(operator, "verdict", ""), getattr(operator, "recipe", ""))
 
 
 class PlanAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
@@ -157,12 +157,16 @@ class ForecastAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: An
 
 
 class JudgeAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
-    """Judges the comparison and records the verdict; the task fails if it is not what is required."""
+    """Judges the comparison and records the verdict; the task fails if it is not what is required.
+
+    Pages of the root are below those of `recipe`, where teams share an Airflow.
+    """
 
     operator_extra_links = (VerdictLink(),)
 
-    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    def __init__(self, *, recipe: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
+        self.recipe = recipe
         self.verdict = ""
 
     def execute(self, context: Context) -> Reply:

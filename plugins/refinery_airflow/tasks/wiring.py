@@ -68,6 +68,11 @@ def of_roots(dag: str, entries: Iterable[tuple[str, Settings]]) -> list[tuple[st
     return found
 
 
+def recipe_of(entry: str) -> str:
+    """Return a recipe of an entry of the deployment's file, below which pages of its root are; "" for the defaults."""
+    return next((name for name in recipe_names() if entry and deployment().entry_of(name) == entry), "")
+
+
 def confined(place: str) -> dict[str, Any]:
     """Return what lets a param be this place alone, where a deployment's file says whose it is."""
     return {"enum": [place]} if deployment().path else {}
