@@ -47,11 +47,16 @@ class ArmVersion:
 
 
 def arm_version(arm: Arm) -> ArmVersion | None:
-    """Return the version that an arm was when the comparison was planned; None where its root or version is gone.
+    """Return the version that an arm was when the comparison was planned; None where its root or version is gone."""
+    return version_named(arm.name, arm.uri)
 
-    `latest` may be another one now: the arm's own is the one with its files. ContractError for a damaged log.
+
+def version_named(dataset: str, uri: str) -> ArmVersion | None:
+    """Return the version of ROOT/NAME@VERSION whose files are at a URI; None where its root or version is gone.
+
+    `latest` may be another one now than the one with these files. ContractError for a damaged log.
     """
-    root, _, named = arm.name.rstrip("/").rpartition("/")
+    root, _, named = dataset.rstrip("/").rpartition("/")
     recipe = named.partition("@")[0]
-    own = [version for version in version_log.versions(root, recipe) if arm.uri.endswith(f"/{version.prefix}")]
+    own = [version for version in version_log.versions(root, recipe) if uri.endswith(f"/{version.prefix}")]
     return ArmVersion(root, own[-1]) if own else None

@@ -33,8 +33,9 @@ class Evidence:
     """Numbers of a comparison, as `Verdict` has them.
 
     `curves` are rows of `plots.curve_rows` by rate. `by` is the column of the mixtures, "" where an arm has none or its
-    root was gone, and `mixture` are their groups with the documents and tokens of both arms. `arms` have `documents`
-    (None where the root was gone), `tokens` and `sequences`. `seconds` are those of a run on average.
+    root was gone, and `mixture` are their groups with the documents (None of a search's proxies) and tokens of both
+    arms. `arms` have `documents` (None where the root was gone), `tokens` and `sequences`. `seconds` are those of a run
+    on average.
     """
 
     differences: Mapping[float, Difference]
@@ -64,14 +65,15 @@ def evidence_of(verdict: Verdict, folder: Path, runs: tuple[int, int] = (0, 1)) 
         verdict.deviation,
         verdict.seconds,
         verdict.shared,
-        {rate: [_rounded(row) for row in curve_rows(folder, plan, rate, runs)] for rate in plan.rates},
+        {rate: [rounded(row) for row in curve_rows(folder, plan, rate, runs)] for rate in plan.rates},
         arms,
         _column(versions),
         _mixture(versions),
     )
 
 
-def _rounded(row: Row) -> dict[str, Any]:
+def rounded(row: Row) -> dict[str, Any]:
+    """Return a row of a curve with `DIGITS` digits."""
     return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in row.items()}
 
 

@@ -10,6 +10,9 @@ from pipeline_tasks.ablate.job import ARMS, Job, Plan, read_result
 from pipeline_tasks.ablate.statistics import Difference, Floats
 from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, count_axis, tick_decimals
 
+Losses = Sequence[Sequence[Sequence[float]]]
+"""(step, mean loss of the steps up to it) of each seed."""
+
 COLORS = {"a": "--plot-1", "b": "--plot-2"}
 """The color of each arm."""
 
@@ -38,13 +41,13 @@ def curves_plot(folder: Path, plan: Plan, rate: float) -> Plot:
 
 def curve_rows(folder: Path, plan: Plan, rate: float, arms: tuple[int, int] = (0, 1)) -> list[dict[str, Any]]:
     """Return the points of two arms at a rate: `arm`, `step`, `tokens`, and `mean`, `low` and `high` of the seeds."""
-    rows = [
-        row
-        for arm, name in zip(arms, ARMS, strict=True)
-        for row in _curve(name, _losses(folder, plan, arm, rate), _steps(folder, plan))
-    ]
-    per_step = plan.tokens / _steps(folder, plan)
-    return [{**row, "tokens": round(row["step"] * per_step)} for row in rows]
+    return rows_of_curves([_losses(folder, plan, arm, rate) for arm in arms], _steps(folder, plan), plan.tokens)
+
+
+def rows_of_curves(losses: Sequence[Losses], steps: int, tokens: int) -> list[dict[str, Any]]:
+    """Return the points of two arms, as `curve_rows` does, by the losses of each seed of both."""
+    rows = [row for name, own in zip(ARMS, losses, strict=True) for row in _curve(name, own, steps)]
+    return [{**row, "tokens": round(row["step"] * tokens / steps)} for row in rows]
 
 
 def plot_of_curves(rate: float, rows: Sequence[Mapping[str, Any]]) -> Plot:
@@ -64,12 +67,11 @@ def _steps(folder: Path, plan: Plan) -> int:
     return int(read_result(folder, Job(0, plan.rates[0], plan.seeds[0]))["steps"])
 
 
-def _losses(folder: Path, plan: Plan, arm: int, rate: float) -> list[list[list[float]]]:
-    """Return (step, mean loss of the steps up to it) of each seed."""
+def _losses(folder: Path, plan: Plan, arm: int, rate: float) -> Losses:
     return [read_result(folder, Job(arm, rate, seed))["losses"] for seed in plan.seeds]
 
 
-def _curve(arm: str, losses: Sequence[Sequence[Sequence[float]]], steps: int) -> Iterator[dict[str, Any]]:
+def _curve(arm: str, losses: Losses, steps: int) -> Iterator[dict[str, Any]]:
     """Yield the points of an arm: all seeds have the same steps."""
     points = np.array([point[0] for point in losses[0]])
     values: Floats = np.array([[point[1] for point in seed] for seed in losses], np.float64)

@@ -1,14 +1,16 @@
 """Records what a comparison, or an attribution, says in the root of each arm, and in the ledger."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version as release
 from pathlib import Path
+from types import MappingProxyType
 
 from pipeline_tasks.ablate.arm_versions import ArmVersion, arm_version
 from pipeline_tasks.ablate.attribution import Attribution, verdict_without
 from pipeline_tasks.ablate.evidence import Evidence, evidence_of, keep_evidence
-from pipeline_tasks.ablate.job import Arm, jobs_of
+from pipeline_tasks.ablate.job import jobs_of
+from pipeline_tasks.ablate.statistics import Difference
 from pipeline_tasks.ablate.verdict import Verdict
 from pipeline_tasks.publish.ablation_log import (
     ATTRIBUTION,
@@ -40,7 +42,7 @@ def record(verdict: Verdict, folder: Path, override: str = "", root: str = "") -
     already is not recorded again.
     """
     ablation, roots = _ablation(verdict, override)
-    return list(_entries(ablation, evidence_of(verdict, folder), roots, root))
+    return list(entered(ablation, evidence_of(verdict, folder), roots, root))
 
 
 def record_attribution(found: Attribution, folder: Path, root: str = "") -> list[Recorded]:
@@ -50,7 +52,7 @@ def record_attribution(found: Attribution, folder: Path, root: str = "") -> list
         verdict = verdict_without(folder, found, number)
         ablation, roots = _ablation(verdict, "")
         evidence = evidence_of(verdict, folder, (0, number))
-        entries += _entries(replace(ablation, kind=ATTRIBUTION), evidence, roots, root)
+        entries += entered(replace(ablation, kind=ATTRIBUTION), evidence, roots, root)
     return entries
 
 
@@ -58,17 +60,15 @@ def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
     """Return a verdict as an entry of the log, and the roots of its arms."""
     plan = verdict.plan
     versions = [arm_version(arm) for arm in plan.arms]
-    first, second = (_arm(arm, published) for arm, published in zip(plan.arms, versions, strict=True))
+    arms = zip(plan.arms, versions, strict=True)
+    first, second = (ablated_arm(arm.name, arm.digest, published) for arm, published in arms)
     ablation = Ablation(
         (first, second),
         plan.size,
         plan.tokens,
         len(plan.seeds),
         plan.held_out,
-        tuple(
-            RateDifference(rate, compared.value, compared.low, compared.high)
-            for rate, compared in sorted(verdict.differences.items(), reverse=True)
-        ),
+        intervals(verdict.differences),
         verdict.outcome,
         verdict.detectable,
         round(verdict.seconds * len(list(jobs_of(plan))), 1),
@@ -78,24 +78,38 @@ def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
     return ablation, list(dict.fromkeys(published.root for published in versions if published))
 
 
-def _arm(arm: Arm, published: ArmVersion | None) -> AblatedArm:
+def intervals(differences: Mapping[float, Difference]) -> tuple[RateDifference, ...]:
+    """Return differences by rate as an entry has them, the largest rate first."""
+    by_rate = sorted(differences.items(), reverse=True)
+    return tuple(RateDifference(rate, compared.value, compared.low, compared.high) for rate, compared in by_rate)
+
+
+def ablated_arm(
+    dataset: str, digest: str, published: ArmVersion | None, weights: Mapping[str, float] = MappingProxyType({})
+) -> AblatedArm:
+    """Return an arm as an entry has it: ROOT/NAME@VERSION, the digest of what was read, and its version if it is there.
+
+    `weights` are those of a mixture.
+    """
     if published is None:
-        name = arm.name.rstrip("/").rpartition("/")[2].partition("@")[0]
-        return AblatedArm(arm.name, name, 0, (), {}, "", arm.digest)
+        name = dataset.rstrip("/").rpartition("/")[2].partition("@")[0]
+        return AblatedArm(dataset, name, 0, (), {}, "", digest, weights=dict(weights))
     version = published.version
     return AblatedArm(
-        arm.name,
+        dataset,
         version.recipe,
         version.number,
         published.made_from(),
         dict(version.manifests),
         published.fingerprint(),
-        arm.digest,
+        digest,
         published.choices(),
+        dict(weights),
     )
 
 
-def _entries(ablation: Ablation, evidence: Evidence, roots: list[str], also: str) -> Iterator[Recorded]:
+def entered(ablation: Ablation, evidence: Evidence, roots: list[str], also: str) -> Iterator[Recorded]:
+    """Record an entry with its evidence in some roots and one more, if it is not ""; yield where it is."""
     for root in dict.fromkeys(filter(None, (*roots, also))):
         recorded = record_ablation(root, replace(ablation, evidence=keep_evidence(root, evidence)))
         with Ledger.open(ledger_of(root)) as ledger:

@@ -21,8 +21,9 @@ LOG = Log(
 )
 
 
-COMPARISON, ATTRIBUTION = "comparison", "attribution"
-"""Kinds of an entry: two arms that a person named; or a recipe, and itself without a stage, among other stages."""
+COMPARISON, ATTRIBUTION, MIXTURE = "comparison", "attribution", "mixture"
+"""Kinds of an entry: two arms that a person named; a recipe, and itself without a stage, among other stages; or the
+mixture of a dataset that was to be beaten, and the one that a search found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class AblatedArm:
     was gone when the ablation was recorded; then what follows is empty). `made_from` are the recipes of its snapshots,
     `manifests` are references by stage as the log of versions has them, and `fingerprint` is that of its packed
     sequences. `digest` is that of what the loader read. `choices` are what its own recipe and those of its snapshots
-    chose (`publish.choices`), by their names; empty in an entry of an earlier release.
+    chose (`publish.choices`), by their names; empty in an entry of an earlier release. `weights` are the shares of
+    groups in an arm of a `mixture`, none in others.
     """
 
     dataset: str
@@ -44,6 +46,7 @@ class AblatedArm:
     fingerprint: str
     digest: str
     choices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class Ablation:
     documents. `detectable` is the smallest difference that the seeds show, in bits per byte. `seconds` are those of all
     runs. `override` says who let a refused outcome pass and why ("" if nobody did). `evidence` is the reference of the
     object in the root that has its curves and groups ("" in an entry of an earlier release). The intervals of an
-    `attribution` hold for all stages of its run together, and each stage has an entry. `code` is the release of
+    `attribution` hold for all stages of its run together, and each stage has an entry. Those of a `mixture` are of the
+    runs that judged it, and of no proxy that chose it. `code` is the release of
     Refinery and `at` the time, ISO 8601 in UTC; `number` and `at` are set by `record_ablation`.
     """
 

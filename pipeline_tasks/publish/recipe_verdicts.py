@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, LOG, AblatedArm, Ablation, ablations
+from pipeline_tasks.publish.ablation_log import COMPARISON, LOG, MIXTURE, AblatedArm, Ablation, ablations
 from pipeline_tasks.publish.choices import Choices, choices_made
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement
@@ -111,7 +111,8 @@ def verdict_between(root: str, a: Version, b: Version) -> Ablation | None:
     if not known or (COMPOSE in a.manifests) != (COMPOSE in b.manifests):
         return None
     sides = _side(root, a), _side(root, b)
-    pairs = [(ablation, tuple(map(_sides, ablation.arms))) for ablation in reversed(known)]
+    compared = (ablation for ablation in reversed(known) if ablation.kind != MIXTURE)  # both arms are of one version
+    pairs = [(ablation, tuple(map(_sides, ablation.arms))) for ablation in compared]
     return next((ablation for ablation, arms in pairs if _is_between(arms, sides)), None)
 
 
@@ -132,7 +133,7 @@ def _is_between(arms: Sequence[Sequence[Mapping[str, str]]], sides: Sequence[Map
 
 def _counts(ablation: Ablation, requires: Requirement) -> bool:
     first = ablation.arms[0]
-    if ablation.kind == ATTRIBUTION:  # intervals that hold for many stages see less, so that more is not worse
+    if ablation.kind != COMPARISON:  # intervals that hold for many stages see less, so that more is not worse
         return False
     return ablation.size != UNCOUNTED and requires.beside in ("", first.recipe, *first.made_from)
 
@@ -147,10 +148,16 @@ def _chosen(arm: AblatedArm) -> list[Mapping[str, str]]:
     return [dict(choices) for choices in arm.choices.values()]
 
 
+def short_names(ablation: Ablation) -> tuple[str, str]:
+    """Return what both arms are called, without their roots."""
+    first, second = (arm.dataset.rstrip("/").rpartition("/")[2] for arm in ablation.arms)
+    return (f"prior of {first}", f"found mixture of {second}") if ablation.kind == MIXTURE else (first, second)
+
+
 def said(ablation: Ablation) -> str:
     """Return what an ablation says, in one line."""
     decisive = max(ablation.differences, key=lambda difference: difference.rate)
-    first, second = (arm.dataset.rstrip("/").rpartition("/")[2] for arm in ablation.arms)
+    first, second = short_names(ablation)
     return (
         f"{second} beside {first} is {ablation.outcome} ({decisive.value:+.4f} bits per byte, {decisive.low:+.4f} to "
         f"{decisive.high:+.4f}, size {ablation.size})"

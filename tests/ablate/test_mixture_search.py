@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
+from pipeline_tasks.ablate.evidence import read_evidence
 from pipeline_tasks.ablate.mixture import search as searching
 from pipeline_tasks.ablate.mixture.found import Found, lines_of
 from pipeline_tasks.ablate.mixture.planning import Wanted, prepare
@@ -18,11 +19,14 @@ from pipeline_tasks.ablate.mixture.proxy_data import ProxyData
 from pipeline_tasks.ablate.mixture.search import judge, next_round
 from pipeline_tasks.ablate.mixture.search_page import PAGE
 from pipeline_tasks.ablate.mixture.search_plan import FOUND, SAMPLED, WITHOUT, Search, untrained
+from pipeline_tasks.ablate.mixture.search_record import record_search
 from pipeline_tasks.ablate.statistics import BETTER, SAME
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.publish import takedowns
+from pipeline_tasks.publish.ablation_log import LOG, MIXTURE, ablations
 from pipeline_tasks.publish.building import plan_of
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.store.reading import read_manifest
 from tests.ablate import planted_domains as domains
@@ -278,8 +282,40 @@ def test_the_command_leaves_the_runs_to_another_machine(
         assert len(search.proxies) == planned
         assert untrained(folder, search)
         domains.put_results(folder, search, known)
-    assert main([*command, "--prepare", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["outcome"] == BETTER
+    record = shutil.copytree(wanted.dataset.rpartition("/")[0], tmp_path / "root")
+    assert main([*command, "--prepare", "--json", "--record", str(record)]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["outcome"] == BETTER
+    assert f"{record}/{LOG.entry_path(1)}" in said.err
+
+
+def test_what_was_found_is_an_entry_of_the_root_of_its_dataset(wanted: Wanted, tmp_path: Path, dataset: str) -> None:
+    root = str(shutil.copytree(dataset.rpartition("/")[0], tmp_path / "root"))
+    wanted = replace(wanted, dataset=f"{root}/{dataset.rpartition('/')[2]}")
+    found = searched(wanted, tmp_path / "to", known)
+    before = len(ablations(root))
+    (recorded,) = record_search(found, tmp_path / "to")
+    assert record_search(found, tmp_path / "to") == [recorded]
+    entry = ablations(root)[before]
+    assert (entry.kind, entry.outcome, recorded.number) == (MIXTURE, BETTER, entry.number)
+    given, chosen = entry.arms
+    assert given.weights == pytest.approx(domains.PRIOR, abs=0.02)
+    assert chosen.weights == pytest.approx(domains.by_name(found.weights), abs=0.02)
+    assert replace(given, weights={}) == replace(chosen, weights={})
+    assert [(each.rate, each.low) for each in entry.differences] == [(0.002, found.differences[0.002].low)]
+    assert entry.seconds == 2 * 3 * 36.0, "what chose it is not what judged it"
+    evidence = read_evidence(root, entry)
+    assert evidence is not None
+    assert evidence.means[1] < evidence.means[0]
+    assert {row["group"] for row in evidence.mixture} == set(GROUPS)
+    assert [row["mean"] for row in evidence.curves[0.002]] == [4.0, 3.0, 4.0, 3.0]
+    with Ledger.open(ledger_of(root)) as ledger:
+        assert ledger.query("ablations")[-1]["kind"] == MIXTURE
+
+
+def test_a_fit_that_finds_the_prior_records_nothing(wanted: Wanted, tmp_path: Path) -> None:
+    found = replace(searched(wanted, tmp_path / "to", known), differences={}, groups={})
+    assert record_search(found, tmp_path / "to") == []
 
 
 @pytest.mark.parametrize(

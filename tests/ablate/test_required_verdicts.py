@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import gate_names
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, Ablation, ablations, record_ablation
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, MIXTURE, Ablation, ablations, record_ablation
 from pipeline_tasks.publish.choices import choices_of
 from pipeline_tasks.publish.recipe_verdicts import PASSING, Judged, Standing, standing
 from pipeline_tasks.recipe import Requirement, load_recipe
@@ -94,6 +94,7 @@ def test_a_verdict_by_the_smallest_models_or_beside_another_recipe_is_none(
 
 def test_what_an_attribution_says_is_none(asked: Callable[..., Standing]) -> None:
     assert asked({"kind": ATTRIBUTION}).newest is None
+    assert asked({"kind": MIXTURE}).newest is None
 
 
 def test_the_first_arm_is_not_judged_and_neither_is_what_made_both(

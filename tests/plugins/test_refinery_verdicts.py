@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_tasks.inspect.diff import compare, diff_facts, diff_lines
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, Ablation, ablations, record_ablation
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, MIXTURE, Ablation, ablations, record_ablation
 from pipeline_tasks.publish.recipe_verdicts import verdict_between
 from pipeline_tasks.sealed import path_of
 from tests.ablated_root import given_verdict, made, recipe_file
@@ -88,6 +88,19 @@ def test_all_verdicts_are_listed_the_newest_first(visitor: Any, recorded: Callab
     assert "says nothing of larger ones" in shown
     assert "let pass: Ada" in shown
     assert "no gate takes it" in visitor.get("/verdicts/3").text
+
+
+def test_a_mixture_that_was_found_is_shown_beside_the_prior(
+    visitor: Any, root: Path, recorded: Callable[..., Ablation]
+) -> None:
+    arm = ablations(str(root))[0].arms[0]
+    entry = recorded(kind=MIXTURE, arms=(replace(arm, weights={"en": 1.0}), replace(arm, weights={"en": 0.5})))
+    title = f"found mixture of {arm.dataset.rpartition('/')[2]}"
+    page = visitor.get(f"/verdicts/{entry.number}").text
+    assert f"<h1>{title}, beside the prior</h1>" in page
+    assert "mixtures of one dataset" in page
+    assert f"refinery mixture --dataset {arm.dataset}" in page
+    assert title in visitor.get("/verdicts").text
 
 
 def test_a_root_without_verdicts_says_how_to_get_one(visitor: Any, root: Path) -> None:
@@ -214,4 +227,5 @@ def test_snapshots_stand_for_what_their_recipes_choose(root: Path, recorded: Cal
     assert verdict_between(str(root), a, a) is None
     assert verdict_between(str(root), a, version_log.current(str(root), "mine_set")) is None
     newest = recorded(outcome="worse")
-    assert verdict_between(str(root), a, b) == newest
+    recorded(kind=MIXTURE)
+    assert verdict_between(str(root), a, b) == newest, "mixtures of a dataset say nothing of recipes"

@@ -1,6 +1,7 @@
 """Goes on with a mixture search by the results of its proxies, and judges what it has found."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -87,14 +88,14 @@ def _shares(proxies: list[Proxy]) -> Shares:
     return np.array([proxy.weights for proxy in proxies])
 
 
-def _bits(folder: Path, proxies: list[Proxy]) -> Floats:
+def bits_of(folder: Path, proxies: Sequence[Proxy]) -> Floats:
     """Return the bits of each held-out document (proxies x documents)."""
     return np.array([read_result(folder, proxy)["bits"] for proxy in proxies], np.float64)
 
 
 def _fit(folder: Path, search: Search) -> Predictor:
     proxies, held_out = _swarm(search), load_held_out(folder / HELD_OUT)
-    return fitted(_shares(proxies), bits_per_byte(_bits(folder, proxies), held_out.sizes))
+    return fitted(_shares(proxies), bits_per_byte(bits_of(folder, proxies), held_out.sizes))
 
 
 def _intervals(search: Search, shares: Shares, bits: Floats, sizes: Floats) -> tuple[Floats, Floats]:
@@ -118,7 +119,7 @@ def noise_of(folder: Path, search: Search) -> Noise:
     """Return what the runs of the prior say of the whole search."""
     proxies = [proxy for proxy in search.of_kind(PRIOR) if proxy.rate == search.rate]
     sizes = load_held_out(folder / HELD_OUT).sizes
-    deviation = pooled_deviation([bits_per_byte(_bits(folder, proxies), sizes)])
+    deviation = pooled_deviation([bits_per_byte(bits_of(folder, proxies), sizes)])
     seconds = float(np.mean([read_result(folder, proxy)["seconds"] for proxy in proxies]))
     return Noise(deviation, detectable(deviation, len(proxies), len(search.asked.rates)), seconds)
 
@@ -130,7 +131,7 @@ def judge(folder: Path, search: Search) -> Found:
     """
     _require_trained(folder, search)
     proxies, held_out = _swarm(search), load_held_out(folder / HELD_OUT)
-    shares, bits = _shares(proxies), _bits(folder, proxies)
+    shares, bits = _shares(proxies), bits_of(folder, proxies)
     values = bits_per_byte(bits, held_out.sizes)
     predictor = fitted(shares, values)
     best = predictor.best(search.most / search.sequences, search.prior)
@@ -160,6 +161,21 @@ def judge(folder: Path, search: Search) -> Found:
     return found
 
 
+def judged_runs(search: Search, shares: Shares) -> dict[float, tuple[list[Proxy], list[Proxy]]]:
+    """Return by rate the runs of the prior, and those that judged the mixture of some shares, if there are any."""
+    return _judged(search, apportioned(shares, search.sequences, search.most))
+
+
+def _judged(search: Search, mixture: Counts) -> dict[float, tuple[list[Proxy], list[Proxy]]]:
+    judging, priors = _judging(search, mixture), search.of_kind(PRIOR)
+    rates = search.asked.rates if judging else ()
+    return {rate: (_at(priors, rate), _at(judging, rate)) for rate in rates}
+
+
+def _at(proxies: list[Proxy], rate: float) -> list[Proxy]:
+    return [proxy for proxy in proxies if proxy.rate == rate]
+
+
 def _differences(
     folder: Path, search: Search, mixture: Counts, held_out: HeldOut
 ) -> tuple[dict[float, Difference], dict[str, Difference]]:
@@ -168,13 +184,10 @@ def _differences(
     Runs of the found mixture did not choose it. Those of the prior are in the fit; where no mixture is better, they add
     the same to the difference whichever was chosen.
     """
-    judging = _judging(search, mixture)
-    if not judging:
+    runs = _judged(search, mixture)
+    if not runs:
         return {}, {}
-    pairs = {}
-    for rate in search.asked.rates:
-        priors = [proxy for proxy in search.of_kind(PRIOR) if proxy.rate == rate]
-        pairs[rate] = [_bits(folder, part) for part in (priors, [proxy for proxy in judging if proxy.rate == rate])]
+    pairs = {rate: [bits_of(folder, part) for part in pair] for rate, pair in runs.items()}
     tests = len(pairs)
     differences = {
         rate: difference(first, second, held_out.sizes, tests=tests) for rate, (first, second) in pairs.items()

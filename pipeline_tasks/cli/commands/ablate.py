@@ -61,7 +61,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace, folder: Path) -> int:
     condition = condition_of(options.require, options.override, options.size)
-    also = _also(options)
+    also = root_to_record(options)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     if options.stages:
@@ -95,7 +95,7 @@ def _attribute(options: argparse.Namespace, folder: Path) -> int:
     if options.require or options.override:
         message = "--attribute compares a recipe with itself; --require and --override are of two recipes"
         raise RecipeError(message)
-    also = _also(options)
+    also = root_to_record(options)
     if not options.prepare and not (folder / PLAN).exists():
         require_torch()
     wanted = _wanted(options)
@@ -122,7 +122,7 @@ def _attribute(options: argparse.Namespace, folder: Path) -> int:
     return 0
 
 
-def _also(options: argparse.Namespace) -> str:
+def root_to_record(options: argparse.Namespace) -> str:
     """Return the root of `--record`, "" without it; RecipeError if there is none."""
     also = absolute(options.record) if options.record else ""
     if also:

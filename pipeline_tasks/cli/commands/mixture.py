@@ -12,10 +12,11 @@ from pipeline_tasks.ablate.mixture.planning import Wanted, mixtures_of_later, pr
 from pipeline_tasks.ablate.mixture.search import RECIPE, judge, next_round, noise_of
 from pipeline_tasks.ablate.mixture.search_page import PAGE
 from pipeline_tasks.ablate.mixture.search_plan import FOUND, PRIOR, SEARCH, Search, untrained
+from pipeline_tasks.ablate.mixture.search_record import record_search
 from pipeline_tasks.ablate.running import require_torch, run_proxies
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
 from pipeline_tasks.ablate.verdict import hours_of
-from pipeline_tasks.cli.commands.ablate import rates_of
+from pipeline_tasks.cli.commands.ablate import rates_of, root_to_record
 from pipeline_tasks.errors import RecipeError
 
 
@@ -48,13 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rates", default="", metavar="R,R", help="learning rates (two of the size)")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch on a CPU (%(default)s)")
     parser.add_argument("--usd-per-hour", type=float, default=0.0, metavar="D", help="price of this device")
+    parser.add_argument("--record", default="", metavar="ROOT", help="record what was found in this root, too")
     parser.add_argument("--prepare", action="store_true", help="stop before each round: another machine has the device")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Train proxies round by round, and print what was found."""
-    folder = Path(options.to).absolute()
+    folder, also = Path(options.to).absolute(), root_to_record(options)
     if not options.prepare and not (folder / SEARCH).exists():
         require_torch()
     search: Search | None = prepare(_wanted(options), folder)
@@ -69,12 +71,15 @@ def answer(options: argparse.Namespace) -> int:
             _train(folder, search, options.usd_per_hour)
         search = next_round(folder, search)
     found = judge(folder, latest)
+    recorded = record_search(found, folder, also)
     if options.json:
         sys.stdout.write(json.dumps(found.facts()) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in lines_of(found))
     _say(f"mixture: {folder / RECIPE}")
     _say(f"report: {folder / PAGE}")
+    for each in recorded:
+        _say(f"recorded: {each}")
     return 0
 
 

@@ -10,10 +10,10 @@ from pipeline_tasks.ablate.evidence import Evidence, read_evidence
 from pipeline_tasks.ablate.plots import forest_plot, plot_of_curves
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, AblatedArm, Ablation, RateDifference, ablations
+from pipeline_tasks.publish.ablation_log import ATTRIBUTION, MIXTURE, AblatedArm, Ablation, RateDifference, ablations
 from pipeline_tasks.publish.choices import choices_of
 from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.recipe_verdicts import UNCOUNTED, Judged, Standing, chosen_otherwise, standing
+from pipeline_tasks.publish.recipe_verdicts import UNCOUNTED, Judged, Standing, chosen_otherwise, short_names, standing
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names
 from refinery_airflow.pages.compare import address_of
@@ -49,10 +49,17 @@ class Shown:
         return self.ablation.kind == ATTRIBUTION
 
     @property
+    def is_search(self) -> bool:
+        """Whether both arms are mixtures of one dataset."""
+        return self.ablation.kind == MIXTURE
+
+    @property
     def title(self) -> str:
         """What was compared, for people."""
         if self.is_attribution:
             return f"{', '.join(self.ablation.arms[0].made_from) or self.arms[0]} without {', '.join(self.differs)}"
+        if self.is_search:
+            return f"{self.arms[1]}, beside the {self.arms[0].partition(' ')[0]}"
         return f"{self.arms[1]} beside {self.arms[0]}"
 
     @property
@@ -134,12 +141,7 @@ def verdicts_page(root: str, sees: Callable[[Ablation], bool], reads: Callable[[
 
 
 def _shown(ablation: Ablation) -> Shown:
-    first, second = ablation.arms
-    return Shown(ablation, (_short(first), _short(second)), chosen_otherwise(ablation))
-
-
-def _short(arm: AblatedArm) -> str:
-    return arm.dataset.rstrip("/").rpartition("/")[2]
+    return Shown(ablation, short_names(ablation), chosen_otherwise(ablation))
 
 
 def _required(root: str) -> Iterator[tuple[Standing | None, Recipe, str]]:
@@ -214,12 +216,15 @@ def _compared(versions: Sequence[Version | None]) -> str:
 
 
 def _command(ablation: Ablation) -> str:
-    """Return the command that compares the same with more seeds."""
+    """Return the command that compares, or searches, the same with more seeds."""
+    size = ["--size", ablation.size, "--seeds", str(ablation.seeds + 2)]
+    if ablation.kind == MIXTURE:
+        named = ["mixture", "--dataset", ablation.arms[0].dataset]
+        return shlex.join(["refinery", *named, "--held-out", "FILE", *size, "--to", "FOLDER"])
     arms = ",".join(arm.dataset for arm in ablation.arms)
     named = ["--datasets", arms]
     if ablation.kind == ATTRIBUTION:
         named = ["--attribute", ",".join(ablation.arms[0].made_from) or "RECIPE", "--input", "LANDED"]
-    size = ["--size", ablation.size, "--seeds", str(ablation.seeds + 2)]
     return shlex.join(["refinery", "ablate", *named, "--held-out", "FILE", *size, "--to", "FOLDER"])
 
 
