@@ -99,7 +99,7 @@ def promise(folder: Path, *names: str) -> None:
 def waiting_task(**facts: Any) -> Any:
     """What a task of the sensor runs in: its run, and the XComs that it pushed."""
     pushed: dict[str, Any] = {}
-    ti = SimpleNamespace(run_id="r", xcom_push=lambda key, value: pushed.update({key: value}))
+    ti = SimpleNamespace(run_id="r", dag_id="refine", xcom_push=lambda key, value: pushed.update({key: value}))
     events: dict[str, Any] = defaultdict(Event)
     task = SimpleNamespace(outlets=["web_arrivals"])
     named = dag_run(**({"partition_key": "s"} | facts))
