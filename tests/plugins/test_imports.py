@@ -43,6 +43,7 @@ ALLOWED = {
     "plugins/refinery_airflow/texts/find.py": READS | {"text.urls.takedown"},
     "plugins/refinery_airflow/runs/form.py": VOCABULARY,
     "plugins/refinery_airflow/texts/intruder.py": READS,
+    "plugins/refinery_airflow/internals.py": set(),
     "plugins/refinery_airflow/pages/landed.py": {"store", *VOCABULARY},
     "plugins/refinery_airflow/tasks/launch.py": {
         "engines.address",
