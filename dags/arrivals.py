@@ -38,14 +38,15 @@ from refinery_airflow.tasks.wiring import (
 from pipeline_tasks.deployment import Settings, deployment
 from pipeline_tasks.recipe import Recipe
 
+_recipes = refine_recipes()
+
 
 def recipes_of(entry: str) -> list[Recipe]:
     """Return the recipes whose snapshots land at places of an entry; "" has all that share the default places."""
     known = deployment()
     own = {name for name, _ in known.landed()}
-    at = {recipe.name: known.entry_of(recipe.name) for recipe in refine_recipes()}
-    here = {name for name, its in at.items() if its not in known.refused and (its if its in own else "") == entry}
-    return [recipe for recipe in refine_recipes() if recipe.name in here]
+    at = [(recipe, known.entry_of(recipe.name)) for recipe in _recipes]
+    return [recipe for recipe, its in at if its not in known.refused and (its if its in own else "") == entry]
 
 
 def wire(name: str, settings: Settings, recipes: Sequence[Recipe]) -> DAG:

@@ -454,23 +454,23 @@ def resolved_lines(recipe: str) -> list[str]:
     if not known.path or known.entry_of(recipe) in known.refused:
         return []
     settings, entry = known.of(recipe), known.entry_of(recipe)
-    told = {"root": settings.its_root, "landing": settings.its_landing}
-    told |= {name: text for name, text in _told(settings).items() if text}
+    shown = {"root": settings.its_root, "landing": settings.its_landing}
+    shown |= {name: text for name, text in _texts(settings).items() if text}
     return [
         f"{known.path}: {f'recipes: {entry}' if entry else 'defaults'}",
-        *(f"  {k:<22}{v}" for k, v in told.items()),
+        *(f"  {k:<22}{v}" for k, v in shown.items()),
     ]
 
 
-def _told(settings: Settings) -> dict[str, str]:
+def _texts(settings: Settings) -> dict[str, str]:
     connections = settings.connections
-    told = {f"connection of {entry.name}": _shown(getattr(connections, entry.name)) for entry in fields(connections)}
-    told["ledger"] = settings.ledger if is_connection(settings.ledger) else without_password(settings.ledger)
-    told |= {name: _shown(getattr(settings, name)) for name in ("places", "pool", "queue", "owner", "tags")}
-    told["access_control"] = ", ".join(settings.access_control)
-    told["alerts"] = ", ".join(filter(None, asdict(settings.alerts).values())) or "none" if settings.alerts else ""
-    told["execution_timeout"] = f"{settings.execution_timeout:g} h" if settings.execution_timeout else ""
-    return told
+    texts = {f"connection of {entry.name}": _shown(getattr(connections, entry.name)) for entry in fields(connections)}
+    texts["ledger"] = settings.ledger if is_connection(settings.ledger) else without_password(settings.ledger)
+    texts |= {name: _shown(getattr(settings, name)) for name in ("places", "pool", "queue", "owner", "tags")}
+    texts["access_control"] = ", ".join(settings.access_control)
+    texts["alerts"] = ", ".join(filter(None, asdict(settings.alerts).values())) or "none" if settings.alerts else ""
+    texts["execution_timeout"] = f"{settings.execution_timeout:g} h" if settings.execution_timeout else ""
+    return texts
 
 
 def _shown(value: str | OpenStore | Iterable[str]) -> str:

@@ -21,6 +21,10 @@ class Condition:
     require: str = ""
     override: str = ""
 
+    def refuses(self, verdict: Verdict) -> bool:
+        """Return whether a verdict is not what it has to be."""
+        return bool(self.require) and verdict.outcome not in PASSING
+
 
 def condition_of(require: str, override: str, size: str) -> Condition:
     """Return a condition as a person wrote it.
@@ -46,17 +50,12 @@ def condition_of(require: str, override: str, size: str) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """A verdict, where it was recorded, and whether a condition refuses it, which a person may have overridden."""
+    """A verdict, where it was recorded, and the condition on it, which a person may have overridden."""
 
     verdict: Verdict
     recorded: tuple[Recorded, ...]
     condition: Condition
     folder: Path
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the verdict is not what it has to be."""
-        return bool(self.condition.require) and self.verdict.outcome not in PASSING
 
     def lines(self) -> Iterator[str]:
         """Yield the verdict for a person."""
@@ -69,7 +68,7 @@ class Concluded:
 
     def require_passed(self) -> None:
         """Raise GateRefused for a refused verdict that nobody has let pass."""
-        if self.is_refused and not self.condition.override:
+        if self.condition.refuses(self.verdict) and not self.condition.override:
             first, second = (arm.name for arm in self.verdict.plan.arms)
             message = (
                 f"{second} beside {first}: {self.verdict.outcome}, and {self.condition.require} is required. Look at "
@@ -85,6 +84,5 @@ def conclude(folder: Path, condition: Condition, usd_per_hour: float, also: str)
     What is refused is recorded, too. RecipeError while runs are missing.
     """
     verdict = judge(folder, usd_per_hour)
-    is_refused = bool(condition.require) and verdict.outcome not in PASSING
-    recorded = record(verdict, folder, condition.override if is_refused else "", also)
+    recorded = record(verdict, folder, condition.override if condition.refuses(verdict) else "", also)
     return Concluded(verdict, tuple(recorded), condition, folder)

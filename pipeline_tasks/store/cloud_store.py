@@ -7,7 +7,6 @@ busy server did not answer; its errors become Refinery's in `cloud_errors`.
 import contextlib
 import errno
 import io
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,9 +17,9 @@ from pipeline_tasks.constraints import AZURE, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.store.cloud_client import cloud_client, quick_client, set_by
 from pipeline_tasks.store.cloud_errors import NO_BUCKET, code_of, is_beyond, is_refusal, no_bucket, translated
-from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Entry, confined, cut_short
+from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Entry, confined, cut_short, require_whole
 from pipeline_tasks.store.ranges import RangeReader, read_merged
-from pipeline_tasks.store.s3_errors import CONFLICT_TRIES, pause
+from pipeline_tasks.store.s3_errors import settled
 
 PART = 32 * 1024 * 1024
 """Larger objects are uploaded in parts of as many bytes, which become visible only when all are completed.
@@ -194,18 +193,10 @@ class CloudStore:
     # --- Writing --------------------------------------------------------------------------------------------------
 
     def create(self, path: str, body: bytes) -> bool:
-        for attempt in range(CONFLICT_TRIES):
-            if attempt:
-                time.sleep(pause(attempt, path))
-            created = self._try_create(path, body)
-            if created is not None:
-                if created:
-                    self._require_conditional(path, body)
-                return created
-        message = (
-            f"{self._uri(path)}: the store did not settle a conditional PUT in {CONFLICT_TRIES} tries; try again later"
-        )
-        raise StorageBusy(message)
+        created = settled(self._uri(path), path, partial(self._try_create, path, body))
+        if created:
+            self._require_conditional(path, body)
+        return created
 
     def _try_create(self, path: str, body: bytes) -> bool | None:
         """Return whether the object at `path` is `body`, None if it was there and is gone again."""
@@ -260,13 +251,7 @@ class CloudStore:
                 self._put(path, local.read_bytes(), use_multipart=False)
             else:
                 self._put(path, local, chunk_size=PART, max_concurrency=PARTS_AT_ONCE)
-        size = self.size(path)
-        if size != whole:
-            message = (
-                f"{self._uri(path)}: the upload was cut: the store has {size or 0} of {whole} bytes "
-                f"(SHA-256 {digest}); nothing was committed, and it is tried again later"
-            )
-            raise StorageBusy(message)
+        require_whole(self._uri(path), self.size(path), whole, digest)
 
     def put_scratch(self, path: str, local: Path) -> None:
         self.put_file(path, local, "of scratch")

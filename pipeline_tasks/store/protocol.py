@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from pipeline_tasks.errors import ContractError, DigestMismatch
+from pipeline_tasks.errors import ContractError, DigestMismatch, StorageBusy
 
 CHUNK = 8 * 1024 * 1024
 """Bytes that are copied, hashed or fetched at a time."""
@@ -107,6 +107,16 @@ def mismatch(path: str, promised: str, actual: str, *, has_manifest: bool = True
         f"was written. Restore it, or {way_out}"
     )
     return DigestMismatch(message)
+
+
+def require_whole(uri: str, size: int | None, whole: int, digest: str) -> None:
+    """Raise StorageBusy unless an object that was uploaded has all bytes of its file; None if it is not there."""
+    if size != whole:
+        message = (
+            f"{uri}: the upload was cut: the store has {size or 0} of {whole} bytes (SHA-256 {digest}); nothing was "
+            "committed, and it is tried again later"
+        )
+        raise StorageBusy(message)
 
 
 def cut_short(path: str, size: int, stop: int) -> DigestMismatch:

@@ -5,8 +5,9 @@ repeats none of them: it has 500 tokens for a process, which a store that refuse
 from then on it gives up at the first refusal. What is still refused after that is one of Refinery's errors.
 """
 
+import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -135,6 +136,20 @@ def pause(attempts: int, url: str) -> float:
     """Return the seconds after a number of attempts; clients of different objects do not come back at one moment."""
     share = zlib.crc32(f"{attempts} {url}".encode()) / 2**32
     return min(PAUSE * 2.0 ** (attempts - 1), LONGEST) * (0.5 + share / 2)
+
+
+def settled(uri: str, path: str, attempt: Callable[[], bool | None]) -> bool:
+    """Return what an attempt at a conditional PUT ends with, which is None while it meets another one.
+
+    StorageBusy if it goes on to: nothing was committed by it.
+    """
+    for number in range(CONFLICT_TRIES):
+        if number:
+            time.sleep(pause(number, path))
+        if (created := attempt()) is not None:
+            return created
+    message = f"{uri}: the store did not settle a conditional PUT in {CONFLICT_TRIES} tries; try again later"
+    raise StorageBusy(message)
 
 
 def translated(path: str, bucket: str, error: BaseException, by: SetBy = OWN) -> Exception:

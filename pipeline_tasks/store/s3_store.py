@@ -25,12 +25,12 @@ from pipeline_tasks.store.protocol import (
     Entry,
     confined,
     cut_short,
+    require_whole,
 )
 from pipeline_tasks.store.ranges import RangeReader, read_merged
 from pipeline_tasks.store.s3_client import require_bucket, s3_client
 from pipeline_tasks.store.s3_errors import (
     ABSENT,
-    CONFLICT_TRIES,
     OWN,
     error_code,
     exists_already,
@@ -38,6 +38,7 @@ from pipeline_tasks.store.s3_errors import (
     is_refusal,
     listed_error,
     pause,
+    settled,
     translated,
 )
 from pipeline_tasks.store.s3_waits import count_repeated
@@ -228,18 +229,10 @@ class S3Store:
     # --- Writing --------------------------------------------------------------------------------------------------
 
     def create(self, path: str, body: bytes) -> bool:
-        for attempt in range(CONFLICT_TRIES):
-            if attempt:
-                time.sleep(pause(attempt, path))
-            created = self._try_create(path, body)
-            if created is not None:
-                if created:
-                    self._require_conditional(path, body)
-                return created
-        message = (
-            f"{self._uri(path)}: the store did not settle a conditional PUT in {CONFLICT_TRIES} tries; try again later"
-        )
-        raise StorageBusy(message)
+        created = settled(self._uri(path), path, partial(self._try_create, path, body))
+        if created:
+            self._require_conditional(path, body)
+        return created
 
     def _try_create(self, path: str, body: bytes) -> bool | None:
         """Return whether the object at `path` is `body`, None if the PUT has to be tried again."""
@@ -291,13 +284,7 @@ class S3Store:
                 self._put(path, local.read_bytes(), {})
             else:
                 self._client.upload_file(str(local), self._bucket, self._key(path))
-        size = self.size(path)
-        if size != local.stat().st_size:
-            message = (
-                f"{self._uri(path)}: the upload was cut: the store has {size or 0} of {local.stat().st_size} bytes "
-                f"(SHA-256 {digest}); nothing was committed, and it is tried again later"
-            )
-            raise StorageBusy(message)
+        require_whole(self._uri(path), self.size(path), local.stat().st_size, digest)
 
     def put_scratch(self, path: str, local: Path) -> None:
         self.put_file(path, local, "of scratch")

@@ -67,8 +67,8 @@ from refinery_airflow.access.roles import (
     reader,
     refuse,
     require,
-    sees_verdict,
     steward,
+    verdicts_of,
 )
 from refinery_airflow.pages import rendering
 from refinery_airflow.pages.answers import answers_of
@@ -498,7 +498,7 @@ def compare_page(recipe: str, user: GetUserDep, a: Name = "", b: Name = "", docu
 def verdicts(user: GetUserDep) -> HTMLResponse:
     """Show which of two datasets gave the better models; and what recipes require: of those that the user may read."""
     storage.require_folder(root())
-    page = verdicts_page(root(), partial(sees_verdict, user), partial(is_reader, user))
+    page = verdicts_page(root(), verdicts_of(user), partial(is_reader, user))
     return render("verdicts.html", shown=page)
 
 

@@ -1,6 +1,7 @@
 """The DAG folder of an Airflow that teams share: what is on each DAG, and what a refused entry leaves of it."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,19 +107,19 @@ def test_a_build_of_versions_in_another_root_has_no_dag_and_is_shown(shared: dic
     assert "build_demo_corpus" in shared["dags"]
 
 
-def test_a_refused_entry_hides_its_own_dags_alone_and_is_shown(parse: Parse, tmp_path: Path) -> None:
-    whole = parse()
+def test_a_refused_entry_hides_its_own_dags_alone_and_is_shown(
+    parse: Parse, parsed: Mapping[str, Any], tmp_path: Path
+) -> None:
     text = "recipes:\n  web_en:\n    rot: s3://en/refined\n  demo: {owner: ann}\n"
-    parsed = parsed_with(parse, tmp_path, text)
-    [(file, error)] = parsed["errors"].items()
+    refused = parsed_with(parse, tmp_path, text)
+    [(file, error)] = refused["errors"].items()
     assert file.endswith("refused.py")
     assert "line 3" in error
-    assert set(whole["dags"]) - set(parsed["dags"]) == {name for name in whole["dags"] if name.endswith("_web_en")}
-    assert set(parsed["dags"]) <= set(whole["dags"])
+    assert set(parsed["dags"]) - set(refused["dags"]) == {name for name in parsed["dags"] if name.endswith("_web_en")}
+    assert set(refused["dags"]) <= set(parsed["dags"])
 
 
-def test_without_a_file_the_dags_of_no_recipe_admit_any_place(parse: Parse) -> None:
-    parsed = parse()
+def test_without_a_file_the_dags_of_no_recipe_admit_any_place(parsed: Mapping[str, Any]) -> None:
     assert parsed["errors"] == {}
     assert {"arrivals", "maintenance", "train_quality_model"} <= set(parsed["dags"])
     assert not [

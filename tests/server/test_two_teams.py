@@ -182,6 +182,7 @@ def ran(shared: Shared) -> None:
 
 
 def test_each_team_publishes_to_its_own_store_and_no_key_was_shown_to_the_other(shared: Shared) -> None:
+    """Only this file runs two teams by one scheduler and triggerer, with servers that refuse and note other keys."""
     for team, store in shared.stores.items():
         assert store.asked() == {f"key-of-{team}"}
         objects = shared.objects(team)

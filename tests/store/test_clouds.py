@@ -1,6 +1,5 @@
 """`gs://` and `az://`: each fault means what it means for S3, and what obstore cannot do is an error and no wait."""
 
-import hashlib
 import os
 import re
 import signal
@@ -19,6 +18,8 @@ from pipeline_tasks.store.storage import commit, connect
 from tests import cloud_servers
 from tests.faulty_s3 import Fault, FaultyS3, faulty_s3
 from tests.s3_server import S3Server
+from tests.store.test_s3_errors import VERBS as OF_S3
+from tests.store.test_s3_errors import Verb, paths, put
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +60,9 @@ def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         yield Cloud(root, faults, "AZURE_STORAGE_ACCOUNT_KEY", "if-none-match: *", "POST")
 
 
-def paths(root: str) -> list[str]:
-    return [entry.path for entry in connect(root).list("")]
-
-
-def put(root: str, path: str, body: bytes, place: Path) -> None:
-    local = place / "local"
-    local.write_bytes(body)
-    connect(root).put_file(path, local, hashlib.sha256(body).hexdigest())
-
-
-VERBS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
-    "read": ("GET", lambda root, _: connect(root).read("there")),
-    "ranges": ("GET", lambda root, _: connect(root).read_ranges("there", [(1, 3)])),
-    "list": ("GET", lambda root, _: paths(root)),
-    "size": ("HEAD", lambda root, _: connect(root).size("there")),
-    "create": ("PUT", lambda root, _: connect(root).create("new", b"mine")),
-    "put_file": ("PUT", lambda root, place: put(root, "data/new", b"mine", place)),
-    "delete": ("", lambda root, _: connect(root).delete("there")),
+VERBS: dict[str, Verb] = {
+    **{name: OF_S3[name] for name in ("read", "ranges", "list", "size", "create", "put_file")},
+    "delete": ("", OF_S3["delete"][1]),
     "delete many": ("", lambda root, _: connect(root).delete_many(["there"])),
 }
 """Everything that is asked of a server, and the method that it is asked by."""

@@ -23,7 +23,7 @@ NEAR = 400
 BLOB = 200
 """Characters from which on a line that no laid-out line has may be a whole page, which its library took as it is."""
 
-_NO_WORD = re.compile(r"[\W_]+")
+NO_WORD = re.compile(r"[\W_]+")
 _PART = re.compile(rf"{STRUCTURE}|\s*(?:- |\d+\. |\|)|\s{{2}}|.*\t")
 _SENTENCE = 30  # characters of a short one
 _GAP = 1500  # characters of structure between two chosen lines that are kept
@@ -45,7 +45,7 @@ def merge(chosen: str, laid: str) -> str:
     and headings begin with `STRUCTURE` in `laid`, and no longer in what is returned.
     """
     lines = laid.split("\n")
-    keys = [_NO_WORD.sub("", line) for line in lines]
+    keys = [NO_WORD.sub("", line) for line in lines]
     starts = [0, *accumulate(map(len, keys))]
     covered = [0] * len(lines)
     matches = [*_matches(chosen.split("\n"), "".join(keys), starts, covered)]
@@ -73,7 +73,7 @@ def merge(chosen: str, laid: str) -> str:
 
 def _within(blob: str, keys: list[str]) -> set[int]:
     """Return the laid-out lines that make up half of a line without layout, in their order; none if they are less."""
-    key, at, rows, chars = _NO_WORD.sub("", blob), 0, set[int](), 0
+    key, at, rows, chars = NO_WORD.sub("", blob), 0, set[int](), 0
     for row, part in enumerate(keys):
         found = key.find(part, at) if part else -1
         if found >= 0:
@@ -99,7 +99,7 @@ def _matches(chosen: list[str], page: str, starts: list[int], covered: list[int]
     """Yield the place of each line, from the words of the page; `covered` gets the characters found of its lines."""
     at = 0
     for line in chosen:
-        key = _NO_WORD.sub("", line)
+        key = NO_WORD.sub("", line)
         if not key:
             continue
         found = page.find(key, at, at + NEAR + len(key)) if len(key) < SHORT else page.find(key, at)

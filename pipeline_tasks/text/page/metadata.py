@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.text.page.linked_data import linked_objects
 from pipeline_tasks.text.page.marks import FILLER, unmarked
+from pipeline_tasks.text.page.merging import NO_WORD
 
 DATED, TIMED = 1, 2
 """Bits of a page, as of `tags.survey`: a date of publication is named, there is a `<time>`."""
@@ -45,7 +46,6 @@ _HEAD = 1 << 14  # characters in which Content-Language is looked for
 _TAG = 1000  # characters of a tag that are looked at
 _OPENING = 1000  # characters of a text in which its headline is looked for
 _SAID = 20  # letters and digits with which a line of a text has its headline, whatever else it has
-_NO_WORD = re.compile(r"[\W_]+")
 _LINK_SIGN = re.compile(rf"[{FILLER}¶]")
 _UNREAD = "rp, rt, script, style"
 
@@ -91,7 +91,7 @@ def headline(title: str | None, tree: Any, headings: list[Any]) -> str | None:  
 
 def _letters(text: str) -> str:
     """Return the letters and digits of a title or line, in lower case."""
-    return _NO_WORD.sub("", text[:_TITLE]).lower()
+    return NO_WORD.sub("", text[:_TITLE]).lower()
 
 
 def _agreement(heading: str, title: str) -> int:

@@ -5,6 +5,7 @@ DAG of a recipe is one on its pages; a page of no one recipe needs it for all of
 """
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn
@@ -138,29 +139,31 @@ def refuse(role: Role) -> NoReturn:
 
 def _recipes_of_number(number: str) -> list[str]:
     """Return the recipes of a verdict; all of the root where it has none of this number, or its log is damaged."""
+    known = _all_recipes()
     with contextlib.suppress(ContractError):
         for ablation in ablations(root()):
             if str(ablation.number) == number:
-                return recipes_of_verdict(ablation)
-    return _all_recipes()
+                return _recipes_of_verdict(ablation, known)
+    return known
 
 
-def recipes_of_verdict(ablation: Ablation) -> list[str]:
-    """Return the recipes whose readers together see a verdict: all of the root if one of them has no run there.
+def _recipes_of_verdict(ablation: Ablation, known: list[str]) -> list[str]:
+    """Return the recipes whose readers together see a verdict: all that are `known` of the root if one is not.
 
     A dataset that was made for the comparison alone is seen by the readers of what it was made from, and a recipe
     without a stage by those of the whole one.
     """
-    known = _all_recipes()
     arms = ablation.arms[:1] if ablation.kind == ATTRIBUTION else ablation.arms
     own = {name for arm in arms for name in arm.made_from or (arm.recipe,)}
     own |= {arm.recipe for arm in arms}.intersection(known)
     return sorted(own) if own.issubset(known) else known
 
 
-def sees_verdict(user: BaseUser, ablation: Ablation) -> bool:
-    """Return whether a user may see a verdict: who may read the DAGs of all its recipes."""
-    return all(is_reader(user, recipe) for recipe in recipes_of_verdict(ablation))
+def verdicts_of(user: BaseUser) -> Callable[[Ablation], bool]:
+    """Return what says whether a user may see a verdict: who may read the DAGs of all its recipes."""
+    known = _all_recipes()
+    reads = {recipe: is_reader(user, recipe) for recipe in known}
+    return lambda ablation: all(reads[recipe] for recipe in _recipes_of_verdict(ablation, known))
 
 
 def reader(request: Request, user: GetUserDep) -> None:
