@@ -4,6 +4,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
@@ -124,16 +125,33 @@ def any_root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return new()
 
 
+@contextmanager
+def only_read(folder: Path) -> Iterator[None]:
+    """Refuse a session whose tests changed `folder`: what they left there fails other tests, in some orders only."""
+    before = _stamps(folder)
+    yield
+    changed = {str(path) for path, _, _ in before ^ _stamps(folder)}
+    assert sorted(changed) == []
+
+
+def _stamps(folder: Path) -> set[tuple[Path, int, int]]:
+    return {(path, path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.fixture(scope="session")
-def small_root(tmp_path_factory: pytest.TempPathFactory) -> small_roots.SmallRoot:
+def small_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[small_roots.SmallRoot]:
     """A root with every kind of object; tests that change it work on a copy."""
-    return small_roots.build(tmp_path_factory.mktemp("small"))
+    small = small_roots.build(tmp_path_factory.mktemp("small"))
+    with only_read(Path(small.root)):
+        yield small
 
 
 @pytest.fixture(scope="session")
-def mixed_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mixed_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A root of days in several languages and of many sites; tests only read it."""
-    return mixed_roots.build(tmp_path_factory.mktemp("mixed"))
+    mixed = mixed_roots.build(tmp_path_factory.mktemp("mixed"))
+    with only_read(mixed):
+        yield mixed
 
 
 @pytest.fixture

@@ -1,15 +1,31 @@
 """Airflow, embedded in this process; the pages of a root, and who visits them."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import small_build
+from tests.small_root import SmallRoot
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _airflow(airflow_here: None) -> None:
     """Embed Airflow before a test of this folder imports a plugin."""
+
+
+@pytest.fixture(scope="session")
+def small_root(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> SmallRoot:
+    """A copy for the pages: a page that shows texts writes a look into its root."""
+    return small_build.copied(small_root, tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="session")
+def mixed_root(mixed_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy for the pages."""
+    return Path(shutil.copytree(mixed_root, tmp_path_factory.mktemp("pages") / "root"))
 
 
 @pytest.fixture
