@@ -42,7 +42,7 @@ from pipeline_tasks.run.task import Outcome, Receipt, Task
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import HistoryRequest, LandRequest
+from pipeline_tasks.service.requests.stages import HistoryRequest, LandRequest
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import LandRequest, SpansRequest
+from pipeline_tasks.service.requests.stages import LandRequest, SpansRequest
 from tests.airflow_server import Airflow, airflow_server
 
 DATASET, DAY, STAGE = "mapped", "2026-11-01", "ingest.partition"

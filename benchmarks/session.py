@@ -24,7 +24,8 @@ from pathlib import Path
 
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import LandRequest, Reply, SpansRequest
+from pipeline_tasks.service.requests.stages import LandRequest, SpansRequest
+from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.service.session import Session, Watch
 
 POLL = 1.0
@@ -62,7 +63,7 @@ def _requests(folder: str, root: str, partitions: int) -> list[RefineRequest]:
     landed = handle(LandRequest(root, folder, snapshot="day"))["manifest"]
     spans = handle(SpansRequest(root, landed, "ingest", partitions))["spans"]
     whole = RefineRequest(root, "ingest", {}, landed, landing=folder, engine="spark", recipe="web", snapshot="day")
-    return [replace(whole, span=tuple(span)) for span in spans]
+    return [replace(whole, span=(span[0], span[1])) for span in spans]
 
 
 def _way(session: Session, request: RefineRequest, began: float) -> float:
@@ -72,7 +73,7 @@ def _way(session: Session, request: RefineRequest, began: float) -> float:
     while not watch.look():
         time.sleep(POLL)
     seen = time.perf_counter()
-    reply: Reply = session.reply(job) or {}
+    reply: Wire = session.reply(job) or {}
     if "wall" not in reply:
         message = f"the request failed: {reply}"
         raise RuntimeError(message)

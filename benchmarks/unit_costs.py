@@ -23,7 +23,8 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import reference_of
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import HistoryRequest, PublishRequest
+from pipeline_tasks.service.requests.publication import PublishRequest
+from pipeline_tasks.service.requests.stages import HistoryRequest
 from pipeline_tasks.store.reading import read_manifest
 
 MEGABYTE = 1e6

@@ -30,16 +30,12 @@ from pipeline_tasks.engines import choose
 from pipeline_tasks.publish.tokenizer_pin import read_pin
 from pipeline_tasks.recipe import LAND, LOCAL, PUBLISH, SPARK, Recipe, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import Request
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import (
-    HistoryRequest,
-    JudgeRequest,
-    JudgeSnapshotRequest,
-    LandRequest,
-    PublishRequest,
-    Reply,
-    Request,
-)
+from pipeline_tasks.service.requests.gates import JudgeRequest, JudgeSnapshotRequest
+from pipeline_tasks.service.requests.publication import PublishRequest
+from pipeline_tasks.service.requests.stages import HistoryRequest, LandRequest
+from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stages.tokenize import STAGE as TOKENIZE
 from pipeline_tasks.store.local_store import LocalStore
 
@@ -96,10 +92,10 @@ class Run:
     steps: list[Step] = field(default_factory=list)
     asked: Asked | None = None
 
-    def send(self, name: str, request: Request) -> Reply:
+    def send(self, name: str, request: Request[Any]) -> Wire:
         """Handle a request as a step of this name; return the reply."""
         wall, cpu, asked = time.perf_counter(), processes.processor_seconds(), self._asked()
-        reply = handle(request)
+        reply: Wire = handle(request)
         seconds = time.perf_counter() - wall
         cost = {"tasks": reply["cpu"]} if "cpu" in reply else {}
         rows = {key: int(reply[key]) for key in ("rows_in", "rows", "bytes") if key in reply}

@@ -21,7 +21,6 @@
 
 import os
 from datetime import UTC, datetime
-from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
@@ -29,9 +28,11 @@ from refinery_airflow.tasks.launch import send
 from refinery_airflow.tasks.wiring import arguments_of, confined, of_roots, task_arguments_by
 
 from pipeline_tasks.deployment import Settings, deployment
-from pipeline_tasks.service.requests import (
+from pipeline_tasks.service.requests.publication import IndexReply, IndexRequest
+from pipeline_tasks.service.requests.upkeep import (
+    CompactReply,
     CompactRequest,
-    IndexRequest,
+    Report,
     RetentionRequest,
     VacuumRequest,
     VerifyRequest,
@@ -41,28 +42,28 @@ DAY = 86_400.0
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def verify() -> dict[str, Any]:
+def verify() -> Report:
     """Verify everything that is published: fast, or every byte with the param `verify_full`."""
     params = get_current_context()["params"]
     return send(VerifyRequest(params["root"], bool(params["verify_full"])))
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def compact() -> dict[str, Any]:
+def compact() -> CompactReply:
     """Merge the history of many snapshots, unless the param `compact` is off."""
     params = get_current_context()["params"]
     return send(CompactRequest(params["root"])) if params["compact"] else {"compacted": {}}
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def index() -> dict[str, Any]:
+def index() -> IndexReply:
     """Bring every store of vectors in line with what is published."""
     root = get_current_context()["params"]["root"]
     return send(IndexRequest(root, store=os.environ.get("REFINERY_VECTORS", "")))
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def retention() -> dict[str, Any]:
+def retention() -> Report:
     """List what the policy `retention` asks for, and do it if the param `delete` is on; idle without a policy."""
     context = get_current_context()
     params = context["params"]
@@ -73,7 +74,7 @@ def retention() -> dict[str, Any]:
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def vacuum() -> dict[str, Any]:
+def vacuum() -> Report:
     """List the files that no manifest names, and remove them if the param `delete` is on."""
     params = get_current_context()["params"]
     grace, expire = (float(params[name]) * DAY for name in ("grace", "expire"))

@@ -17,7 +17,6 @@ last. The command `refinery train-quality-model --root` does the same.
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 from airflow.sdk import DAG, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
@@ -25,24 +24,25 @@ from refinery_airflow.tasks.models import check_model, params_of_training, publi
 from refinery_airflow.tasks.wiring import arguments_of, of_roots, task_arguments_by
 
 from pipeline_tasks.deployment import Settings, deployment
+from pipeline_tasks.service.requests.models import CheckModelReply, PublishModelReply, TrainModelReply
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def train() -> dict[str, Any]:
+def train() -> TrainModelReply:
     """Train the model, and compare it with the old one."""
     context = get_current_context()
     return train_model(context["params"], context["run_id"])
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def check(trained: dict[str, Any]) -> dict[str, Any]:
+def check(trained: TrainModelReply) -> CheckModelReply:
     """Check the model; the task fails if its gate refuses it."""
     context = get_current_context()
     return check_model(context["params"], context["run_id"], trained)
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
-def publish(trained: dict[str, Any], checked: dict[str, Any]) -> dict[str, Any]:
+def publish(trained: TrainModelReply, checked: CheckModelReply) -> PublishModelReply:
     """Publish the model with its reports."""
     context = get_current_context()
     return publish_model(context["params"], context["run_id"], trained, checked)

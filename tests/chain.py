@@ -8,14 +8,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, is_typeddict
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.recipe import BUILD, Recipe, Versions, load_recipe, parse_recipe, stage_card
+from pipeline_tasks.run.request import Request
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import Reply, decode
+from pipeline_tasks.service.requests.wire import Wire, decode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -120,9 +121,24 @@ def build_of(recipe: str, tokenize: Mapping[str, Any], length: int = 64) -> Reci
     return parse_recipe({"name": "corpus", "versions": {"recipe": recipe}, "stages": stages}, "corpus.yaml")
 
 
-def reply(verb: str, **fields: Any) -> Reply:
-    """The reply to a request that is given as its JSON."""
-    return handle(decode({"verb": verb, **fields}))
+def reply(verb: str, **fields: Any) -> Wire:
+    """The reply to a request that is given as its JSON; AssertionError unless it has the keys of its type."""
+    request = decode({"verb": verb, **fields})
+    replied = handle(request)
+    assert_typed(type(request), replied)
+    return replied
+
+
+def assert_typed(kind: type[Request[Any]], replied: Wire) -> None:
+    """AssertionError unless a reply has the keys that the type of its request's reply has."""
+    if is_typeddict(typed := reply_type(kind)):
+        assert typed.__required_keys__ <= replied.keys() <= typed.__required_keys__ | typed.__optional_keys__
+
+
+def reply_type(kind: type[Request[Any]]) -> Any:
+    """The type of the reply to requests of a kind."""
+    [base] = vars(kind)["__orig_bases__"]
+    return get_args(base)[0]
 
 
 def requests(common: Mapping[str, Any], how: How) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -67,7 +67,7 @@ SENT = """
 import json, sys
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest
+from pipeline_tasks.service.requests.stages import LandRequest
 root, day = sys.argv[1:]
 landed = daemon.send(LandRequest(root, day, snapshot="day"))
 request = RefineRequest(root, "ingest", {}, landed["manifest"], landing=day, recipe="web", snapshot="day", run_id="r")

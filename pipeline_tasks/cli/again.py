@@ -28,7 +28,8 @@ from pipeline_tasks.recipe import BUILD, COMPOSE, TAKEDOWN, TOKENIZE
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import JudgeRequest, PublishRequest
+from pipeline_tasks.service.requests.gates import JudgeRequest
+from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed, read_manifest

@@ -2,7 +2,7 @@
 
 from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import JudgeRequest
+from pipeline_tasks.service.requests.gates import JudgeRequest
 
 
 def judged(request: JudgeRequest) -> str:

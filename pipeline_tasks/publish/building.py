@@ -48,7 +48,7 @@ Entry = dict[str, Any]
 
 def publish_build(
     root: str, name: str, manifests: Mapping[str, str], verdicts: Mapping[str, str], ledger: Ledger
-) -> dict[str, Any]:
+) -> Version:
     """Append a version of the dataset `name`; the same manifests again return the existing version.
 
     `manifests` are references by stage, `compose`'s included. Packed shards that an earlier version exported are not
@@ -65,7 +65,7 @@ def publish_build(
     index = index_of(name, by_stage, tokenizer, entries)
     if same := _same(root, name, manifests[COMPOSE], index):
         _require_allowed(root, f"version {same.number} of {name}", by_stage)
-        return _reply(same)
+        return same
     files += _small_files(root, name, by_stage, tokenizer, index)
     fields = {
         "recipe": name,
@@ -83,16 +83,7 @@ def publish_build(
     ledger.record_version(version)
     store_summary(root, version)
     _require_allowed(root, f"version {version.number} of {name}", by_stage)
-    return _reply(version)
-
-
-def _reply(version: Version) -> dict[str, Any]:
-    return {
-        "version": version.number,
-        "dataset": version_log.version_path(version.recipe, version.number),
-        "index": f"{version.prefix}/{INDEX}",
-        **{name: getattr(version, name) for name in ("prefix", "documents", "tokens", "sequences")},
-    }
+    return version
 
 
 def _same(root: str, name: str, composed: str, index: Mapping[str, Any]) -> Version | None:

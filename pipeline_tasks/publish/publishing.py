@@ -27,7 +27,7 @@ def publish(
     manifests: Mapping[str, str],
     verdicts: Mapping[str, str],
     ledger: Ledger,
-) -> dict[str, Any]:
+) -> version_log.Version:
     """Append a dataset version of the manifests; publishing the same manifests again returns the existing version.
 
     `manifests` and `verdicts` are paths or references by stage. Files of the version that are missing or damaged are
@@ -56,12 +56,7 @@ def publish(
     version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger)
     ledger.record_version(version)
     store_summary(root, version)
-    shown = ("prefix", "documents", "superseded", "report")
-    return {
-        "version": version.number,
-        "dataset": version_log.version_path(recipe, version.number),
-        **{name: getattr(version, name) for name in shown},
-    }
+    return version
 
 
 def _verdict(root: str, referred: str) -> str:

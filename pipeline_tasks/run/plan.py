@@ -24,6 +24,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.libraries import installed
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
 from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources, stage_card
+from pipeline_tasks.run.request import RefineReply, Request
 from pipeline_tasks.run.sorted_runs import run_bytes
 from pipeline_tasks.run.task import Files, StageIO, repoint
 from pipeline_tasks.sealed import canonical
@@ -37,7 +38,7 @@ Span = tuple[Count, Count]
 
 
 @dataclass(frozen=True, slots=True)
-class RefineRequest:
+class RefineRequest(Request[RefineReply]):
     """Run a stage over its input, or over one span of its shards.
 
     `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are references of

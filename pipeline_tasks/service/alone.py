@@ -5,12 +5,14 @@ import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from pipeline_tasks import errors
 from pipeline_tasks.recipe import LOCAL, Resources
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.processes import environment, interpreter
-from pipeline_tasks.service.requests import Reply, encode, raise_refusal
+from pipeline_tasks.service.requests.wire import Wire, encode, raise_refusal
 
 TEXT = 300
 """Characters of an error's text that are kept."""
@@ -27,7 +29,7 @@ class Died(Exception):
         self.kind = kind
 
 
-def refine_alone(request: RefineRequest) -> Reply:
+def refine_alone(request: RefineRequest) -> RefineReply:
     """Return the reply to a request, handled by the local engine in a process of its own; refusals are raised.
 
     Raises Died if that process was killed, got no more memory, or met an error that is no refusal.
@@ -46,11 +48,11 @@ def refine_alone(request: RefineRequest) -> Reply:
         if not answered.exists():
             code = finished.returncode
             raise Died(f"signal {-code}" if code < 0 else f"exit code {code}")
-        reply: Reply = json.loads(answered.read_bytes())
+        reply: Wire = json.loads(answered.read_bytes())
     kind = str(reply.get("error", ""))
     if kind == errors.NoMemory.__name__:  # it had the machine's to itself
         raise Died(MemoryError.__name__)
     if kind and not isinstance(getattr(errors, kind, None), type):
         raise Died(kind, str(reply["message"])[:TEXT])
     raise_refusal(reply)
-    return reply
+    return cast("RefineReply", reply)

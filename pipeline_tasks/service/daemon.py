@@ -19,13 +19,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.recipe import LOCAL
+from pipeline_tasks.run.request import ReplyT, Request
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import interpreter, last_words, require_code, start_lasting
-from pipeline_tasks.service.requests import Reply, Request, encode, raise_refusal
+from pipeline_tasks.service.requests.wire import Wire, encode, raise_refusal
 from pipeline_tasks.shipped import PACKAGE
 from pipeline_tasks.store import s3_client, temporary
 from pipeline_tasks.store.credential import CONNECTIONS
@@ -39,9 +40,9 @@ PATIENCE = 120.0
 """Seconds that a new daemon may take until it listens."""
 
 
-def send(request: Request) -> Reply:
+def send(request: Request[ReplyT]) -> ReplyT:
     """Return the daemon's reply to a request, starting the daemon if none runs; refusals are raised."""
-    reply: Reply
+    reply: Wire
     with _connected() as line:
         try:
             line.send_bytes(json.dumps(encode(request)).encode())
@@ -50,7 +51,7 @@ def send(request: Request) -> Reply:
             message = f"the worker daemon died during {request.verb} (out of memory?); its log: {_paths().log}"
             raise JobLost(message) from error
     raise_refusal(reply, unknown=RuntimeError)  # a defect of the daemon
-    return reply
+    return cast("ReplyT", reply)
 
 
 SETTINGS = ("AWS_", OURS, CONNECTIONS)
@@ -157,7 +158,7 @@ class Daemon:
                 self.active -= 1
                 self.last = time.monotonic()
 
-    def _reply(self, line: Connection, raw: object) -> Reply:
+    def _reply(self, line: Connection, raw: object) -> Wire:
         """Return the reply to a request; what it runs is canceled when its task hangs up."""
         job, done = f"daemon-{secrets.token_hex(8)}", threading.Event()
         engine = str(raw.get("engine", LOCAL)) if isinstance(raw, dict) else LOCAL

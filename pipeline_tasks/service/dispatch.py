@@ -3,12 +3,14 @@
 import threading
 import traceback
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import Reply, Request, decode
+from pipeline_tasks.run.request import Request
+from pipeline_tasks.service.requests.wire import Wire, decode
 
 
 @dataclass(slots=True)
@@ -22,7 +24,7 @@ class Dispatcher:
     starting: threading.Lock = field(default_factory=threading.Lock)
     spoiled: threading.Event = field(default_factory=threading.Event)
 
-    def reply(self, raw: object, job: str) -> Reply:
+    def reply(self, raw: object, job: str) -> Wire:
         """Return the reply to a request, which is `job`, a name of its own; an error is in the reply."""
         from pipeline_tasks.service.handle import handle
 
@@ -30,7 +32,7 @@ class Dispatcher:
             request = decode(raw)
             self._start_engine(request)
             with working_for(job, is_apart=self.is_apart):
-                return handle(request)
+                return cast("Wire", handle(request))
         except RefineryError as error:
             return {"error": type(error).__name__, "message": str(error)}
         except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
@@ -42,7 +44,7 @@ class Dispatcher:
                 return {"error": type(fault).__name__, "message": str(fault)}
             return {"error": type(error).__name__, "message": traceback.format_exc()}
 
-    def _start_engine(self, request: Request) -> None:
+    def _start_engine(self, request: Request[Any]) -> None:
         """Start the engine of a request, once: two requests at the same time would start it twice."""
         if isinstance(request, RefineRequest):
             from pipeline_tasks.engines.choose import start

@@ -15,7 +15,7 @@ from pipeline_tasks.engines.choose import cancel, stop_all
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import require_code
-from pipeline_tasks.service.requests import Reply
+from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.service.session import BEAT, CANCELED, CLAIM, CLOSED, LOG, PAUSES, Session, open_jobs
 from pipeline_tasks.store import temporary
 
@@ -126,7 +126,7 @@ class Driver:
             while not (self.ended.is_set() or self._is_settled(job, reply)):
                 time.sleep(POLL)
 
-    def _is_settled(self, job: str, reply: Reply) -> bool:
+    def _is_settled(self, job: str, reply: Wire) -> bool:
         """Return whether a reply is stored; that of a canceled job is not: the next driver may work on the same job."""
         try:
             if job not in self.canceled:

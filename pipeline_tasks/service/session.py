@@ -30,7 +30,7 @@ from typing import Any
 from pipeline_tasks.errors import Transient
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of
-from pipeline_tasks.service.requests import Reply, encode
+from pipeline_tasks.service.requests.wire import Wire, encode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
@@ -123,10 +123,10 @@ class Session:
         self._commit(f"{job}.json", {**encode(request), "reply": f"{request.root.rstrip('/')}/{self.path(job)}{REPLY}"})
         return job
 
-    def reply(self, job: str) -> Reply | None:
+    def reply(self, job: str) -> Wire | None:
         """Return the reply to a job; None if there is none."""
         try:
-            reply: Reply = json.loads(self.store.read(self.path(f"{job}{REPLY}")))
+            reply: Wire = json.loads(self.store.read(self.path(f"{job}{REPLY}")))
         except FileNotFoundError:
             return None
         return reply
@@ -174,7 +174,7 @@ class Session:
         raw.pop("reply", None)
         return raw
 
-    def answer(self, job: str, reply: Reply) -> None:
+    def answer(self, job: str, reply: Wire) -> None:
         """Store the reply to a job; that of another driver stays."""
         storage.keep(self.store, self.path(f"{job}{REPLY}"), json.dumps(reply, sort_keys=True).encode())
 

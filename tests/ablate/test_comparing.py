@@ -12,13 +12,14 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.publish.ablation_log import ablations
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import decode
+from pipeline_tasks.service.requests.wire import decode
 from tests.ablate import planted
+from tests.chain import reply
 
 
 def asked(verb: str, folder: Path, root: Path, **fields: Any) -> dict[str, Any]:
     root.mkdir(exist_ok=True)
-    return handle(decode({"verb": verb, "root": str(root), "folder": str(folder), **fields}))
+    return reply(verb, root=str(root), folder=str(folder), **fields)
 
 
 @pytest.mark.parametrize("shift", [-0.05, 0.05])

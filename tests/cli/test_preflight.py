@@ -17,7 +17,7 @@ from pipeline_tasks.errors import NoSpace, NothingLanded, RecipeError, SnapshotI
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import decode
+from pipeline_tasks.service.requests.wire import decode
 from pipeline_tasks.store import s3_store, storage
 from tests.chain import How, refined
 from tests.faulty_s3 import FaultyS3

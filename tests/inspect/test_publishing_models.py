@@ -18,10 +18,9 @@ from pipeline_tasks.inspect.scorers.publishing import (
 )
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.model_log import published_models
-from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import decode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named
+from tests.chain import reply
 from tests.commands import Refinery
 from tests.documents import documents
 from tests.refining import commit_parent, refined
@@ -152,9 +151,7 @@ def test_the_command_does_what_the_requests_do(tmp_path: Path, texts: dict[str, 
     [published] = published_models(str(tmp_path / "root"), "quality")
     assert json.loads(done.stdout)["digest"] == published.digest
     asked = {"root": str(tmp_path / "other"), "name": "quality"}
-    trained = handle(
-        decode({"verb": "train_model", **asked, "positives": [texts["good"]], "negatives": [texts["crawl"]]})
-    )
+    trained = reply("train_model", **asked, positives=[texts["good"]], negatives=[texts["crawl"]])
     assert (trained["model"], trained["training"]) == (published.model, published.training)
     refused = refinery(
         "train-quality-model",

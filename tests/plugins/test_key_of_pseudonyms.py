@@ -13,7 +13,7 @@ import pytest
 
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import encode
+from pipeline_tasks.service.requests.wire import encode
 from pipeline_tasks.stage import Secret
 from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE
 from pipeline_tasks.store.reading import read_manifest

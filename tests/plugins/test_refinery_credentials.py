@@ -14,7 +14,7 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.schema import DOCUMENT
-from pipeline_tasks.service.requests import encode
+from pipeline_tasks.service.requests.wire import encode
 from pipeline_tasks.store import s3_client
 from tests import cloud_servers
 from tests.refining import commit_parent

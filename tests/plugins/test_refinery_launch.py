@@ -10,7 +10,9 @@ import pytest
 
 from pipeline_tasks.errors import GateRefused, JobLost, RecipeError, RefineryError
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.service.requests import CheckModelRequest, LandRequest, TrainModelRequest, raise_refusal
+from pipeline_tasks.service.requests.models import CheckModelRequest, TrainModelRequest
+from pipeline_tasks.service.requests.stages import LandRequest
+from pipeline_tasks.service.requests.wire import raise_refusal
 from tests.s3_server import free_port
 
 REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")

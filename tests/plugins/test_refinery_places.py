@@ -72,7 +72,9 @@ def test_every_request_of_a_task_is_confined_and_without_the_variable_none_is(
 ) -> None:
     from refinery_airflow.tasks.launch import prepared
 
-    from pipeline_tasks.service.requests import LandRequest, TrainModelRequest, VerifyRequest
+    from pipeline_tasks.service.requests.models import TrainModelRequest
+    from pipeline_tasks.service.requests.stages import LandRequest
+    from pipeline_tasks.service.requests.upkeep import VerifyRequest
 
     inside, outside = str(places / "team"), str(places / "team2")
     prepared(LandRequest(inside, inside))

@@ -20,7 +20,8 @@ from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import LandRequest, encode
+from pipeline_tasks.service.requests.stages import LandRequest
+from pipeline_tasks.service.requests.wire import encode
 from pipeline_tasks.service.session import LOST, REPLIED, Session, Watch, open_jobs
 from tests.chain import PROJECT
 from tests.cluster.containers import wait_until
@@ -180,7 +181,7 @@ POD = """
 import json, sys
 sys.path.insert(0, "plugins")
 from pipeline_tasks.service import session as sessions
-from pipeline_tasks.service.requests import decode
+from pipeline_tasks.service.requests.wire import decode
 from refinery_airflow.tasks.session import post, wait
 sessions.PATIENCE, sessions.LISTEN = 12.0, 1.0
 waiting = post(decode(json.loads(sys.argv[1])), sys.argv[2])

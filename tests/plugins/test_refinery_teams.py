@@ -22,7 +22,9 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.processes import environment
-from pipeline_tasks.service.requests import LandRequest, TrainModelRequest, VerifyRequest
+from pipeline_tasks.service.requests.models import TrainModelRequest
+from pipeline_tasks.service.requests.stages import LandRequest
+from pipeline_tasks.service.requests.upkeep import VerifyRequest
 from pipeline_tasks.store import s3_client, storage
 from pipeline_tasks.upkeep.doctor import Check, checks
 from tests.chain import How, refined

@@ -22,7 +22,8 @@ from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import current_rows, record, takedowns
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import JudgeRequest, PublishRequest
+from pipeline_tasks.service.requests.gates import JudgeRequest
+from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep.vacuum import find_orphans, remove
 from tests.chain import How, refined, reply

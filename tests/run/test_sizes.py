@@ -18,7 +18,7 @@ from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.run.sizes import Sizes, sizes_of
 from pipeline_tasks.run.unit_costs import file_cost
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import LandRequest, SpansRequest
+from pipeline_tasks.service.requests.stages import LandRequest, SpansRequest
 from pipeline_tasks.stage import buckets_for
 from tests import refining
 from tests.documents import documents

@@ -18,7 +18,8 @@ import pytest
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import LandRequest, encode
+from pipeline_tasks.service.requests.stages import LandRequest
+from pipeline_tasks.service.requests.wire import encode
 from tests.cluster.containers import wait_until
 from tests.embedded import PROJECT
 from tests.poison import POISON, poisoned

@@ -5,14 +5,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.recipe import trial_of
-from pipeline_tasks.service.handle import main
-from pipeline_tasks.service.requests import REQUESTS, LandRequest, decode, encode
+from pipeline_tasks.service.handle import WORK, main
+from pipeline_tasks.service.requests.stages import LandRequest
+from pipeline_tasks.service.requests.wire import REQUESTS, decode, encode
+from tests.chain import reply_type
 
 ABOUT = {"recipe": "web", "snapshot": "d1", "run_id": "r"}
 
@@ -100,6 +102,13 @@ def cases() -> list[tuple[str, str, Any]]:
 
 def request(verb: str, root: str) -> dict[str, Any]:
     return {"verb": verb, **({} if verb in OF_A_STAGE else {"root": root}), **VALID[verb]}
+
+
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_the_work_of_a_verb_takes_its_request_and_returns_its_reply(verb: str) -> None:
+    """The type checker follows a reply from `send` to its reader; that the work returns it is checked here."""
+    kind, types = REQUESTS[verb], get_type_hints(WORK[verb])
+    assert (types["request"], types["return"]) == (kind, reply_type(kind))
 
 
 @pytest.mark.parametrize("verb", REQUESTS)

@@ -19,7 +19,7 @@ from pipeline_tasks.service import driver as drivers
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.driver import Driver
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import LandRequest, RecordRequest, SpansRequest
+from pipeline_tasks.service.requests.stages import LandRequest, RecordRequest, SpansRequest
 from pipeline_tasks.service.session import LOST, REPLIED, Session, Watch, open_jobs
 from tests.cluster.containers import wait_until
 from tests.embedded import PROJECT

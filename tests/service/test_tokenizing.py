@@ -89,7 +89,7 @@ def test_of_two_first_days_that_race_one_wins(tmp_path: Path) -> None:
 
 def test_who_is_late_uses_the_winner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first day looks for a pin before the second one makes it, and pins after it."""
-    from pipeline_tasks.service import tokenizing
+    from pipeline_tasks.service.work import tokenizing
 
     def late(root: str, recipe: str) -> None:
         monkeypatch.undo()

@@ -19,8 +19,9 @@ from pipeline_tasks.inspect.command import (
 from pipeline_tasks.publish.building import bands_of, plan_of
 from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import ComposeRequest, Reply
+from pipeline_tasks.service.requests.stages import ComposeRequest
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.storage import require_root
 
@@ -87,7 +88,7 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
     """
     require_root(root)
     composed = handle(ComposeRequest(root, recipe.name, recipe.versions or Versions("")))
-    replies: dict[str, Reply] = {}
+    replies: dict[str, RefineReply] = {}
     parent = composed["manifest"]
     for step in recipe.steps:
         if step.stage in PLANNED:

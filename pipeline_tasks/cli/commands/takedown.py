@@ -36,7 +36,8 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests import JudgeRequest, PublishRequest, Reply
+from pipeline_tasks.service.requests.gates import JudgeRequest
+from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, keys_of, of_entries, of_rows
 from pipeline_tasks.upkeep.erasing.near import found_lines, near, near_lines
@@ -349,17 +350,18 @@ def _without(
     """Return manifests and verdicts of a version without what is taken down, and the uses of documents that leave."""
     manifests, verdicts = dict(version.manifests), dict(version.verdicts)
     parent, pack = manifests[SHUFFLE], read_manifest(root, manifests[PACK])
-    removal: Reply = {}
+    removed = 0
     for stage, params in ((TAKEDOWN, {}), (PACK, pack.params)):
         request = RefineRequest(root, stage, params, parent, engine=engine, recipe=version.recipe, snapshot=BUILD)
         reply = handle(request)
-        removal = removal or reply
+        if stage == TAKEDOWN:
+            removed = sum(reply["rejected"].values())
         manifests[stage] = parent = reply["manifest"]
         before, override = version.manifests.get(stage, ""), overrides.get(stage, "")
         judgment = JudgeRequest(root, parent, before, override=override, recipe=version.recipe, snapshot=BUILD)
         verdicts[stage] = judged(judgment)
     manifests[PACK] = manifests.pop(PACK)
-    return manifests, verdicts, sum(removal["rejected"].values())
+    return manifests, verdicts, removed
 
 
 # --- Lines ------------------------------------------------------------------------------------------------------

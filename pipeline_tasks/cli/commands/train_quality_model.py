@@ -90,7 +90,7 @@ def _written(options: argparse.Namespace) -> int:
 def _published(options: argparse.Namespace) -> int:
     """Do what the tasks of the DAG `train_quality_model` do, one after the other."""
     from pipeline_tasks.service.handle import handle
-    from pipeline_tasks.service.requests import decode
+    from pipeline_tasks.service.requests.wire import decode
 
     about = {"root": options.root, "name": options.name}
     sources = {name: getattr(options, name) for name in ("positives", "negatives", "embeddings", "against")}

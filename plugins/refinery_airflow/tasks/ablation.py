@@ -12,12 +12,13 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
 from pipeline_tasks.recipe import NOT_WORSE
-from pipeline_tasks.service.requests import (
+from pipeline_tasks.run.request import LoggedReply, LoggedT, Request
+from pipeline_tasks.service.requests.ablation import (
     ForecastAblationRequest,
+    JudgeAblationReply,
     JudgeAblationRequest,
     PlanAblationRequest,
-    Reply,
-    Request,
+    RunsReply,
 )
 from pipeline_tasks.service.training import require_trainer, train_run
 from refinery_airflow.runs.credentials import adopt_credentials
@@ -169,7 +170,7 @@ class JudgeAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         self.recipe = recipe
         self.verdict = ""
 
-    def execute(self, context: Context) -> Reply:
+    def execute(self, context: Context) -> JudgeAblationReply:
         """Return the outcome, and the number of the verdict in the root."""
         place, params = _place(context), context["params"]
         reply = _answered(
@@ -197,13 +198,14 @@ def _names(written: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in written or ())))
 
 
-def _runs(request: Request) -> list[str]:
-    return list(_answered(request)["runs"])
+def _runs(request: Request[RunsReply]) -> list[str]:
+    return _answered(request)["runs"]
 
 
-def _answered(request: Request) -> Reply:
+def _answered(request: Request[LoggedT]) -> LoggedT:
     reply = send(request)
-    for line in reply.pop("lines"):
+    logged: LoggedReply = reply
+    for line in logged.pop("lines", []):
         _say(line)
     return reply
 

@@ -23,6 +23,7 @@ from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.verdicts import gate_awaits, gate_refused, gate_warned
 from pipeline_tasks.constraints import Note
 from pipeline_tasks.counted import counted
+from pipeline_tasks.service.requests.gates import JudgeReply
 from refinery_airflow.alerts.alerts import Refusal, send
 from refinery_airflow.runs.run import Run, run_of, task_page
 
@@ -87,16 +88,16 @@ class Review:
 class Judge(Protocol):
     """What a gate has of its own, which `Reviewed` needs."""
 
-    def judge(self, context: Context, run: Run, override: str) -> Mapping[str, Any]:
+    def judge(self, context: Context, run: Run, override: str) -> JudgeReply:
         """Return the verdict, under a person's override unless it is empty."""
 
-    def review(self, run: Run, verdict: Mapping[str, Any]) -> Review:
+    def review(self, run: Run, verdict: JudgeReply) -> Review:
         """Return what a person decides on."""
 
-    def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- what the task returns
+    def end(self, context: Context, run: Run, verdict: JudgeReply) -> Any:  # noqa: ANN401 -- what the task returns
         """Return what the task returns when the gate lets pass."""
 
-    def alerts(self, verdict: Mapping[str, Any]) -> Iterable[Alert]:
+    def alerts(self, verdict: JudgeReply) -> Iterable[Alert]:
         """Return the alerts of what was judged, beside those of the verdict; an error must wait for their use."""
 
 
@@ -182,7 +183,7 @@ def refuse(context: Context, review: Review, decision: str) -> NoReturn:
     raise Refusal(refusal_text(review, decision), decision)
 
 
-def warnings_of(review: Review, verdict: Mapping[str, Any]) -> list[Alert]:
+def warnings_of(review: Review, verdict: JudgeReply) -> list[Alert]:
     """Return the alert of a gate that lets pass and warns, none if it does not."""
     return [gate_warned(review.gate, review.data, review.lines)] if verdict["outcome"] == "warn" else []
 

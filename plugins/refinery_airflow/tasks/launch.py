@@ -27,7 +27,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from airflow.sdk import Connection
@@ -39,18 +39,16 @@ from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import ClusterUnreachable, Transient
 from pipeline_tasks.recipe import RAY, SPARK, untried
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
+from pipeline_tasks.run.request import RefineReply, ReplyT, Request
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests import (
-    CheckModelRequest,
-    IndexRequest,
+from pipeline_tasks.service.requests.models import CheckModelRequest, TrainModelRequest
+from pipeline_tasks.service.requests.publication import IndexRequest
+from pipeline_tasks.service.requests.stages import (
     LandRequest,
     PreflightRequest,
     QuarantineRequest,
     RecordRequest,
-    Reply,
-    Request,
     SealRequest,
-    TrainModelRequest,
 )
 from pipeline_tasks.service.session import Session
 from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_secret, not_set
@@ -59,7 +57,7 @@ from refinery_airflow.tasks.session import Waiting, post, wait
 
 log = logging.getLogger("refinery")
 
-RequestT = TypeVar("RequestT", bound=Request)
+RequestT = TypeVar("RequestT", bound=Request[Any])
 
 CONNECT_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 -- a variable's name, as PySpark reads it
 """The variable from which PySpark takes the token of Spark Connect."""
@@ -74,12 +72,12 @@ _SCHEMES: dict[str, dict[str, str]] = {
 """The scheme that a connection's type stands for, by engine; Airflow makes a URI's scheme the type."""
 
 
-def send(request: Request) -> Reply:
+def send(request: Request[ReplyT]) -> ReplyT:
     """Send a request to where the connections point, and return the reply; a refusal is raised as its own class."""
     return _answer(prepared(request))
 
 
-def submit(request: RefineRequest, attempt: str) -> Reply | Waiting:
+def submit(request: RefineRequest, attempt: str) -> RefineReply | Waiting:
     """Return the reply to a request, or what waits for it: the request was posted to its session on a cluster."""
     request = prepared(request)
     if not needs_session(request):
@@ -122,7 +120,7 @@ def defers() -> bool:
     return not is_here() and os.environ.get("REFINERY_DEFER", "1") != "0"
 
 
-def _answer(request: Request) -> Reply:
+def _answer(request: Request[ReplyT]) -> ReplyT:
     if is_here():
         from pipeline_tasks.service.handle import handle
 
@@ -130,18 +128,18 @@ def _answer(request: Request) -> Reply:
     return daemon.send(request)
 
 
-def _secret_variable_of(request: Request) -> str:
+def _secret_variable_of(request: Request[Any]) -> str:
     refining = request.stage if isinstance(request, SealRequest | QuarantineRequest) else request
     return secret_variable(refining) if isinstance(refining, RefineRequest) else ""
 
 
-def recipe_of(request: Request) -> str:
+def recipe_of(request: Request[Any]) -> str:
     """Return the recipe that a request is sent for, "" for one that is of no recipe."""
     about = request.stage if isinstance(request, SealRequest | QuarantineRequest | RecordRequest) else request
     return untried(getattr(about, "recipe", ""))
 
 
-def uris_of(request: Request) -> tuple[str, ...]:
+def uris_of(request: Request[Any]) -> tuple[str, ...]:
     """Return the URIs that a request reads or writes."""
     if isinstance(request, LandRequest):
         return (request.root, request.input)
@@ -154,7 +152,7 @@ def uris_of(request: Request) -> tuple[str, ...]:
     return (request.root,)
 
 
-def _connections_of(request: Request) -> Sequence[str]:
+def _connections_of(request: Request[Any]) -> Sequence[str]:
     """Return the connections that have the keys of stores in which a request reads landed files."""
     from pipeline_tasks.landing.listing import PROMISE, connections_of
 

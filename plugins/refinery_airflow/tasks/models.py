@@ -6,7 +6,15 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from pipeline_tasks.service.requests import CheckModelRequest, PublishModelRequest, Reply, Request, TrainModelRequest
+from pipeline_tasks.run.request import LoggedReply, LoggedT, Request
+from pipeline_tasks.service.requests.models import (
+    CheckModelReply,
+    CheckModelRequest,
+    PublishModelReply,
+    PublishModelRequest,
+    TrainModelReply,
+    TrainModelRequest,
+)
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
 from refinery_airflow.tasks.launch import send
 from refinery_airflow.tasks.wiring import confined
@@ -59,7 +67,7 @@ def params_of_training(root: str) -> dict[str, Param]:
     }
 
 
-def train_model(params: Mapping[str, Any], run_id: str) -> Reply:
+def train_model(params: Mapping[str, Any], run_id: str) -> TrainModelReply:
     """Train the model of a run's params, and compare it with the old one; return where it and its report are."""
     return _logged(
         TrainModelRequest(
@@ -76,7 +84,7 @@ def train_model(params: Mapping[str, Any], run_id: str) -> Reply:
     )
 
 
-def check_model(params: Mapping[str, Any], run_id: str, trained: Reply) -> Reply:
+def check_model(params: Mapping[str, Any], run_id: str, trained: TrainModelReply) -> CheckModelReply:
     """Check the trained model; GateRefused, with the bounds, if it may not decide and nobody has accepted it."""
     sample = tuple(params["sample"] or params["negatives"] or params["positives"])
     return _logged(
@@ -93,15 +101,18 @@ def check_model(params: Mapping[str, Any], run_id: str, trained: Reply) -> Reply
     )
 
 
-def publish_model(params: Mapping[str, Any], run_id: str, trained: Reply, checked: Reply) -> Reply:
+def publish_model(
+    params: Mapping[str, Any], run_id: str, trained: TrainModelReply, checked: CheckModelReply
+) -> PublishModelReply:
     """Publish the trained model with both reports; the log has the lines that a recipe names it by."""
     reports = trained["model"], trained["training"], checked["check"]
     accepted = params["accepted"] or ""
     return _logged(PublishModelRequest(params["root"], params["name"], *reports, accepted, run_id))
 
 
-def _logged(request: Request) -> Reply:
+def _logged(request: Request[LoggedT]) -> LoggedT:
     reply = send(request)
-    for line in reply.pop("lines"):
+    logged: LoggedReply = reply
+    for line in logged.pop("lines", []):
         log.info("%s  %s", request.verb, line)
     return reply

@@ -34,22 +34,26 @@ from pipeline_tasks.recipe import (
     trial_of,
 )
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 from pipeline_tasks.sealed import path_of
-from pipeline_tasks.service.requests import (
-    ComposeRequest,
+from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeReply, JudgeRequest, JudgeSnapshotRequest
+from pipeline_tasks.service.requests.publication import (
+    ExportReply,
     ExportRequest,
-    HistoryRequest,
+    IndexReply,
     IndexRequest,
-    JudgeRecipeRequest,
-    JudgeRequest,
-    JudgeSnapshotRequest,
+    PublishReply,
+    PublishRequest,
+)
+from pipeline_tasks.service.requests.stages import (
+    ComposeRequest,
+    HistoryRequest,
+    LandReply,
     LandRequest,
     PlannedStep,
     PreflightRequest,
-    PublishRequest,
     RecordRequest,
-    Reply,
     SealRequest,
     SpansRequest,
 )
@@ -269,11 +273,11 @@ class VerdictGate(Reviewed, RequestOperator):
         super().__init__(**kwargs)
         self.requires, self.steps, self.landed, self.parts_in = requires, steps, landed, parts_in
 
-    def judge(self, context: Context, run: Run, override: str) -> Reply:
+    def judge(self, context: Context, run: Run, override: str) -> JudgeReply:
         """Return the verdict on the recipe as this run has it, under the run's override unless another is given."""
         if run.is_trial:
             log.info("%s gate  a trial needs no verdict of models", VERDICT)
-            return {"outcome": "pass", "lines": [], "docs": "", "verdict": ""}
+            return {"outcome": "pass", "failures": [], "lines": [], "docs": "", "verdict": "", "spending": {}}
         chosen = mixture_of(context["params"])
         request = JudgeRecipeRequest(
             manifest=self.landed["manifest"],
@@ -290,7 +294,7 @@ class VerdictGate(Reviewed, RequestOperator):
         log_verdict(context, VERDICT, verdict)
         return verdict
 
-    def review(self, run: Run, verdict: Mapping[str, Any]) -> Review:
+    def review(self, run: Run, verdict: JudgeReply) -> Review:
         """Return what a person decides on: what is known of the recipe, and how to know more."""
         return Review(
             gate=VERDICT,
@@ -304,11 +308,11 @@ class VerdictGate(Reviewed, RequestOperator):
             },
         )
 
-    def alerts(self, verdict: Mapping[str, Any]) -> Iterable[Alert]:  # noqa: ARG002 -- nothing has run yet
+    def alerts(self, verdict: JudgeReply) -> Iterable[Alert]:  # noqa: ARG002 -- nothing has run yet
         """Return none: no stage has run."""
         return ()
 
-    def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> list[Part]:  # noqa: ARG002 -- as all gates
+    def end(self, context: Context, run: Run, verdict: JudgeReply) -> list[Part]:  # noqa: ARG002 -- as all gates
         """Push the verdict for `publish`; return the parts of the first stage."""
         context["ti"].xcom_push(key=VERDICT, value=verdict["verdict"])
         return list(self.parts_in)
@@ -349,7 +353,7 @@ class Refine(StageOperator):
         super().__init__(**kwargs)
         self.part = part
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> RefineReply:
         """Return the reply of `refine`; where a cluster does the work, wait for it in the triggerer."""
         request = self.request(context)
         try:
@@ -361,7 +365,7 @@ class Refine(StageOperator):
         log.info("%s  waits for driver %d of %s; %s", self.stage, answer.driver, answer.session, log_place(answer))
         raise TaskDeferred(trigger=ReplyTrigger(asdict(answer), recipe=self.recipe), method_name="resume")
 
-    def resume(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+    def resume(self, context: Context, event: Mapping[str, Any]) -> RefineReply:
         """Return the reply that the trigger saw; if its driver is gone, wait for the next one, or raise JobLost."""
         adopt_credentials(run_of(context).root, recipe=self.recipe)
         waiting, request = Waiting(**event["waiting"]), self.request(context)
@@ -387,7 +391,7 @@ class Refine(StageOperator):
         part: Part = self.part[0] if isinstance(self.part, list) else self.part
         return part
 
-    def end(self, context: Context, reply: Reply) -> Reply:
+    def end(self, context: Context, reply: RefineReply) -> RefineReply:
         """Log the reply and return it; the driver of a stage in one part may end, and has not recorded its cost."""
         part = self.its_part
         if part["span"] is None and release(request := self.request(context)):
@@ -412,7 +416,7 @@ class Seal(StageOperator):
         super().__init__(**kwargs)
         self.parts_in, self.refined = parts_in, refined
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> RefineReply:
         """Return the reply of `seal`."""
         whole = Part(manifest=self.parts_in[0]["manifest"], span=None, name="", of=1, verdict="")
         spans = [(part["span"][0], part["span"][1]) for part in self.parts_in]
@@ -427,7 +431,7 @@ class Seal(StageOperator):
         release(request.stage)
         times = partition_times([part["name"] for part in self.parts_in], replies)
         poison = [partition for reply in replies for partition in reply.get("poison", ())]
-        reply = {**send(request), "times": asdict(times), "poison": poison}
+        reply: RefineReply = {**send(request), "times": asdict(times), "poison": poison}
         count_stage(context["ti"].dag_id, self.dataset(run_of(context)), self.stage, reply)
         self.manifest = path_of(reply["manifest"])
         log_reply(context, self.stage, reply, funnel_line(reply))
@@ -445,7 +449,7 @@ class Gate(Reviewed, StageOperator):
         super().__init__(**kwargs)
         self.refined, self.next_cut = refined, next_cut
 
-    def judge(self, context: Context, run: Run, override: str) -> Reply:
+    def judge(self, context: Context, run: Run, override: str) -> JudgeReply:
         """Return the verdict on the manifest, under the run's override unless another is given."""
         self.manifest = path_of(self.refined["manifest"])
         request = JudgeRequest(
@@ -464,7 +468,7 @@ class Gate(Reviewed, StageOperator):
         log_verdict(context, self.stage, verdict)
         return verdict
 
-    def review(self, run: Run, verdict: Mapping[str, Any]) -> Review:
+    def review(self, run: Run, verdict: JudgeReply) -> Review:
         """Return what a person decides on: the rows that the stage kept and rejected."""
         return Review(
             gate=self.stage,
@@ -480,12 +484,12 @@ class Gate(Reviewed, StageOperator):
             },
         )
 
-    def alerts(self, verdict: Mapping[str, Any]) -> Iterator[Alert]:
+    def alerts(self, verdict: JudgeReply) -> Iterator[Alert]:
         """Yield the alerts of the stage: its errors, its time, its cost."""
         limits, spending = AlertLimits(**self.step["alerts"]), Spending(**verdict.get("spending", {}))
         yield from stage_alerts(limits, self.stage, self.refined, spending)
 
-    def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> list[Part]:
+    def end(self, context: Context, run: Run, verdict: JudgeReply) -> list[Part]:
         """Return the parts of the next stage."""
         return self.parts(context, run, self.refined["manifest"], verdict["verdict"], self.next_cut)
 
@@ -500,7 +504,7 @@ class PublishGate(Reviewed, RequestOperator):
         super().__init__(**kwargs)
         self.landed, self.gates, self.bounds = landed, gates, bounds
 
-    def judge(self, context: Context, run: Run, override: str) -> Reply:
+    def judge(self, context: Context, run: Run, override: str) -> JudgeReply:
         """Return the verdict on the snapshot, under the run's override unless another is given."""
         request = JudgeSnapshotRequest(
             manifests={stage: parts[0]["manifest"] for stage, parts in self.gates.items()},
@@ -514,7 +518,7 @@ class PublishGate(Reviewed, RequestOperator):
         log_verdict(context, PUBLISH, verdict)
         return verdict
 
-    def review(self, run: Run, verdict: Mapping[str, Any]) -> Review:
+    def review(self, run: Run, verdict: JudgeReply) -> Review:
         """Return what a person decides on: the facts of the snapshot, and the manifests of its stages."""
         manifests = {stage: path_of(parts[0]["manifest"]) for stage, parts in self.gates.items()}
         return Review(
@@ -530,11 +534,11 @@ class PublishGate(Reviewed, RequestOperator):
             },
         )
 
-    def alerts(self, verdict: Mapping[str, Any]) -> Iterable[Alert]:  # noqa: ARG002 -- those of the stages were sent
+    def alerts(self, verdict: JudgeReply) -> Iterable[Alert]:  # noqa: ARG002 -- those of the stages were sent
         """Return none: what a snapshot's stages took, their own gates have sent."""
         return ()
 
-    def end(self, context: Context, run: Run, verdict: Mapping[str, Any]) -> str:
+    def end(self, context: Context, run: Run, verdict: JudgeReply) -> str:
         """Return the path of the verdict."""
         announce(context, run, {"outcome": verdict["outcome"], "verdict": verdict["verdict"]})
         path: str = verdict["verdict"]
@@ -558,7 +562,7 @@ class Publish(RequestOperator):
         super().__init__(**kwargs)
         self.landed, self.gates, self.judged, self.required = landed, gates, judged, required
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> PublishReply:
         """Return the reply of `publish`; an asset event triggers the DAGs that wait for the dataset."""
         run = run_of(context)
         manifests = {stage: parts[0]["manifest"] for stage, parts in self.gates.items()}
@@ -594,7 +598,7 @@ class Export(RequestOperator):
         super().__init__(**kwargs)
         self.published, self.exports = published, exports
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> ExportReply:
         """Return the reply of `export`."""
         about = self.about(context, run_of(context))
         reply = send(ExportRequest(version=self.published["version"], exports=self.exports, **about))
@@ -606,7 +610,7 @@ class Export(RequestOperator):
 class Index(RequestOperator):
     """Brings the store of vectors in line with what the recipe has published."""
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> IndexReply:
         """Return the reply of `index`; without pylance nothing is done, and a warning says so."""
         store = os.environ.get("REFINERY_VECTORS", "")
         reply = send(IndexRequest(store=store, **self.about(context, run_of(context))))
@@ -621,7 +625,7 @@ class Index(RequestOperator):
 # --- Verdicts --------------------------------------------------------------------------------------------------
 
 
-def log_verdict(context: Context, gate: str, verdict: Mapping[str, Any]) -> None:
+def log_verdict(context: Context, gate: str, verdict: JudgeReply) -> None:
     """Log a verdict in one line, and a warning with a line for each bound."""
     log_reply(context, f"{gate} gate", verdict, verdict["outcome"])
     if verdict["outcome"] == "warn":
@@ -653,7 +657,7 @@ def amount(files: Mapping[str, Any]) -> str:
     return f"{files['files']:,} files  {files['bytes'] / 1e6:,.1f} MB"
 
 
-def sample_text(run: Run, reply: Mapping[str, Any]) -> str:
+def sample_text(run: Run, reply: LandReply) -> str:
     """Return what a trial's files are a sample of, "" for a whole run."""
     if not run.is_trial:
         return ""
@@ -671,17 +675,17 @@ def stale_line(stale: Sequence[str]) -> str:
     )
 
 
-def spent(*replies: Reply) -> dict[str, float]:
+def spent(*replies: RefineReply) -> dict[str, float]:
     """Return the seconds that replies took together, by what they are seconds of."""
     return {name: sum(reply[name] for reply in replies) for name in ("wall", "cpu", "gpu")}
 
 
-def states_of(reply: Mapping[str, Any]) -> StateCost:
+def states_of(reply: RefineReply) -> StateCost:
     """Return what the models of a reply took."""
     return StateCost(**reply.get("states", {}))
 
 
-def funnel_line(reply: Mapping[str, Any]) -> str:
+def funnel_line(reply: RefineReply) -> str:
     """Return where the rows of a reply went, as text."""
     counts = {"in": reply["rows_in"], "kept": reply["rows"]}
     refused = {name: sum(reply[name].values()) for name in ("rejected", "quarantined")}
@@ -693,7 +697,7 @@ def funnel_line(reply: Mapping[str, Any]) -> str:
     return f"{rows}  {reply['wall']:.1f} s{reused}{history}"
 
 
-def log_idle(stage: str, reply: Mapping[str, Any]) -> None:
+def log_idle(stage: str, reply: RefineReply) -> None:
     """Log what of a stage had nothing to work with, and who waited for whom where it has models."""
     for part in (*reply.get("idle", ()), states_of(reply).line):
         if part:

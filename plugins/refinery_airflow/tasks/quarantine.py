@@ -15,8 +15,9 @@ from airflow.sdk import Context
 
 from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RefineryError, Transient
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.alone import Died, refine_alone
-from pipeline_tasks.service.requests import QuarantineRequest, Reply
+from pipeline_tasks.service.requests.stages import QuarantineRequest
 from refinery_airflow.tasks.launch import needs_session, prepared, send
 from refinery_airflow.tasks.retry import is_last_try
 
@@ -29,7 +30,7 @@ OF_MACHINE = {name for name, kind in vars(builtins).items() if isinstance(kind, 
 """Errors of a file, a disk or a connection, also of libraries: the machine causes them, and not the data."""
 
 
-def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, Any], error: Exception) -> Reply:
+def after_last_try(context: Context, request: RefineRequest, part: Mapping[str, Any], error: Exception) -> RefineReply:
     """Return the reply of a partition that was refined alone, or of its quarantine; raise `error` if it is no poison.
 
     The reply of a quarantine has `poison`: the partition's name, and the kind of its error.

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from airflow.sdk.exceptions import AirflowTaskTerminated
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -25,8 +25,9 @@ from pipeline_tasks.engines.address import is_jobs_api
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, Transient
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.processes import start_lasting
-from pipeline_tasks.service.requests import Reply, raise_refusal
+from pipeline_tasks.service.requests.wire import raise_refusal
 from pipeline_tasks.service.session import CLAIM, CLOSED, ENDED, LOG, LOST, REPLIED, Session, Watch, open_jobs
 from pipeline_tasks.store import temporary
 from refinery_airflow.runs.credentials import give_credentials_in_triggerer
@@ -120,7 +121,7 @@ def post(request: RefineRequest, attempt: str) -> Waiting:
     return waiting
 
 
-def wait(waiting: Waiting) -> Reply:
+def wait(waiting: Waiting) -> RefineReply:
     """Wait here for the reply to a request, and return it; a task that is stopped meanwhile cancels its request.
 
     The task that started the driver stays until that has answered all: its machine may go with it.
@@ -159,7 +160,7 @@ def is_replaceable(waiting: Waiting, state: str) -> bool:
     return state == LOST and waiting.driver <= REPLACED
 
 
-def collect(waiting: Waiting, state: str) -> Reply:
+def collect(waiting: Waiting, state: str) -> RefineReply:
     """Return the reply that a task was woken up for, or raise what it reports; JobLost if the driver is gone."""
     session = Session(waiting.root, waiting.session)
     reply = session.reply(waiting.job) if state == REPLIED else None
@@ -172,7 +173,7 @@ def collect(waiting: Waiting, state: str) -> Reply:
         )
         raise JobLost(message)
     raise_refusal(reply, unknown=RuntimeError)  # a defect of the driver
-    return reply
+    return cast("RefineReply", reply)
 
 
 # --- Drivers ---------------------------------------------------------------------------------------------------------

@@ -13,11 +13,17 @@ from pipeline_tasks.ablate.conclusion import conclude, condition_of
 from pipeline_tasks.ablate.job import ARMS, Plan, jobs_of, read_plan
 from pipeline_tasks.ablate.verdict import price_lines
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.service.requests import ForecastAblationRequest, JudgeAblationRequest, PlanAblationRequest, Reply
+from pipeline_tasks.service.requests.ablation import (
+    ForecastAblationRequest,
+    JudgeAblationReply,
+    JudgeAblationRequest,
+    PlanAblationRequest,
+    RunsReply,
+)
 from pipeline_tasks.store.storage import require_root
 
 
-def plan(request: PlanAblationRequest) -> Reply:
+def plan(request: PlanAblationRequest) -> RunsReply:
     """Make the arms and write the plan; return the runs of the first arm.
 
     RecipeError, before anything is made, for what would end the comparison later.
@@ -44,7 +50,7 @@ def plan(request: PlanAblationRequest) -> Reply:
     return {"runs": _runs(planned, "a"), "lines": lines}
 
 
-def forecast(request: ForecastAblationRequest) -> Reply:
+def forecast(request: ForecastAblationRequest) -> RunsReply:
     """Return what the comparison can see and costs, and the runs of the second arm."""
     folder = _folder(request.folder)
     planned = read_plan(folder)
@@ -52,7 +58,7 @@ def forecast(request: ForecastAblationRequest) -> Reply:
     return {"runs": _runs(planned, "b"), "lines": list(lines)}
 
 
-def judge(request: JudgeAblationRequest) -> Reply:
+def judge(request: JudgeAblationRequest) -> JudgeAblationReply:
     """Return the verdict and the number that it has in the root; GateRefused if it is not what is required."""
     folder = _folder(request.folder)
     condition = condition_of(request.require, request.override, read_plan(folder).size)

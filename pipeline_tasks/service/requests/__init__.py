@@ -1,0 +1,1 @@
+"""Requests with the types of their replies, by subject, and how they travel."""

@@ -1,0 +1,107 @@
+"""Publishes a version; exports and indexes what is published."""
+
+from dataclasses import asdict
+from importlib.util import find_spec
+
+from pipeline_tasks.binding import require_known
+from pipeline_tasks.inspect.chosen import chosen_version
+from pipeline_tasks.inspect.versions.late_files import late_files, late_line
+from pipeline_tasks.inspect.versions.staleness import stale_now
+from pipeline_tasks.publish import publishing, version_log
+from pipeline_tasks.publish.building import publish_build
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.lost_log import require_takedowns
+from pipeline_tasks.publish.origin import INDEX
+from pipeline_tasks.publish.trainers.versions import Target, export_in_root
+from pipeline_tasks.recipe import COMPOSE, EXPORTS
+from pipeline_tasks.service.requests.publication import (
+    ExportReply,
+    ExportRequest,
+    IndexReply,
+    IndexRequest,
+    PublishReply,
+    PublishRequest,
+)
+from pipeline_tasks.store import storage
+
+
+def publish(request: PublishRequest) -> PublishReply:
+    """Publish a version of a snapshot or of a build; what is published already is found."""
+    require_takedowns(request.root)
+    with Ledger.open(ledger_of(request.root)) as ledger:
+        if COMPOSE in request.manifests:
+            return _build_reply(
+                publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger)
+            )
+        version = publishing.publish(
+            request.root,
+            recipe=request.recipe,
+            snapshot=request.snapshot,
+            landing=request.landing,
+            manifests=request.manifests,
+            verdicts=request.verdicts,
+            ledger=ledger,
+        )
+    stale = [version.version.snapshot for version in stale_now(request.root, request.recipe)]
+    latest = version_log.latest_by_snapshot(request.root, request.recipe)
+    late = late_files(request.root, [version for version in latest if version.snapshot == request.snapshot])
+    after = [snapshot for snapshot in stale if snapshot >= request.snapshot]
+    return {
+        "version": version.number,
+        "dataset": version_log.version_path(version.recipe, version.number),
+        "prefix": version.prefix,
+        "documents": version.documents,
+        "superseded": version.superseded,
+        "report": version.report,
+        "late": "".join(map(late_line, late.values())),
+        "stale": after,
+    }
+
+
+def _build_reply(version: version_log.Version) -> PublishReply:
+    return {
+        "version": version.number,
+        "dataset": version_log.version_path(version.recipe, version.number),
+        "index": f"{version.prefix}/{INDEX}",
+        "prefix": version.prefix,
+        "documents": version.documents,
+        "tokens": version.tokens,
+        "sequences": version.sequences,
+    }
+
+
+def export(request: ExportRequest) -> ExportReply:
+    """Export a version of a training dataset in formats of other trainers."""
+    require_known(request.exports, EXPORTS, "exports")
+    version = chosen_version(request.root, request.recipe, str(request.version))
+    shards = {
+        name: len(export_in_root(request.root, version, Target(name, shard_bytes))["shards"])
+        for name, shard_bytes in request.exports.items()
+    }
+    return {"shards": shards}
+
+
+def index(request: IndexRequest) -> IndexReply:
+    """Return what was done to each table, and the map of the snapshot; `missing` is what is not installed here.
+
+    Without pylance no table is touched, and without umap-learn there is no map ("").
+    """
+    from pipeline_tasks.upkeep.index import index, stored_recipes  # it loads the stage that embeds
+
+    if request.recipe:
+        storage.require_root(request.root)  # a root that is not there would look like one whose documents all left
+    recipes = [request.recipe] if request.recipe else stored_recipes(request.root, request.store)
+    is_missing = bool(recipes) and find_spec("lance") is None
+    done = [] if is_missing else index(request.root, recipes, request.store)
+    missing = "pylance" if is_missing else ""
+    return {"tables": [asdict(each) for each in done], "missing": missing, "map": _mapped(request)}
+
+
+def _mapped(request: IndexRequest) -> str:
+    """Return the path of the map of the request's snapshot, which is made if there is none; "" where it cannot be."""
+    from pipeline_tasks.inspect.map.projecting import is_installed, make_map, path_of
+
+    if not (request.recipe and request.snapshot and is_installed()):
+        return ""
+    version = version_log.current(request.root, request.recipe, request.snapshot)
+    return path_of(version) if make_map(request.root, version) else ""
