@@ -36,7 +36,7 @@ import pyarrow as pa
 import tokens
 
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.building import THREADS
+from pipeline_tasks.publish.datasets.building import THREADS
 from pipeline_tasks.publish.exports import shards as exported
 from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.schema import LOCATOR

@@ -26,7 +26,7 @@ from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.text.page.identity import identities
 from pipeline_tasks.upkeep import compact
 

@@ -26,7 +26,7 @@ from pipeline_tasks.run.task import StageIO, read_input
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 
 MEGABYTE = 1e6
 PARTS = ("data", "rejects", "quarantine")

@@ -27,7 +27,7 @@ from typing import Any
 import processes
 
 from pipeline_tasks.engines import choose
-from pipeline_tasks.publish.tokenizer_pin import read_pin
+from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.recipe import LAND, LOCAL, PUBLISH, SPARK, Recipe, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request

@@ -20,7 +20,7 @@ LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
 
 COMPOSE = "compose"
-"""The name of what begins a build: the documents of a selection of versions (`publish.composing`)."""
+"""The name of what begins a build: the documents of a selection of versions (`publish.datasets.composing`)."""
 
 BUILD = "build"
 """The name that versions of a training dataset have in the place of a snapshot's."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.store import s3_waits
+from pipeline_tasks.store.s3 import waits as s3_waits
 
 
 @dataclass(frozen=True, slots=True)

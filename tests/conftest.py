@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from pipeline_tasks import recipe
 from pipeline_tasks.run import states
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.s3_client import s3_client
+from pipeline_tasks.store.s3.client import s3_client
 from tests import cloud_servers
 from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots

@@ -17,7 +17,7 @@ from pipeline_tasks.sealed import canonical, seal, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 
 MEASURED = ("chars", "n_tokens", "language")
 

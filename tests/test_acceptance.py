@@ -31,15 +31,16 @@ from pipeline_tasks.demo.truth import Truth
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.document.trace import trace
 from pipeline_tasks.inspect.verify.verification import Scope, verify
-from pipeline_tasks.publish.building import file_of
+from pipeline_tasks.publish.datasets.building import file_of
+from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import path_of
-from pipeline_tasks.store import s3_client, storage
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.s3 import client as s3_client
 from tests import days as daily
 from tests.chain import PROJECT, Chain, How, Place, build_of, built, cut, refined, reply, requests
 

@@ -270,7 +270,7 @@ def test_no_image_is_whatever_is_newest(written: dict[str, Any]) -> None:
 
 def test_a_missing_secret_stops_the_start(env: Mapping[str, str]) -> None:
     secrets = {line.split("=")[0] for line in EXAMPLE.read_text().splitlines() if re.fullmatch("[A-Z0-9_]+=", line)}
-    assert len(secrets) == 11
+    assert len(secrets) == 13
     for name in sorted(secrets):
         with pytest.raises(KeyError, match=f"{name}: .*{re.escape('.env.example')}"):
             fill(COMPOSE.read_text(), {**env, name: ""})
@@ -293,7 +293,7 @@ def test_made_secrets_are_long_different_and_fit_their_use(env: Mapping[str, str
     from cryptography.fernet import Fernet
 
     made = [env[name] for name in env if re.search("PASSWORD|SECRET|_KEY|TOKEN", name) and "ACCESS_KEY" not in name]
-    assert len(set(made)) == len(made) == 11
+    assert len(set(made)) == len(made) == 13
     assert all(len(value) == 44 for value in made)
     Fernet(env["FERNET_KEY"])
 
@@ -306,7 +306,9 @@ def test_every_part_holds_the_same_keys(filled: dict[str, Any], env: Mapping[str
         assert environment["AIRFLOW__API__SECRET_KEY"] == env["API_SECRET_KEY"]
     for name in OURS:
         environment = filled["services"][name]["environment"]
-        assert environment["AWS_SECRET_ACCESS_KEY"] == env["S3_SECRET_KEY"]
+        zone = "SPARK_" if name in SPARK else "RAY_" if name in RAY else ""
+        assert environment["AWS_ACCESS_KEY_ID"] == env[f"{zone}S3_ACCESS_KEY"]
+        assert environment["AWS_SECRET_ACCESS_KEY"] == env[f"{zone}S3_SECRET_KEY"]
         assert environment["REFINERY_ROOT"].startswith("s3://refinery/")
         assert not any(isinstance(value, bool) for value in environment.values())
     for name in (*AIRFLOW, *RAY):
@@ -345,6 +347,9 @@ def test_nobody_has_a_key_that_is_not_theirs(filled: dict[str, Any], env: Mappin
         "ADMIN_PASSWORD": {"airflow-init"},
         "SPARK_SECRET": {*AIRFLOW, *SPARK},
         "RAY_AUTH_TOKEN": {*AIRFLOW, *RAY},
+        "S3_SECRET_KEY": {*AIRFLOW, "bucket", "kernels"},
+        "SPARK_S3_SECRET_KEY": {*SPARK, "bucket"},
+        "RAY_S3_SECRET_KEY": {*RAY, "bucket"},
     }
     for secret, names in owners.items():
         holders = {name for name, service in filled["services"].items() if env[secret] in json.dumps(service)}

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.ablate.arm_versions import ArmVersion, arm_version
+from pipeline_tasks.ablate.arms.versions import ArmVersion, arm_version
 from pipeline_tasks.ablate.plots import curve_rows
 from pipeline_tasks.ablate.statistics import Difference
 from pipeline_tasks.ablate.verdict import Verdict

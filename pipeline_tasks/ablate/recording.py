@@ -6,7 +6,7 @@ from importlib.metadata import version as release
 from pathlib import Path
 from types import MappingProxyType
 
-from pipeline_tasks.ablate.arm_versions import ArmVersion, arm_version
+from pipeline_tasks.ablate.arms.versions import ArmVersion, arm_version
 from pipeline_tasks.ablate.attribution import Attribution, verdict_without
 from pipeline_tasks.ablate.evidence import Evidence, evidence_of, keep_evidence
 from pipeline_tasks.ablate.job import jobs_of

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline_tasks.ablate.arm_versions import ArmVersion, arm_version
+from pipeline_tasks.ablate.arms.versions import ArmVersion, arm_version
 from pipeline_tasks.ablate.held_out import HeldOut
 from pipeline_tasks.ablate.job import ARMS, Plan
 from pipeline_tasks.ablate.plots import curves_plot, forest_plot
@@ -12,7 +12,7 @@ from pipeline_tasks.ablate.sizes import SMOKE, size_of
 from pipeline_tasks.ablate.statistics import BETTER, SAME, UNDECIDED, WORSE, Difference, detectable, seeds_for
 from pipeline_tasks.ablate.verdict import Verdict, hours_of
 from pipeline_tasks.counted import counted
-from pipeline_tasks.publish.card import MOST_GROUPS
+from pipeline_tasks.publish.datasets.card import MOST_GROUPS
 from pipeline_tasks.publish.plots.drawing import svg
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.report.html import Child, Html, count, page, percent, section, shown, table, tag

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline_tasks.ablate.arm_data import ArmData
+from pipeline_tasks.ablate.arms.data import ArmData
 from pipeline_tasks.ablate.held_out import load_held_out
 from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Model, TrainingPlan, jobs_of, read_plan, read_result, unfinished
 from pipeline_tasks.ablate.mixture.pool import read_pool

@@ -15,7 +15,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.run.tracker import Step
-from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
+from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
 
 SILENCE = 10.0
 """Seconds without a line after which a run shows how far its stage is."""

@@ -22,7 +22,7 @@ from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of,
 from pipeline_tasks.stage import FilePath, Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
-from pipeline_tasks.store.shard_rows import lowest
+from pipeline_tasks.store.shards.rows import lowest
 from pipeline_tasks.text.base.tables import unchanged
 
 

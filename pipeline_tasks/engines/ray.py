@@ -26,7 +26,7 @@ from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.sealed import digest_of
-from pipeline_tasks.store import s3_client
+from pipeline_tasks.store.s3 import client as s3_client
 
 ANY_RESOURCES = Resources()
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from pipeline_tasks.run.task import Task
-from pipeline_tasks.store import s3_client
+from pipeline_tasks.store.s3 import client as s3_client
 
 Ranked = tuple[int, Callable[[], Any]]
 """A task with its number."""

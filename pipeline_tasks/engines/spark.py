@@ -41,7 +41,7 @@ from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_i
 from pipeline_tasks.run.task import Outcome, Task, kernel_name
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
-from pipeline_tasks.store import s3_client
+from pipeline_tasks.store.s3 import client as s3_client
 
 log = logging.getLogger("refinery")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts import compute_facts
-from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
+from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of, stage_card

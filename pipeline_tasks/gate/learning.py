@@ -16,8 +16,8 @@ from math import inf
 from statistics import median
 from typing import Any
 
-from pipeline_tasks.gate.amounts import ANY, Amount, Amounts, amount_of
 from pipeline_tasks.gate.estimates import Facts, exact
+from pipeline_tasks.gate.facts.amounts import ANY, Amount, Amounts, amount_of
 from pipeline_tasks.gate.suites import PREVIOUS, TRAILING, Expectation
 
 SNAPSHOTS = 7

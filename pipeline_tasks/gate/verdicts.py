@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.gate.amounts import Amounts, amounts_of, earlier_amounts
 from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
 from pipeline_tasks.gate.docs_page import with_bounds
 from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import facts_of
+from pipeline_tasks.gate.facts.amounts import Amounts, amounts_of, earlier_amounts
+from pipeline_tasks.gate.facts.snapshots import compute_snapshot_facts, refined_stages, snapshot_amounts
+from pipeline_tasks.gate.facts.subject import Subject
 from pipeline_tasks.gate.judging import FINDINGS, Failure, failures_of, interval_of, judge_facts, rounded
 from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
-from pipeline_tasks.gate.snapshots import compute_snapshot_facts, refined_stages, snapshot_amounts
-from pipeline_tasks.gate.subject import Subject
 from pipeline_tasks.gate.suites import Bounds, split_judgeable
 from pipeline_tasks.manifest import Manifest, stage_prefix
 from pipeline_tasks.recipe import PUBLISH, VERDICT

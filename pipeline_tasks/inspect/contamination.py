@@ -23,9 +23,9 @@ from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_re
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.building import file_of
+from pipeline_tasks.publish.datasets.building import file_of
+from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.recipe import COMPOSE, load_recipe
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import FilePath, Shard

@@ -11,11 +11,11 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import BinaryIO, Literal, NamedTuple, cast
 
+from pipeline_tasks.landing.archives.gzip_members import read_member, skip_record
+from pipeline_tasks.landing.archives.record_stream import read_stream
 from pipeline_tasks.landing.decompression import PlainSource, Reader
 from pipeline_tasks.landing.formats import Layout, layout_of
-from pipeline_tasks.landing.gzip_members import read_member, skip_record
 from pipeline_tasks.landing.json_lines import line_end, skip_line
-from pipeline_tasks.landing.record_stream import read_stream
 
 LEAST, MOST = 64 << 20, 1 << 30
 """Bytes of a piece, about: `extract` takes 20 seconds for the fewest, and five minutes for the most."""

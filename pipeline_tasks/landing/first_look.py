@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.landing import json_lines, parquet_rows
+from pipeline_tasks.landing import json_lines
 from pipeline_tasks.landing.formats import first_rows
-from pipeline_tasks.landing.parquet_footer import read_footer
+from pipeline_tasks.landing.parquet import rows as parquet_rows
+from pipeline_tasks.landing.parquet.footer import read_footer
 from pipeline_tasks.store import storage
 
 FILES, ROWS = 3, 100

@@ -14,7 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks import schema
-from pipeline_tasks.landing import json_lines, parquet_rows
+from pipeline_tasks.landing import json_lines
+from pipeline_tasks.landing.archives.gzip_members import (
+    holds_record,
+    inflate_member,
+    is_one_record_per_member,
+    read_members,
+)
+from pipeline_tasks.landing.archives.record import Row
+from pipeline_tasks.landing.archives.record_header import is_archive
+from pipeline_tasks.landing.archives.record_stream import read_stream
 from pipeline_tasks.landing.decompression import (
     GZIP,
     LZ4,
@@ -28,16 +37,8 @@ from pipeline_tasks.landing.decompression import (
     seek_member,
     starts_member,
 )
-from pipeline_tasks.landing.gzip_members import (
-    holds_record,
-    inflate_member,
-    is_one_record_per_member,
-    read_members,
-)
 from pipeline_tasks.landing.json_lines import Names
-from pipeline_tasks.landing.record import Row
-from pipeline_tasks.landing.record_header import is_archive
-from pipeline_tasks.landing.record_stream import read_stream
+from pipeline_tasks.landing.parquet import rows as parquet_rows
 from pipeline_tasks.landing.zstd_frames import ZstdSource, is_zstd
 
 BATCH_BYTES = 16 << 20

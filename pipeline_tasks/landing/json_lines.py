@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
+from pipeline_tasks.landing.archives.record import Row, sha1
 from pipeline_tasks.landing.dates import iso_date
 from pipeline_tasks.landing.decompression import Reader
-from pipeline_tasks.landing.record import Row, sha1
 from pipeline_tasks.schema import FIELDS
 
 LINE_CAP = 32 << 20

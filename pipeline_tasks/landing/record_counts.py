@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from io import BytesIO
 
 from pipeline_tasks.landing.formats import first_rows
-from pipeline_tasks.landing.parquet_footer import read_footer
-from pipeline_tasks.landing.parquet_rows import FAULTS, MAGIC
+from pipeline_tasks.landing.parquet.footer import read_footer
+from pipeline_tasks.landing.parquet.rows import FAULTS, MAGIC
 from pipeline_tasks.store import storage
 
 READ = 1 << 20

@@ -28,7 +28,7 @@ from pipeline_tasks.stages import check_rights, ingest
 from pipeline_tasks.stages.check_rights import ROBOTS_FILES, Params, RobotsFiles, said_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.store.segment import Segments
+from pipeline_tasks.store.shards.segment import Segments
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.rights.signals import Signal
 from pipeline_tasks.text.urls.keys import origins

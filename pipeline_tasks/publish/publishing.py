@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_tasks.gate.snapshots import refined_stages
+from pipeline_tasks.gate.facts.snapshots import refined_stages
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log

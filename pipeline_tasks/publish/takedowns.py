@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.publish.origin import DIGEST
+from pipeline_tasks.publish.datasets.origin import DIGEST
 from pipeline_tasks.recipe import BUILDING, CHECK_RIGHTS, COMPOSE, INGEST, LAND, PACKED, SELECT, STAGES, TAKEDOWN
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
@@ -19,7 +19,7 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.store.log_chain import ChainEntry, Log, append, next_number, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.sites import is_public_suffix
 from pipeline_tasks.text.urls.takedown import DOC, LIST, SITE, URL, evidence, keys_of, of_rows

@@ -15,7 +15,7 @@ from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
-from pipeline_tasks.store.segment import COMPACTED
+from pipeline_tasks.store.shards.segment import COMPACTED
 
 FORMAT = 2
 """Version of a compaction's layout: part of its name."""

@@ -11,8 +11,8 @@ from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.stage import LANDING, WHOLE, Batches, Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
-from pipeline_tasks.store.shard_file import HashingStream, PieceStream
-from pipeline_tasks.store.shard_rows import Places, picked
+from pipeline_tasks.store.shards.file import HashingStream, PieceStream
+from pipeline_tasks.store.shards.rows import Places, picked
 
 
 class LandedFiles(NamedTuple):
@@ -24,7 +24,7 @@ class LandedFiles(NamedTuple):
 
     def read(self, shard: Shard, columns: Sequence[str], places: Places | None = None) -> Batches:
         """Yield columns of the records of a file or of a piece: of all, or of those at `places`."""
-        from pipeline_tasks.landing.placed_records import is_worth_it
+        from pipeline_tasks.landing.archives.placed_records import is_worth_it
 
         done = 0
         if places is not None and is_worth_it(places.records, shard.bytes):
@@ -39,7 +39,7 @@ class LandedFiles(NamedTuple):
 
     def _placed(self, shard: Shard, columns: Sequence[str], places: Places) -> Iterator[pa.RecordBatch | None]:
         """Yield columns of the records at `places`; None where the file has to be read from its beginning."""
-        from pipeline_tasks.landing.placed_records import read_placed
+        from pipeline_tasks.landing.archives.placed_records import read_placed
 
         name = shard.path.removeprefix(LANDING)
         read = partial(storage.connect(self.landing).read_ranges, name)

@@ -21,8 +21,8 @@ from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stage import replace_column
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.segment import Segment
-from pipeline_tasks.store.segment_writer import SegmentWriter
+from pipeline_tasks.store.shards.segment import Segment
+from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 
 pc: Any = pyarrow.compute
 

@@ -42,8 +42,8 @@ from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.reading import commit_slot, read_shards
-from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
-from pipeline_tasks.store.shard_file import is_stored
+from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
+from pipeline_tasks.store.shards.file import is_stored
 
 
 class RunningEngine(Engine, Protocol):

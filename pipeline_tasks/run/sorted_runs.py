@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.stage import Batches
-from pipeline_tasks.store.row_groups import RowGroups, no_space
+from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
 
 Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 

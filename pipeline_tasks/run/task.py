@@ -32,14 +32,15 @@ from pipeline_tasks.run.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards
-from pipeline_tasks.store import s3_waits, storage
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import localize
 from pipeline_tasks.store.protocol import Store
-from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
-from pipeline_tasks.store.segment import Segment, Segments
-from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.store.shard_file import ShardWriter, is_stored
-from pipeline_tasks.store.shard_rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
+from pipeline_tasks.store.s3 import waits as s3_waits
+from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
+from pipeline_tasks.store.shards.file import ShardWriter, is_stored
+from pipeline_tasks.store.shards.rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
+from pipeline_tasks.store.shards.segment import Segment, Segments
+from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 from pipeline_tasks.text.page import sandbox
 
 T = TypeVar("T")

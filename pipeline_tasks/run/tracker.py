@@ -30,7 +30,7 @@ from pipeline_tasks.run.task import (
 from pipeline_tasks.sealed import canonical, digest_of
 from pipeline_tasks.stage import Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.s3_waits import NO_WAITS, Waits
+from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
 
 T = TypeVar("T")
 

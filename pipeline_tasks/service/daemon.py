@@ -28,9 +28,10 @@ from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import interpreter, last_words, require_code, start_lasting
 from pipeline_tasks.service.requests.wire import Wire, encode, raise_refusal
 from pipeline_tasks.shipped import PACKAGE
-from pipeline_tasks.store import s3_client, temporary
+from pipeline_tasks.store import temporary
 from pipeline_tasks.store.credential import CONNECTIONS
 from pipeline_tasks.store.named_store import OURS
+from pipeline_tasks.store.s3 import client as s3_client
 
 IDLE = 600.0
 """Seconds without a request after which the daemon exits."""

@@ -50,8 +50,9 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.run.request import ReplyT, Request
 from pipeline_tasks.service.requests.wire import Wire, decode
 from pipeline_tasks.service.work import ablation, gates, models, publication, stages, upkeep
-from pipeline_tasks.store import s3_waits, storage
-from pipeline_tasks.store.s3_waits import Waits
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.s3 import waits as s3_waits
+from pipeline_tasks.store.s3.waits import Waits
 
 WORK: Mapping[str, Callable[[Any], Any]] = {
     "preflight": stages.preflight,

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import PACKAGE, SHIPPED, python_path
-from pipeline_tasks.store import s3_client
+from pipeline_tasks.store.s3 import client as s3_client
 
 PYTHON = "REFINERY_PYTHON"
 """Names the interpreter of an environment with the extra `refine`; this one's without it."""

@@ -9,7 +9,7 @@ from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.source import UNKNOWN, Part, Received
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store.named_store import NamedStore
-from pipeline_tasks.store.s3_store import S3Store
+from pipeline_tasks.store.s3.store import S3Store
 
 
 def locate(web: Web, part: Part, named: NamedStore | None) -> Received:

@@ -28,13 +28,13 @@ SOURCES = RECIPES / "sources"
 
 KINDS: Mapping[str, str] = {
     "api": "pipeline_tasks.sources.api.source",
-    "common_crawl": "pipeline_tasks.sources.common_crawl",
-    "common_crawl_news": "pipeline_tasks.sources.crawl_news",
-    "common_crawl_records": "pipeline_tasks.sources.crawl_records",
+    "common_crawl": "pipeline_tasks.sources.common_crawl.files",
+    "common_crawl_news": "pipeline_tasks.sources.common_crawl.news",
+    "common_crawl_records": "pipeline_tasks.sources.common_crawl.records",
     "delta": "pipeline_tasks.sources.tables.delta",
     "files": "pipeline_tasks.sources.files.source",
-    "git": "pipeline_tasks.sources.git",
-    "hugging_face": "pipeline_tasks.sources.hugging_face",
+    "git": "pipeline_tasks.sources.hubs.git",
+    "hugging_face": "pipeline_tasks.sources.hubs.hugging_face",
     "iceberg": "pipeline_tasks.sources.tables.iceberg",
 }
 """Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""

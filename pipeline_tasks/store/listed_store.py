@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sealed import canonical
-from pipeline_tasks.store.cloud_store import CloudStore
+from pipeline_tasks.store.clouds.store import CloudStore
 from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import Entry, Store
-from pipeline_tasks.store.s3_store import S3Store
+from pipeline_tasks.store.s3.store import S3Store
 
 LIST = "snapshot.json"
 

@@ -11,7 +11,7 @@ from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
-from pipeline_tasks.store.shard_rows import read_shard
+from pipeline_tasks.store.shards.rows import read_shard
 
 RESTORE = "restore it from a backup, or remove its folder and run again what made it"
 """The way out of a manifest that is not what is expected."""

@@ -13,15 +13,16 @@ from typing import BinaryIO, TypeVar
 
 from pipeline_tasks.constraints import S3, is_bucket
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
-from pipeline_tasks.store import cloud_client, s3_client
-from pipeline_tasks.store.cloud_store import CloudStore
+from pipeline_tasks.store.clouds import client as cloud_client
+from pipeline_tasks.store.clouds.store import CloudStore
 from pipeline_tasks.store.known_digests import keep_digest, known_digest
 from pipeline_tasks.store.listed_store import ListedStore, split_list
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Store
-from pipeline_tasks.store.s3_client import require_reachable
-from pipeline_tasks.store.s3_store import S3Store
+from pipeline_tasks.store.s3 import client as s3_client
+from pipeline_tasks.store.s3.client import require_reachable
+from pipeline_tasks.store.s3.store import S3Store
 from pipeline_tasks.store.temporary import user_folder
 
 _OTHER_KIND = re.compile(r"(?!(?:s3|gs|az)://[^/]|file:///)[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)")

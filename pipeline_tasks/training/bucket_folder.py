@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from pipeline_tasks.constraints import S3, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
-from pipeline_tasks.store.cloud_store import CloudStore
-from pipeline_tasks.store.s3_client import s3_client
-from pipeline_tasks.store.s3_store import S3Store
+from pipeline_tasks.store.clouds.store import CloudStore
+from pipeline_tasks.store.s3.client import s3_client
+from pipeline_tasks.store.s3.store import S3Store
 from pipeline_tasks.training.cache import Cache, ChunkFiles, Fetching
 from pipeline_tasks.training.folder import Mapped, Span, beside, missing, require_digest
 from pipeline_tasks.training.index import NAME, WAY_OUT, StoredFile

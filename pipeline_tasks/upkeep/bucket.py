@@ -1,8 +1,10 @@
-"""Prepares an object store: buckets, a user that may only read and write them, and a commit that is tried as that user.
+"""Prepares an object store: buckets, a user for each zone of trust, and what each of them may do is tried as that user.
 
 `python -m pipeline_tasks.upkeep.bucket` is the service `bucket` of the compose file. `S3_ROOT_ACCESS_KEY` and
-`S3_ROOT_SECRET_KEY` are the store's own; `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` are the user's. Where they are
-equal (S3 itself, or a user that somebody else made), no user is made.
+`S3_ROOT_SECRET_KEY` are the store's own. `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` are those of Airflow's zone;
+`SPARK_S3_ACCESS_KEY` and `RAY_S3_ACCESS_KEY`, with their secrets, are those of the engines' zones. No user is made where
+the store's own and Airflow's are equal: on S3 itself, or with users that somebody else made. What an engine's user may
+not do is tried in every case.
 """
 
 import json
@@ -12,59 +14,57 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, StorageBusy
 from pipeline_tasks.store.storage import connect
+from pipeline_tasks.upkeep.zone_users import LOGS, Keys, User, buckets_of, place_of, users_of
 
 WAIT = 60
 """Seconds that the store may take until it answers."""
 
-POLICY = "refinery"
+DENIED = ("AccessDenied", "403")
 
 OURS_ALREADY = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
 
 
-def policy(buckets: Sequence[str]) -> dict[str, Any]:
-    """Return the policy of the user: objects of these buckets, and nothing about buckets, users or policies."""
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Action": ["s3:ListBucket", "s3:GetBucketLocation"],
-                "Resource": [f"arn:aws:s3:::{bucket}" for bucket in buckets],
-            },
-            {
-                "Effect": "Allow",
-                "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
-                "Resource": [f"arn:aws:s3:::{bucket}/*" for bucket in buckets],
-            },
-        ],
-    }
-
-
 def prepare(environment: Mapping[str, str]) -> None:
-    """Make the buckets that landing and root lie in and their user; raise unless a commit is safe."""
-    roots = [environment["REFINERY_LANDING"], environment["REFINERY_ROOT"]]
-    buckets = sorted({root.removeprefix("s3://").partition("/")[0] for root in roots})
-    keys = environment["S3_ROOT_ACCESS_KEY"], environment["S3_ROOT_SECRET_KEY"]
-    for bucket in buckets:
+    """Make the buckets that landing and root lie in and the users; raise unless a commit is safe.
+
+    ContractError, too, for an engine with keys of its own that may write a log or the landing.
+    """
+    landing, root = environment["REFINERY_LANDING"], environment["REFINERY_ROOT"]
+    keys = Keys(environment["S3_ROOT_ACCESS_KEY"], environment["S3_ROOT_SECRET_KEY"])
+    for bucket in buckets_of(landing, root):
         _make_bucket(bucket, keys)
-    if keys[0] != environment["AWS_ACCESS_KEY_ID"]:
-        _make_user(environment, keys, buckets)
-    _try_commit(roots[1])
+    own, *engines = users_of(environment)
+    if keys.access != own.keys.access:
+        for user in (own, *(each for each in engines if each.keys != own.keys)):
+            _make_user(user, keys, environment["AWS_ENDPOINT_URL"])
+    _try_commit(root)
+    for user in engines:
+        if user.keys == own.keys:
+            sys.stdout.write(
+                f"bucket: {user.zone} has the keys of airflow, so a kernel may write all that Airflow may\n"
+            )
+        else:
+            _try_refusals(user, landing, root)
 
 
-def _make_bucket(bucket: str, keys: tuple[str, str]) -> None:
-    """Make a bucket unless it exists, as soon as the store answers."""
+def _client(keys: Keys) -> Any:  # noqa: ANN401 -- boto3 makes its clients' types as it runs
     import boto3
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError
 
     config = Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1})
-    client = boto3.client("s3", config=config, aws_access_key_id=keys[0], aws_secret_access_key=keys[1])
+    return boto3.client("s3", config=config, aws_access_key_id=keys.access, aws_secret_access_key=keys.secret)
+
+
+def _make_bucket(bucket: str, keys: Keys) -> None:
+    """Make a bucket unless it exists, as soon as the store answers."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = _client(keys)
     for left in range(WAIT, -1, -1):
         try:
             client.create_bucket(Bucket=bucket)
@@ -79,18 +79,18 @@ def _make_bucket(bucket: str, keys: tuple[str, str]) -> None:
             return
 
 
-def _make_user(environment: Mapping[str, str], keys: tuple[str, str], buckets: Sequence[str]) -> None:
-    """Make the user and its policy by RustFS's admin API. A repeat replaces what is there."""
-    user, secret = environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"]
+def _make_user(user: User, keys: Keys, endpoint: str) -> None:
+    """Make a user and its policy by RustFS's admin API. A repeat replaces what is there."""
+    name = f"refinery-{user.zone}"
     for path, body in (
-        (f"add-canned-policy?name={POLICY}", json.dumps(policy(buckets))),
-        (f"add-user?accessKey={user}", json.dumps({"secretKey": secret, "status": "enabled"})),
-        (f"set-user-or-group-policy?policyName={POLICY}&userOrGroup={user}&isGroup=false", ""),
+        (f"add-canned-policy?name={name}", json.dumps(user.policy)),
+        (f"add-user?accessKey={user.keys.access}", json.dumps({"secretKey": user.keys.secret, "status": "enabled"})),
+        (f"set-user-or-group-policy?policyName={name}&userOrGroup={user.keys.access}&isGroup=false", ""),
     ):
-        _put_signed(f"{environment['AWS_ENDPOINT_URL']}/rustfs/admin/v3/{path}", body.encode(), keys)
+        _put_signed(f"{endpoint}/rustfs/admin/v3/{path}", body.encode(), keys)
 
 
-def _put_signed(url: str, body: bytes, keys: tuple[str, str]) -> None:
+def _put_signed(url: str, body: bytes, keys: Keys) -> None:
     from botocore.auth import S3SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
@@ -105,7 +105,7 @@ def _put_signed(url: str, body: bytes, keys: tuple[str, str]) -> None:
         path = url.partition("?")[0]
         message = (
             f"{path} answered {error.code}: this store does not make users by RustFS's admin API. Make the user "
-            "yourself, and set S3_ROOT_ACCESS_KEY and S3_ROOT_SECRET_KEY to its keys, too"
+            "and those of the engines yourself, and set S3_ROOT_ACCESS_KEY and S3_ROOT_SECRET_KEY to its keys, too"
         )
         raise RecipeError(message) from error
     except OSError as error:
@@ -121,6 +121,27 @@ def _try_commit(root: str) -> None:
     if created != [True, False]:
         message = "this object store ignores If-None-Match: choose another, or Refinery's commits are not safe"
         raise ContractError(message)
+
+
+def _try_refusals(user: User, landing: str, root: str) -> None:
+    """Raise ContractError if an engine's user may write a log or the landing: each is tried, and removed again."""
+    from botocore.exceptions import ClientError
+
+    client, tried = _client(user.keys), f"doctor-{uuid.uuid4().hex}"
+    for uri in (landing, *(f"{root.rstrip('/')}/{folder}" for folder in LOGS)):
+        bucket, prefix = place_of(uri)
+        try:
+            client.put_object(Bucket=bucket, Key=prefix + tried, Body=b"")
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in DENIED:
+                raise
+        else:
+            connect(uri).delete(tried)
+            message = (
+                f"the user {user.keys.access} of {user.zone} may write below {uri}, so what a kernel "
+                "changes could not be found. Give it the policy that docs/security.md has, or no keys of its own"
+            )
+            raise ContractError(message)
 
 
 if __name__ == "__main__":

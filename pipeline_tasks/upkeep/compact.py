@@ -30,7 +30,7 @@ from pipeline_tasks.stage import Section, Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import commit_slot, read_manifest
-from pipeline_tasks.store.segment import COMPACTED
+from pipeline_tasks.store.shards.segment import COMPACTED
 
 FANOUT = 8
 """So many neighbors of one size are merged: n snapshots are at most 7 entries per power of 8, and a row is written

@@ -25,7 +25,7 @@ from pipeline_tasks.store.access_log import FOLDER as ACCESS
 from pipeline_tasks.store.erasures import after_paths
 from pipeline_tasks.store.protocol import DELETED_AT_ONCE, Entry, Store
 from pipeline_tasks.store.reading import commit_slot, read_manifest
-from pipeline_tasks.store.segment import COMPACTED
+from pipeline_tasks.store.shards.segment import COMPACTED
 from pipeline_tasks.upkeep.compact import in_use
 
 DAY = 86_400.0

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.ablate import running
-from pipeline_tasks.ablate.arm_data import ArmData
+from pipeline_tasks.ablate.arms.data import ArmData
 from pipeline_tasks.ablate.job import RESULT, jobs_of, read_plan
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.publish.ablation_log import ablations

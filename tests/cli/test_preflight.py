@@ -18,7 +18,8 @@ from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import decode
-from pipeline_tasks.store import s3_store, storage
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.s3 import store as s3_store
 from tests.chain import How, refined
 from tests.faulty_s3 import FaultyS3
 

@@ -90,6 +90,11 @@ def env_file(named: Mapping[str, str]) -> dict[str, str]:
     lines = [line.split("=", 1) for line in EXAMPLE.read_text().splitlines() if re.match("[A-Z]", line)]
     variables = {name: value or base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for name, value in lines}
     same = {"S3_ROOT_ACCESS_KEY": variables["S3_ACCESS_KEY"], "S3_ROOT_SECRET_KEY": variables["S3_SECRET_KEY"]}
+    for engine in ("SPARK", "RAY"):  # the store that stands for RustFS has one user
+        same |= {
+            f"{engine}_S3_ACCESS_KEY": variables["S3_ACCESS_KEY"],
+            f"{engine}_S3_SECRET_KEY": variables["S3_SECRET_KEY"],
+        }
     return variables | (same if named else {}) | SMALL | {name: str(free_port()) for name in PORTS} | dict(named)
 
 

@@ -12,7 +12,8 @@ from pipeline_tasks import recipe
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.store import local_store, s3_store
+from pipeline_tasks.store import local_store
+from pipeline_tasks.store.s3 import store as s3_store
 from pipeline_tasks.upkeep.compact import compact
 from tests.toys import CARDS, MODULES
 

@@ -17,9 +17,9 @@ from lxml import html
 from pipeline_tasks.cli.main import COMMANDS, build_parser
 from pipeline_tasks.cli.reference.gates import gates_page
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.gate.comparison import ks, psi
 from pipeline_tasks.gate.facts import FACTS, compute_facts
-from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS
+from pipeline_tasks.gate.facts.comparison import ks, psi
+from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, load_suite
 from pipeline_tasks.gate.validation import validate
 from pipeline_tasks.gate.verdicts import judge, read_verdict
@@ -28,7 +28,7 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import losses
 from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, stage_card
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 from tests.documents import documents as table_of
 from tests.gate.samples import SUITES, bad, healthy, judged, kept, numbers, stored
 from tests.refining import commit_parent, refined, rows

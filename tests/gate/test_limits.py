@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.gate import limits
 from pipeline_tasks.gate.checks import suites_of
-from pipeline_tasks.gate.comparison import psi
 from pipeline_tasks.gate.estimates import (
     ALONE,
     COMPARED,
@@ -29,6 +28,7 @@ from pipeline_tasks.gate.estimates import (
     share,
     total,
 )
+from pipeline_tasks.gate.facts.comparison import psi
 from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS, apply_bounds
 from pipeline_tasks.profiles.columns import merge, profile
 

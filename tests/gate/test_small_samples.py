@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_tasks.gate.comparison import psi
+from pipeline_tasks.gate.facts.comparison import psi
 from pipeline_tasks.gate.suites import EVERY
 from pipeline_tasks.manifest import Manifest
 from tests.gate.samples import SUITES, healthy, judged, kept, merged_into_one, profiled

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
-from pipeline_tasks.gate.comparison import ks, psi
 from pipeline_tasks.gate.explaining import allowed, explain
+from pipeline_tasks.gate.facts.comparison import ks, psi
+from pipeline_tasks.gate.facts.spread import divergence
 from pipeline_tasks.gate.judging import Failure
-from pipeline_tasks.gate.spread import divergence
 from pipeline_tasks.gate.suites import load_suite
 from pipeline_tasks.gate.trials import OF_SIZE, trial_bounds
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict, verdict_reference

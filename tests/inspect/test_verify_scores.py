@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores
 from pipeline_tasks.scorers.scorer import STEPS, tolerance
 from pipeline_tasks.stages.score_quality import STAGE
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 from tests.chain import reply
 from tests.commands import Refinery
 from tests.documents import documents

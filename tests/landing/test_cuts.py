@@ -21,7 +21,7 @@ from pipeline_tasks.landing import cuts, listing
 from pipeline_tasks.landing.decompression import STEP
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.stage import WHOLE
-from pipeline_tasks.store.shard_file import PieceStream
+from pipeline_tasks.store.shards.file import PieceStream
 from tests.archives import http, read, response, warc, zipped
 
 

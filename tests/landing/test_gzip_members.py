@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
+from pipeline_tasks.landing.archives.gzip_members import inflate_member, is_one_record_per_member, read_members
+from pipeline_tasks.landing.archives.record import Row
 from pipeline_tasks.landing.decompression import PlainSource, Reader
-from pipeline_tasks.landing.gzip_members import inflate_member, is_one_record_per_member, read_members
-from pipeline_tasks.landing.record import Row
 from tests.archives import covers, http, read, response, zipped
 
 ONE, TWO, THREE = (response(f"https://example.org/{number}") for number in (1, 2, 3))

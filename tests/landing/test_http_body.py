@@ -9,8 +9,8 @@ import brotlicffi
 import pytest
 import zstandard
 
-from pipeline_tasks.landing import http_body
-from pipeline_tasks.landing.http_body import dechunk, decompress, read_message
+from pipeline_tasks.landing.archives import http_body
+from pipeline_tasks.landing.archives.http_body import dechunk, decompress, read_message
 
 
 def message(body: bytes, *headers: str, status: str = "200 OK") -> bytes:

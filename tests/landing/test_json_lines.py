@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_tasks.landing.archives.record import sha1
 from pipeline_tasks.landing.decompression import BytesSource, Reader
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.json_lines import object_row, parse, read_lines
-from pipeline_tasks.landing.record import sha1
 from tests.archives import read
 
 VALUES = st.recursive(

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_tasks.landing import parquet_pages
-from pipeline_tasks.landing.parquet_footer import read_footer
-from pipeline_tasks.landing.parquet_pages import Chunk, bound_chunk
-from pipeline_tasks.landing.thrift import BadThriftError
+from pipeline_tasks.landing.parquet import pages as parquet_pages
+from pipeline_tasks.landing.parquet.footer import read_footer
+from pipeline_tasks.landing.parquet.pages import Chunk, bound_chunk
+from pipeline_tasks.landing.parquet.thrift import BadThriftError
 
 ROWS = 1000
 TEXTS = [f"text {row} " + "word " * (row % 50) for row in range(ROWS)]

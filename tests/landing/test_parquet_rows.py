@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.landing.parquet_footer import read_footer
+from pipeline_tasks.landing.parquet.footer import read_footer
 from pipeline_tasks.stages.ingest import DAMAGE
 from tests.archives import read
 

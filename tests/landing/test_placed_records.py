@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch
-from pipeline_tasks.landing import placed_records
-from pipeline_tasks.landing.record import Row
+from pipeline_tasks.landing.archives import placed_records
+from pipeline_tasks.landing.archives.record import Row
 from pipeline_tasks.run.landed_files import LandedFiles
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store.local_store import LocalStore
-from pipeline_tasks.store.shard_rows import PLACED, Places
+from pipeline_tasks.store.shards.rows import PLACED, Places
 from tests.archives import PAGE, http, response, warc, zipped
 
 URL = "https://example.org/"

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from pipeline_tasks.landing.http_body import read_message
-from pipeline_tasks.landing.record import check_digest, damage_row, normal_digest, record_row, sha1
-from pipeline_tasks.landing.record_header import Head
+from pipeline_tasks.landing.archives.http_body import read_message
+from pipeline_tasks.landing.archives.record import check_digest, damage_row, normal_digest, record_row, sha1
+from pipeline_tasks.landing.archives.record_header import Head
 
 HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nLast-Modified: x\r\n\r\n<p>"
 

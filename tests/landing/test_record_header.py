@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_tasks.landing.record_header import Head, is_archive, read_head, separator, starts_record
+from pipeline_tasks.landing.archives.record_header import Head, is_archive, read_head, separator, starts_record
 
 ARC = b"http://example.org/ 192.0.2.1 20261120010203 text/html; charset=x 42\n"
 

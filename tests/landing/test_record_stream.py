@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from pipeline_tasks.landing.archives.record import Row
+from pipeline_tasks.landing.archives.record_stream import read_stream
 from pipeline_tasks.landing.decompression import BytesSource, GzipSource, PlainSource, Reader
-from pipeline_tasks.landing.record import Row
-from pipeline_tasks.landing.record_stream import read_stream
 from tests.archives import response
 
 URLS = [f"https://example.org/{number}" for number in (1, 2, 3)]
@@ -86,7 +86,7 @@ def test_records_inside_of_a_wrong_length_above_the_cap_are_read(behind: bytes) 
 
 def test_any_number_of_wrong_lengths_is_looked_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each put what it had passed before a source of its own, and reading went through all of them."""
-    monkeypatch.setattr("pipeline_tasks.landing.record_stream.CAP", 1 << 12)
+    monkeypatch.setattr("pipeline_tasks.landing.archives.record_stream.CAP", 1 << 12)
     lying = response(URLS[1], length=str(1 << 13))
     read_rows = rows((lying + THREE) * 1500 + bytes(1 << 14))
     assert [row.url for row in read_rows if row.error is None] == [URLS[2]] * 1500

@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from pipeline_tasks.demo.warc import warcinfo
-from pipeline_tasks.landing.warcinfo import read_warcinfo
+from pipeline_tasks.landing.archives.warcinfo import read_warcinfo
 
 RECORD = warcinfo("a.warc.gz", "2026-11-20T00:00:00Z")
 AROUND: dict[str, Callable[[bytes], bytes]] = {

@@ -32,7 +32,7 @@ ALLOWED = {
     "plugins/refinery_airflow/runs/credentials.py": {
         "publish.ledger",
         "store.credential",
-        "store.s3_client",
+        "store.s3.client",
         "store.temporary",
         *VOCABULARY,
     },

@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.service.requests.wire import encode
-from pipeline_tasks.store import s3_client
+from pipeline_tasks.store.s3 import client as s3_client
 from tests import cloud_servers
 from tests.refining import commit_parent
 from tests.s3_server import S3Server

@@ -15,7 +15,7 @@ import pytest
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sources import budget
-from pipeline_tasks.sources.common_crawl import CommonCrawl
+from pipeline_tasks.sources.common_crawl.files import CommonCrawl
 from pipeline_tasks.sources.pull import Landed
 from pipeline_tasks.sources.recipe import SourceRecipe, load_source, parse_source
 from tests.crawl_mirror import CRAWL, archives, mirrored

@@ -25,7 +25,8 @@ from pipeline_tasks.service.processes import environment
 from pipeline_tasks.service.requests.models import TrainModelRequest
 from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.upkeep import VerifyRequest
-from pipeline_tasks.store import s3_client, storage
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.s3 import client as s3_client
 from pipeline_tasks.upkeep.doctor import Check, checks
 from tests.chain import How, refined
 from tests.channels import Hooks, serving

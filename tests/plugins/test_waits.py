@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pipeline_tasks.embedded.progress import Progress
-from pipeline_tasks.store.s3_waits import Waits
+from pipeline_tasks.store.s3.waits import Waits
 
 
 def test_the_waits_of_tasks_are_in_their_lines_and_added_up() -> None:

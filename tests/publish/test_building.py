@@ -27,8 +27,8 @@ from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.composing import superseded_within
-from pipeline_tasks.publish.published_shards import Spot, open_build
+from pipeline_tasks.publish.datasets.composing import superseded_within
+from pipeline_tasks.publish.datasets.published_shards import Spot, open_build
 from pipeline_tasks.recipe import Recipe, Versions, load_build, load_recipe, parse_recipe
 from pipeline_tasks.store.log_chain import entry_path, head_path
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -385,7 +385,7 @@ def test_a_log_that_was_cut_is_no_smaller_selection(root: str, recipe: str, tmp_
 
 def test_a_build_of_an_earlier_release_keeps_its_card(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = built(root, recipe_of())
-    monkeypatch.setattr("pipeline_tasks.publish.building.card_text", lambda *_: "words of a later release")
+    monkeypatch.setattr("pipeline_tasks.publish.datasets.building.card_text", lambda *_: "words of a later release")
     assert built(root, recipe_of()) == first
 
 
@@ -483,7 +483,7 @@ def test_superseded_documents_leave_if_their_winner_is_selected(monkeypatch: pyt
         ("d", "1"): [("e", "2")],
         ("f", "1"): [("g", "3"), ("h", "2")],
     }
-    monkeypatch.setattr("pipeline_tasks.publish.composing._winners", lambda *_: wins)
+    monkeypatch.setattr("pipeline_tasks.publish.datasets.composing._winners", lambda *_: wins)
     for chosen, leaving in {
         "1": [],
         "12": [("a", "b"), ("d", "e"), ("f", "h")],
@@ -527,7 +527,7 @@ def test_a_selection_leaves_superseded_documents_out(
     loser, winner = sorted(row["id"] for row in documents(copy).values() if row["language"] == "en")[:2]
     where = {id_: row["snapshot"] for id_, row in documents(copy).items()}
     wins = {(loser, where[loser]): [(winner, where[winner])]}
-    monkeypatch.setattr("pipeline_tasks.publish.composing._winners", lambda *_: wins)
+    monkeypatch.setattr("pipeline_tasks.publish.datasets.composing._winners", lambda *_: wins)
     published = built(copy, recipe_of())
     select = manifest_of(copy, published, "select")
     assert select.rejected["select:superseded"] == 1

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.cluster_sizes import sizes_of
+from pipeline_tasks.publish.datasets.cluster_sizes import sizes_of
 from pipeline_tasks.publish.superseded import superseded_by
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import days

@@ -11,7 +11,7 @@ import pytest
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.manifest import WRITER, Manifest
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.origin import (
+from pipeline_tasks.publish.datasets.origin import (
     Origin,
     Source,
     Step,

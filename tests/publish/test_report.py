@@ -22,7 +22,7 @@ from pipeline_tasks.schema import LOCATOR, VERDICT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 from tests.refining import commit_manifest
 
 ATTACKS = (

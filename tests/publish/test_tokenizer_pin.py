@@ -12,7 +12,7 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, DeterminismViolation, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.tokenizer_pin import (
+from pipeline_tasks.publish.datasets.tokenizer_pin import (
     DEFAULT,
     PUBLISHED,
     TRAINED,
@@ -28,7 +28,7 @@ from pipeline_tasks.publish.tokenizer_pin import (
 )
 from pipeline_tasks.sealed import SEAL, seal
 from pipeline_tasks.stages.tokenize.params import Params, Training
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 
 DEFINITION, OTHER = b'{"model": 1}', b'{"model": 2}'
 

@@ -20,7 +20,7 @@ from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.text.base.tables import unchanged
 from tests.faulty_s3 import FaultyS3
 

@@ -140,7 +140,7 @@ from pipeline_tasks.run import shuffle, sorted_runs
 from pipeline_tasks.run.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stages.dedup_exact import keep_first
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 
 root, megabytes = sys.argv[1], int(sys.argv[2])
 shuffle.SCATTER_BYTES, sorted_runs.BLOCK_BYTES = 4 << 20, 1 << 20

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
-from pipeline_tasks.sources.common_crawl import CommonCrawl, read_paths, require_query
+from pipeline_tasks.sources.common_crawl.files import CommonCrawl, read_paths, require_query
 from pipeline_tasks.sources.source import Occasion
 from tests.commands import Refinery
 from tests.crawl_mirror import CRAWL, Mirror, archives

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
-from pipeline_tasks.sources.crawl_news import CrawlNews
+from pipeline_tasks.sources.common_crawl.news import CrawlNews
 from pipeline_tasks.sources.pull import Pull, landing_at, pull
 from pipeline_tasks.sources.source import Occasion
 from tests.crawl_mirror import Mirror, archive

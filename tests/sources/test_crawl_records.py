@@ -12,8 +12,8 @@ from fastwarc.warc import ArchiveIterator
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SourceRefused
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.sources import crawl_records
-from pipeline_tasks.sources.crawl_records import CrawlRecords
+from pipeline_tasks.sources.common_crawl import records as crawl_records
+from pipeline_tasks.sources.common_crawl.records import CrawlRecords
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.source import Flow, Occasion
 from tests.crawl_index import Crawled, add_crawl, add_index, crawled

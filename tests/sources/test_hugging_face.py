@@ -14,7 +14,7 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
 from pipeline_tasks.sources.download import PIECE
-from pipeline_tasks.sources.hub import Hub, redirected
+from pipeline_tasks.sources.hubs.hub import Hub, redirected
 from tests.sources.hub_server import COMMIT, SIGNATURE, Answer, HubServer, hub_server
 from tests.sources.pulling import (
     NOW,

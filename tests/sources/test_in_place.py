@@ -18,7 +18,7 @@ from pipeline_tasks.publish import version_log
 from pipeline_tasks.sources.in_place import require_bucket
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.named_store import NamedStore
-from pipeline_tasks.store.s3_client import s3_client
+from pipeline_tasks.store.s3.client import s3_client
 from tests.archives import PAGE, http, response, warc, zipped
 from tests.commands import Refinery
 from tests.crawl_mirror import CRAWL, Mirror

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.sources.common_crawl import CommonCrawl
+from pipeline_tasks.sources.common_crawl.files import CommonCrawl
 from pipeline_tasks.sources.recipe import (
     each_source,
     load_source,

@@ -27,8 +27,8 @@ from pipeline_tasks.landing.arrival import INCOMPLETE, arrival_of
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Rate
-from pipeline_tasks.sources.common_crawl import CommonCrawl
-from pipeline_tasks.sources.crawl_news import CrawlNews
+from pipeline_tasks.sources.common_crawl.files import CommonCrawl
+from pipeline_tasks.sources.common_crawl.news import CrawlNews
 from pipeline_tasks.sources.download import PIECE
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.source import Flow
@@ -328,8 +328,8 @@ import os, signal, sys
 from pathlib import Path
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Rate
-from pipeline_tasks.sources.common_crawl import CommonCrawl
-from pipeline_tasks.sources.crawl_news import CrawlNews
+from pipeline_tasks.sources.common_crawl.files import CommonCrawl
+from pipeline_tasks.sources.common_crawl.news import CrawlNews
 from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.sources.pull import Pull, landing_at, pull
 from pipeline_tasks.sources.web import web

@@ -25,8 +25,9 @@ from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stage import Batches
 from pipeline_tasks.stages import ingest
 from pipeline_tasks.stages.ingest import DAMAGE, STAGE, Params, drop_unchanged, page_keys, select_pages
-from pipeline_tasks.store import shard_file, storage
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.shards import file as shard_file
 from pipeline_tasks.upkeep import compact, vacuum
 from tests.archives import PAGE as HTML
 from tests.archives import http, read, response, warc, zipped

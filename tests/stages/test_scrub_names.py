@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.gate.personal import summarize_findings
-from pipeline_tasks.gate.subject import Subject
+from pipeline_tasks.gate.facts.personal import summarize_findings
+from pipeline_tasks.gate.facts.subject import Subject
 from pipeline_tasks.run import states
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.scorers.entities import read_card

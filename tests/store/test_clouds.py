@@ -13,7 +13,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store import cloud_client, cloud_store, s3_client, s3_errors, storage
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.clouds import client as cloud_client
+from pipeline_tasks.store.clouds import store as cloud_store
+from pipeline_tasks.store.s3 import client as s3_client
+from pipeline_tasks.store.s3 import errors as s3_errors
 from pipeline_tasks.store.storage import commit, connect
 from tests import cloud_servers
 from tests.faulty_s3 import Fault, FaultyS3, faulty_s3

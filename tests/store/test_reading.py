@@ -20,7 +20,7 @@ from pipeline_tasks.store.reading import (
     read_shards,
     sampled,
 )
-from pipeline_tasks.store.shard_file import ShardWriter
+from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.store.storage import connect
 from tests.refining import commit_manifest, made_up_shard
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.store.row_groups import RowGroups
+from pipeline_tasks.store.shards.row_groups import RowGroups
 
 SCHEMA = pa.schema(
     [

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store import s3_errors, s3_store
+from pipeline_tasks.store.s3 import errors as s3_errors
+from pipeline_tasks.store.s3 import store as s3_store
 from pipeline_tasks.store.storage import connect
 from tests.faulty_s3 import FaultyS3
 

@@ -2,8 +2,8 @@
 
 import os
 
-from pipeline_tasks.store import s3_waits
-from pipeline_tasks.store.s3_waits import NO_WAITS
+from pipeline_tasks.store.s3 import waits as s3_waits
+from pipeline_tasks.store.s3.waits import NO_WAITS
 from pipeline_tasks.store.storage import connect
 from tests.chain import command
 from tests.faulty_s3 import FaultyS3
@@ -28,7 +28,7 @@ def test_requests_that_are_sent_again_are_counted(s3_root: str, faults: FaultyS3
 def test_the_waits_of_a_parent_are_not_counted_by_its_children() -> None:
     program = """
 import os
-from pipeline_tasks.store import s3_waits
+from pipeline_tasks.store.s3 import waits as s3_waits
 s3_waits.count_repeated(0.5)
 child = os.fork()
 if child == 0:

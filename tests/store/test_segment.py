@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost, NoSpace, StorageBusy
 from pipeline_tasks.stage import Shard
-from pipeline_tasks.store import segment_writer, storage
-from pipeline_tasks.store.segment import Segment, Segments
-from pipeline_tasks.store.segment_writer import SegmentWriter, compact
-from pipeline_tasks.store.shard_rows import read_shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.shards import segment_writer
+from pipeline_tasks.store.shards.rows import read_shard
+from pipeline_tasks.store.shards.segment import Segment, Segments
+from pipeline_tasks.store.shards.segment_writer import SegmentWriter, compact
 from tests.faulty_s3 import FaultyS3
 from tests.store.test_storage import small_files
 

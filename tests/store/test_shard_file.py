@@ -11,9 +11,9 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, NoSpace
 from pipeline_tasks.stage import QUICK, Shard
-from pipeline_tasks.store import shard_file
-from pipeline_tasks.store.shard_file import HashingStream, PieceStream, ShardWriter, checked
-from pipeline_tasks.store.shard_rows import read_shard
+from pipeline_tasks.store.shards import file as shard_file
+from pipeline_tasks.store.shards.file import HashingStream, PieceStream, ShardWriter, checked
+from pipeline_tasks.store.shards.rows import read_shard
 from pipeline_tasks.store.storage import connect
 
 TABLE = pa.table(

@@ -14,10 +14,10 @@ from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.schema import RECORD
 from pipeline_tasks.stage import LANDING, Shard
-from pipeline_tasks.store import shard_file
-from pipeline_tasks.store.matching_rows import MatchingRows
-from pipeline_tasks.store.shard_file import ShardWriter
-from pipeline_tasks.store.shard_rows import (
+from pipeline_tasks.store.shards import file as shard_file
+from pipeline_tasks.store.shards.file import ShardWriter
+from pipeline_tasks.store.shards.matching_rows import MatchingRows
+from pipeline_tasks.store.shards.rows import (
     CHANGED,
     ROW,
     VALUE,

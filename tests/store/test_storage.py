@@ -23,8 +23,10 @@ import pytest
 
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store import s3_errors, s3_store, storage, temporary
-from pipeline_tasks.store.s3_client import s3_client
+from pipeline_tasks.store import storage, temporary
+from pipeline_tasks.store.s3 import errors as s3_errors
+from pipeline_tasks.store.s3 import store as s3_store
+from pipeline_tasks.store.s3.client import s3_client
 from pipeline_tasks.store.storage import commit, connect, open_landed
 from tests.faulty_s3 import Fault, FaultyS3
 from tests.s3_server import free_port
@@ -477,7 +479,7 @@ def test_a_full_disk_is_no_space_and_shows_nothing(tmp_path: Path) -> None:
 def test_a_full_disk_stops_a_shard(tmp_path: Path) -> None:
     import pyarrow as pa
 
-    from pipeline_tasks.store.shard_file import ShardWriter
+    from pipeline_tasks.store.shards.file import ShardWriter
 
     rows = pa.RecordBatch.from_pydict({"body": pa.array([os.urandom(200_000)], pa.large_binary())})
     with small_files():

@@ -13,7 +13,7 @@ import boto3
 import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store.s3_client import s3_client
+from pipeline_tasks.store.s3.client import s3_client
 from pipeline_tasks.store.storage import connect
 from pipeline_tasks.training import bucket_folder
 from pipeline_tasks.training.cache import Cache

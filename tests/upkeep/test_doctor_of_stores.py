@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline_tasks.store import cloud_store, storage
-from pipeline_tasks.store.cloud_store import CloudStore
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.clouds import store as cloud_store
+from pipeline_tasks.store.clouds.store import CloudStore
 from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.upkeep import doctor

@@ -28,8 +28,8 @@ from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.store.s3_store import S3Store
-from pipeline_tasks.store.shard_rows import Facts, facts_of
+from pipeline_tasks.store.s3.store import S3Store
+from pipeline_tasks.store.shards.rows import Facts, facts_of
 from pipeline_tasks.upkeep.retention import plan as planning
 from pipeline_tasks.upkeep.vacuum import DAY
 from tests.chain import PROJECT

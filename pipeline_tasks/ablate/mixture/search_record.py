@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.ablate.arm_versions import version_named
+from pipeline_tasks.ablate.arms.versions import version_named
 from pipeline_tasks.ablate.evidence import DIGITS, MOST_GROUPS, Evidence, rounded
 from pipeline_tasks.ablate.held_out import load_held_out
 from pipeline_tasks.ablate.job import HELD_OUT, read_result

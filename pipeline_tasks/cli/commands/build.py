@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.command import (
     overrides_of,
     print_result,
 )
-from pipeline_tasks.publish.building import bands_of, plan_of
+from pipeline_tasks.publish.datasets.building import bands_of, plan_of
 from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply

@@ -16,8 +16,8 @@ from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.sources.budget import SLOWEST, Rate
-from pipeline_tasks.sources.common_crawl import KINDS, CommonCrawl
-from pipeline_tasks.sources.crawl_records import CrawlRecords
+from pipeline_tasks.sources.common_crawl.files import KINDS, CommonCrawl
+from pipeline_tasks.sources.common_crawl.records import CrawlRecords
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, hosts_of, load_source, resolved

@@ -18,9 +18,9 @@ from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
 from pipeline_tasks.inspect.search.find import add_documents, current_versions, find, named_entries
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.lost_log import require_takedowns
 from pipeline_tasks.publish.opted_out import OptedOut, opted_out, reason_of
-from pipeline_tasks.publish.published_shards import open_build
 from pipeline_tasks.publish.takedowns import (
     Entry,
     Takedown,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 from pipeline_tasks.gate.facts import FACTS
-from pipeline_tasks.gate.snapshots import SNAPSHOT_FACTS, VERDICT_FACTS
+from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS, VERDICT_FACTS
 from pipeline_tasks.gate.suites import EXPECTATIONS, learned_from
 from pipeline_tasks.inspect.scorers.check import MEANINGS as CHECK_FACTS
 from pipeline_tasks.scorers.planted import MEANINGS as KINDS

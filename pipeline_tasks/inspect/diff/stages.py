@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_tasks.gate.comparison import psi
-from pipeline_tasks.gate.subject import profiles_of
+from pipeline_tasks.gate.facts.comparison import psi
+from pipeline_tasks.gate.facts.subject import profiles_of
 from pipeline_tasks.inspect.chosen import document_manifest
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import quantile

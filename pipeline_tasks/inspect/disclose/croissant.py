@@ -20,8 +20,8 @@ from pipeline_tasks.recipe import LAND
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.store.shard_file import checked
-from pipeline_tasks.store.shard_rows import ROW, layers_of
+from pipeline_tasks.store.shards.file import checked
+from pipeline_tasks.store.shards.rows import ROW, layers_of
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 

@@ -23,7 +23,7 @@ from pipeline_tasks.store.erasures import LOG as ERASURES
 from pipeline_tasks.store.erasures import erased_by_path
 from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.store.shard_rows import layers_of
+from pipeline_tasks.store.shards.rows import layers_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.inspect.disclose.about import About, Category, SourceAbout
+from pipeline_tasks.landing.archives.warcinfo import read_warcinfo
 from pipeline_tasks.landing.listing import ARCHIVES, PROMISE
-from pipeline_tasks.landing.warcinfo import read_warcinfo
 from pipeline_tasks.publish.statements.statement import Stated
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LAND

@@ -26,7 +26,7 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import BY_ID, LANDING, Shard, Shards
-from pipeline_tasks.store.matching_rows import MatchingRows
+from pipeline_tasks.store.shards.matching_rows import MatchingRows
 from pipeline_tasks.text.urls.takedown import DOC
 
 KEPT = "kept"

@@ -7,7 +7,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.report.plotted import write_plots
 from pipeline_tasks.inspect.unpublished import Committed, title_of
-from pipeline_tasks.publish.building import CARD
+from pipeline_tasks.publish.datasets.building import CARD
 from pipeline_tasks.publish.published import read_published_file
 
 

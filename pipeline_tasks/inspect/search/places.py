@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pipeline_tasks.inspect.search.find import Reach, Use, find
-from pipeline_tasks.publish.published_shards import open_build
+from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.takedowns import Entry
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE

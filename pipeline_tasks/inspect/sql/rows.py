@@ -17,8 +17,8 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current
 from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.store.shard_file import checked
-from pipeline_tasks.store.shard_rows import ROW, facts_of
+from pipeline_tasks.store.shards.file import checked
+from pipeline_tasks.store.shards.rows import ROW, facts_of
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence
 
 STAGE = "stage"

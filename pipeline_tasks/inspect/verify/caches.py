@@ -15,7 +15,7 @@ from pipeline_tasks.run.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import require_place
-from pipeline_tasks.store.segment import COMPACTED
+from pipeline_tasks.store.shards.segment import COMPACTED
 
 
 def check_compactions(root: str, known: Mapping[str, Committed], findings: Findings) -> Iterator[tuple[Manifest, str]]:

@@ -13,11 +13,11 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.building import Entry, entry_of, files_of, index_of, packed_shards
+from pipeline_tasks.publish.datasets.building import Entry, entry_of, files_of, index_of, packed_shards
+from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.earlier import is_partial, saved_history
 from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
-from pipeline_tasks.publish.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests

@@ -15,8 +15,8 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased_by_path
 from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.store.shard_file import successor_of
-from pipeline_tasks.store.shard_rows import Columns, facts_of
+from pipeline_tasks.store.shards.file import successor_of
+from pipeline_tasks.store.shards.rows import Columns, facts_of
 
 
 def check_rows(root: str, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:

@@ -10,8 +10,8 @@ from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, sa
 from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.publish.summary import read_summary
-from pipeline_tasks.publish.tokenizer_pin import read_pin
 from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.store.reading import read_manifest
 

@@ -14,7 +14,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish import ablation_log, takedowns
-from pipeline_tasks.publish.origin import DIGEST, read_origin, source_versions
+from pipeline_tasks.publish.datasets.origin import DIGEST, read_origin, source_versions
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.summary import override_of
 from pipeline_tasks.publish.version_log import Version
@@ -24,7 +24,7 @@ from pipeline_tasks.stage import LANDING, WHOLE, Shard
 from pipeline_tasks.store import erasures
 from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
 from pipeline_tasks.store.reading import read_committed, read_manifest
-from pipeline_tasks.store.shard_rows import layers_of
+from pipeline_tasks.store.shards.rows import layers_of
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"

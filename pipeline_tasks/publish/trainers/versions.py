@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.building import plan_of
-from pipeline_tasks.publish.card import facts_of, front_matter, origin
+from pipeline_tasks.publish.datasets.building import plan_of
+from pipeline_tasks.publish.datasets.card import facts_of, front_matter, origin
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.trainers.documents import documents_of
 from pipeline_tasks.publish.trainers.exporting import Export, run

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.composing import superseded_within
+from pipeline_tasks.publish.datasets.composing import superseded_within
 from pipeline_tasks.publish.takedowns import Takedown, rows_of, takedowns
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.sealed import sha256

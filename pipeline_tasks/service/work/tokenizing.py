@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.publish.tokenizer_pin import (
+from pipeline_tasks.publish.datasets.tokenizer_pin import (
     DEFAULT,
     TRAINED,
     Pin,
@@ -27,8 +27,8 @@ from pipeline_tasks.stage import Engine, Shards
 from pipeline_tasks.stages.tokenize import STAGE
 from pipeline_tasks.stages.tokenize.choosing import choose_tokenizer, count_bytes, default_row
 from pipeline_tasks.stages.tokenize.params import Params, Training
-from pipeline_tasks.store import s3_waits
 from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.s3 import waits as s3_waits
 
 
 def with_pinned_tokenizer(request: RefineRequest, factory: EngineFactory) -> tuple[RefineRequest, Pin | None]:

@@ -7,8 +7,8 @@ from typing import BinaryIO
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, SnapshotIncomplete
-from pipeline_tasks.landing.parquet_footer import read_footer
-from pipeline_tasks.landing.parquet_rows import FAULTS, MAGIC
+from pipeline_tasks.landing.parquet.footer import read_footer
+from pipeline_tasks.landing.parquet.rows import FAULTS, MAGIC
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.files.contents import unpacked
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received

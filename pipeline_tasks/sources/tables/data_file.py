@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, SnapshotIncomplete
-from pipeline_tasks.landing.parquet_rows import FAULTS
+from pipeline_tasks.landing.parquet.rows import FAULTS
 from pipeline_tasks.sources.parquet_part import BATCH_BYTES, BATCH_ROWS
 from pipeline_tasks.store import storage
 

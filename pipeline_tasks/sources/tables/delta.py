@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Note, Uri
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.json_lines import names_of
-from pipeline_tasks.landing.parquet_rows import paths_in
+from pipeline_tasks.landing.parquet.rows import paths_in
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
 from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part

@@ -18,7 +18,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.sources.parquet_part import plain_schema
 from pipeline_tasks.sources.source import UNKNOWN
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.s3_client import options_of_other_clients
+from pipeline_tasks.store.s3.client import options_of_other_clients
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask

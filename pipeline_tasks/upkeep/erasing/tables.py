@@ -14,10 +14,10 @@ from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Erased, Stored
 from pipeline_tasks.store.protocol import mismatch
-from pipeline_tasks.store.segment import LENGTH, Segment
-from pipeline_tasks.store.segment_writer import SegmentWriter
-from pipeline_tasks.store.shard_file import ShardWriter, checked
-from pipeline_tasks.store.shard_rows import ShardRows, facts_of
+from pipeline_tasks.store.shards.file import ShardWriter, checked
+from pipeline_tasks.store.shards.rows import ShardRows, facts_of
+from pipeline_tasks.store.shards.segment import LENGTH, Segment
+from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 from pipeline_tasks.upkeep.erasing.documents import ADDRESS, IDENTITY, Documents
 from pipeline_tasks.upkeep.erasing.rows import blanked, can_say, sayable, saying
 

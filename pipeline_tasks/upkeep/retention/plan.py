@@ -22,8 +22,8 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current, expired
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.store.s3_store import STANDARD
-from pipeline_tasks.store.shard_rows import facts_of
+from pipeline_tasks.store.s3.store import STANDARD
+from pipeline_tasks.store.shards.rows import facts_of
 from pipeline_tasks.upkeep.retention.policy import (
     CACHE,
     EXPORTS,

@@ -9,7 +9,7 @@ from pipeline_tasks.binding import bind_fields, nearest, require_known, require_
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import RECIPES
-from pipeline_tasks.store.s3_store import STANDARD
+from pipeline_tasks.store.s3.store import STANDARD
 from pipeline_tasks.upkeep.vacuum import DAY, GRACE
 from pipeline_tasks.yaml_file import read_yaml
 

@@ -29,8 +29,9 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from pipeline_tasks.constraints import AZURE, GOOGLE, S3, is_bucket, kind_of
 from pipeline_tasks.deployment import OpenStore, Settings, deployment, is_connection, ledger_at
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.store import s3_client, temporary
+from pipeline_tasks.store import temporary
 from pipeline_tasks.store.credential import variable_of
+from pipeline_tasks.store.s3 import client as s3_client
 from refinery_airflow.runs.clouds import (
     AZURE_CONNECTION,
     AZURE_OWN,

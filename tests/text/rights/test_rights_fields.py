@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.landing.header_fields import MOST, header_fields, rights_fields
+from pipeline_tasks.landing.archives.header_fields import MOST, header_fields, rights_fields
 from pipeline_tasks.text.rights.directives import header_signals
 from pipeline_tasks.text.rights.licenses import agreed, license_id
 from pipeline_tasks.text.rights.markup import markup_signals

@@ -1,0 +1,63 @@
+"""Computes how far a site's share of the documents rose above what it has in the trailing snapshots."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from pipeline_tasks.gate import limits
+from pipeline_tasks.gate.estimates import Facts, exact
+from pipeline_tasks.gate.facts.amounts import TAIL, Amount
+from pipeline_tasks.gate.facts.subject import Family, Subject
+from pipeline_tasks.gate.learning import ENOUGH, SNAPSHOTS
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.removals import arrivals
+
+SITE = "site "
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Documents that came in by site, as far as a manifest names sites; any other one has at most `unnamed`."""
+
+    rows_in: int
+    named: Mapping[str, int]
+    unnamed: int
+
+    def share(self, site: str) -> Amount:
+        """Return a site's share of the documents, the largest possible one for a site without a name."""
+        rows = self.named.get(site, self.unnamed)
+        return Amount(rows / self.rows_in, limits.score_margin(rows, self.rows_in, TAIL))
+
+
+def sites_of(manifest: Manifest) -> Sites:
+    """Return the sites of a manifest: its largest ones."""
+    named = {name: rows for name, rows in arrivals(manifest.metrics).items() if name.startswith(SITE)}
+    left = max(manifest.rows_in - sum(named.values()), 0)
+    return Sites(manifest.rows_in, named, min([left, *named.values()]))
+
+
+def measure_sites(subject: Subject) -> Facts:
+    """Return the largest rise of a site's share above its median, beyond chance; None without enough snapshots."""
+    if "origins" not in subject.card.profiled:
+        return {}
+    before = [sites_of(manifest) for manifest in subject.trailing[-SNAPSHOTS:] if manifest.rows_in]
+    now = sites_of(subject.manifest)
+    if len(before) < ENOUGH or not now.named:
+        return {"site_rise_max": None}
+    rises = (_rise(now.share(site), [day.share(site) for day in before]) for site in now.named)
+    return {"site_rise_max": exact(max(rises))}
+
+
+def _rise(now: Amount, before: list[Amount]) -> float:
+    """Return how far a share is above the median of earlier ones, less what chance explains."""
+    usual, chance = median(amount.value for amount in before), median(amount.chance for amount in before)
+    return max(now.value - usual - now.chance - chance, 0.0)
+
+
+SITES = Family(
+    measure_sites,
+    {
+        "site_rise_max": "largest rise of a site's share of the documents above its median in the trailing snapshots, "
+        "beyond what chance explains",
+    },
+)

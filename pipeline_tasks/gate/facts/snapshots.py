@@ -1,0 +1,113 @@
+"""Computes facts of a whole snapshot, from what landed to what is published, for the gate before it is published."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.estimates import Facts, exact, share
+from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
+from pipeline_tasks.gate.facts.rows import NOT_PAGES
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import STAGES
+
+COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "dedup_semantic", "mix")
+"""Stages whose removals are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
+own mixture leaves it out. They passed the stages before, and are counted as kept: a recrawl of the same texts has the
+same retention, however few of them are new."""
+
+EXTRACT = "extract"
+"""The stage that finds the texts."""
+
+SNAPSHOT_FACTS: Mapping[str, str] = {
+    "records": "landed records",
+    "new_pages": "records, without those that are no page or are unchanged",
+    "texts": "texts that `extract` found",
+    "copies": "texts that repeat another document, of this snapshot or an earlier one, or are left by `mix`",
+    "documents": "documents that would be published",
+    "retention": "share of the new pages that would be published or are copies",
+    "text_retention": "share of the texts that would be published or are copies",
+    "record_retention": "share of the landed records that would be published",
+}
+
+
+VERDICT_FACTS: Mapping[str, str] = {
+    "verdicts": "ablations in which the recipe was the second arm, beside what it requires, by models that count",
+    "not_worse": "1 if the newest of them says `better` or `no difference seen`, else 0",
+    "ablation": "the number of the newest of them in the log of ablations",
+}
+"""Facts of the gate before the first stage of a recipe that requires a verdict."""
+
+
+def refined_stages(manifests: Mapping[str, str]) -> dict[str, str]:
+    """Return the manifests of a snapshot's stages, in their order; RecipeError where no stage has documents."""
+    stages = {stage: manifests[stage] for stage in STAGES if stage in manifests}
+    if not stages.keys() - {"pack"}:
+        named = ", ".join(manifests) or "none"
+        message = f"name the manifest of a stage with documents, such as ingest; the snapshot has those of: {named}"
+        raise RecipeError(message)
+    return stages
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Rows of a snapshot as `SNAPSHOT_FACTS` has them; `texts` is None without `extract`."""
+
+    records: int
+    new_pages: int
+    texts: int | None
+    copies: int
+    documents: int
+
+    @property
+    def left(self) -> int:
+        return self.documents + self.copies
+
+
+def _counts(manifests: Iterable[Manifest]) -> _Counts:
+    ordered = [manifest for manifest in manifests if manifest.stage in STAGES]
+    records = ordered[0].rows_in
+    return _Counts(
+        records=records,
+        new_pages=records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_PAGES),
+        texts=next((manifest.rows for manifest in ordered if manifest.stage == EXTRACT), None),
+        copies=_copies(ordered),
+        documents=published_documents(ordered),
+    )
+
+
+def compute_snapshot_facts(manifests: Iterable[Manifest]) -> Facts:
+    """Return the facts of a snapshot's manifests, in the order of stages."""
+    rows = _counts(manifests)
+    return {
+        "records": exact(rows.records),
+        "new_pages": exact(rows.new_pages),
+        "texts": exact(rows.texts),
+        "copies": exact(rows.copies),
+        "documents": exact(rows.documents),
+        "retention": share(rows.left, rows.new_pages),
+        "text_retention": None if rows.texts is None else share(rows.left, rows.texts),
+        "record_retention": share(rows.documents, rows.records),
+    }
+
+
+def snapshot_amounts(manifests: Iterable[Manifest]) -> Amounts:
+    """Return the amounts of a snapshot that bounds are learned of, from its manifests in the order of stages."""
+    rows = _counts(manifests)
+    counted = {"records": rows.records, "new_pages": rows.new_pages, "documents": rows.documents}
+    return dict(
+        [
+            *(count_amount(name, count) for name, count in counted.items()),
+            *share_amount("retention", rows.left, rows.new_pages),
+            *share_amount("text_retention", rows.left, rows.texts or 0),
+            *share_amount("record_retention", rows.documents, rows.records),
+        ]
+    )
+
+
+def published_documents(ordered: Iterable[Manifest]) -> int:
+    """Return the documents that the last stage of documents kept; `pack` has sequences."""
+    return [manifest.rows for manifest in ordered if manifest.stage != "pack"][-1]
+
+
+def _copies(ordered: Iterable[Manifest]) -> int:
+    return sum(sum(manifest.rejected.values()) for manifest in ordered if manifest.stage in COPIES)

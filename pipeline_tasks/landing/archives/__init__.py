@@ -1,0 +1,1 @@
+"""WARC and ARC: records, their headers, and the HTTP messages in them."""

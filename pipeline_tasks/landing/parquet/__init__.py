@@ -1,0 +1,1 @@
+"""Parquet files that landed: nothing in one raises, and memory is bounded."""

@@ -1,0 +1,326 @@
+"""Publishes a training dataset: exports each packed shard, and appends a version that names their files."""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.datasets.card import card_text
+from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
+from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
+from pipeline_tasks.publish.exports import shards as exported
+from pipeline_tasks.publish.exports.shards import PackedShard
+from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
+from pipeline_tasks.publish.exports.tokens import dtype_for
+from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
+from pipeline_tasks.publish.publishing import prefix_of, sizes_of
+from pipeline_tasks.publish.summary import store_summary
+from pipeline_tasks.publish.takedowns import taken_down_of
+from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.recipe import BUILD, COMPOSE, PACKED, TAKEDOWN, TOKENIZE
+from pipeline_tasks.sealed import SEAL, canonical, path_of, reference, sha256
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erased
+from pipeline_tasks.store.reading import read_committed, read_history, read_manifest
+
+SHARDS = "publish/shards"
+"""Where the files of packed shards are, named by their content: versions with the same shard share them."""
+
+CARD = "README.md"
+NAMED = 32
+"""Digits of its digest that a file is named by."""
+
+THREADS = 4
+"""Shards that are exported at a time: each is in memory, and most of the work is outside the interpreter's lock."""
+
+Entry = dict[str, Any]
+"""A packed shard in `dataset.json`: its sequences, tokens, and the path, bytes and SHA-256 of each file."""
+
+
+def publish_build(
+    root: str, name: str, manifests: Mapping[str, str], verdicts: Mapping[str, str], ledger: Ledger
+) -> Version:
+    """Append a version of the dataset `name`; the same manifests again return the existing version.
+
+    `manifests` are references by stage, `compose`'s included. Packed shards that an earlier version exported are not
+    exported again. RecipeError if a document was taken down while the dataset was built. That is checked before the
+    version is in the log, and after: a takedown that is recorded meanwhile may have read the log before.
+    """
+    committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
+    by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
+    _require_stages(name, by_stage)
+    require_pinned(root, name, by_stage[TOKENIZE])
+    tokenizer = tokenizer_of(root, by_stage[TOKENIZE])
+    prefix = prefix_of(name, by_stage)
+    entries, files = _exported(root, name, by_stage, tokenizer)
+    index = index_of(name, by_stage, tokenizer, entries)
+    if same := _same(root, name, manifests[COMPOSE], index):
+        _require_allowed(root, f"version {same.number} of {name}", by_stage)
+        return same
+    files += _small_files(root, name, by_stage, tokenizer, index)
+    fields = {
+        "recipe": name,
+        "snapshot": BUILD,
+        "landing": "",
+        "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
+        "verdicts": {stage: verdict_reference(read_verdict(root, path)) for stage, path in verdicts.items() if path},
+        "prefix": prefix,
+        "tokenizer": tokenizer.digest,
+        "files": tuple(sorted(set(files), key=lambda file: file.path)),
+        **sizes_of(by_stage),
+    }
+    _require_allowed(root, f"{name}, which is not published,", by_stage)
+    version = version_log.unchanged(root, fields) or version_log.append(root, fields)
+    ledger.record_version(version)
+    store_summary(root, version)
+    _require_allowed(root, f"version {version.number} of {name}", by_stage)
+    return version
+
+
+def _same(root: str, name: str, composed: str, index: Mapping[str, Any]) -> Version | None:
+    """Return the dataset's newest version if it is of the same composition and shards, and all its files are there.
+
+    Takedowns of what a dataset does not have change its manifests, and none of its shards.
+    """
+    digests = {sha256(index_bytes(index)), sha256(unsealed_bytes(index))}
+    for version in version_log.latest_by_snapshot(root, name):
+        named = {file.path: file for file in version.files}.get(f"{version.prefix}/{INDEX}")
+        is_same = path_of(version.manifests[COMPOSE]) == path_of(composed) and named and named.digest in digests
+        own = [file for file in version.files if file.path.startswith(f"{version.prefix}/")]
+        return version if is_same and all(is_whole(root, file) for file in own) else None
+    return None
+
+
+def restore_build(root: str, version: Version) -> list[PublishedFile]:
+    """Write the files of a published version again that are damaged or gone; return all, of which each byte was read.
+
+    ContractError, or DeterminismViolation, if its manifests give other files than it was published with.
+    """
+    by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
+    tokenizer = tokenizer_of(root, by_stage[TOKENIZE])
+    entries, files = _exported(root, version.recipe, by_stage, tokenizer, is_whole)
+    index = index_of(version.recipe, by_stage, tokenizer, entries)
+    files += _small_files(root, version.recipe, by_stage, tokenizer, index)
+    other = sorted({file.path for file in set(files) ^ set(version.files)})
+    if other:
+        message = (
+            f"{root}: version {version.number} of {version.recipe} was published with other bytes than its manifests "
+            f"give now: {', '.join(other[:3])}. Install the release that built it, or build a new version"
+        )
+        raise ContractError(message)
+    return files
+
+
+def _small_files(
+    root: str, name: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer, index: Mapping[str, Any]
+) -> list[PublishedFile]:
+    """Store the files beside the shards: index, tokenizer, origin and card."""
+    prefix = prefix_of(name, by_stage)
+    body = _stored_index(root, name, f"{prefix}/{INDEX}", index)
+    small = {
+        INDEX: body,
+        tokenizer.file_name: tokenizer.definition,
+        ORIGIN: origin_bytes(origin_of(name, by_stage, body)),
+        CARD: card_text(index, by_stage[COMPOSE], plan_of(root, by_stage)).encode(),
+    }
+    return [_published(root, f"{prefix}/{file}", body, name) for file, body in small.items()]
+
+
+def _stored_index(root: str, name: str, path: str, index: Mapping[str, Any]) -> bytes:
+    """Return `dataset.json` with its seal, or without one if an earlier release published it there without."""
+    promised = version_log.promised_files(root, name, path.rpartition("/")[0]).get(path)
+    unsealed = unsealed_bytes(index)
+    return unsealed if promised and promised.digest == sha256(unsealed) else index_bytes(index)
+
+
+def _require_stages(name: str, by_stage: Mapping[str, Manifest]) -> None:
+    missing = [stage for stage in (COMPOSE, TOKENIZE, *PACKED) if stage not in by_stage]
+    if missing:
+        message = f"recipe {name} builds a training dataset without {' and '.join(missing)}; add them to its stages"
+        raise RecipeError(message)
+    if not by_stage["pack"].rows:
+        message = f"dataset {name} would be empty: `refinery build --plan` shows what its recipe selects and mixes"
+        raise RecipeError(message)
+
+
+def _require_allowed(root: str, dataset: str, by_stage: Mapping[str, Manifest]) -> None:
+    """Raise RecipeError if a document was taken down after the stage `takedown` ran."""
+    proof = taken_down_of(root, by_stage)
+    if proof:
+        message = (
+            f"{root}: {dataset} has documents that were taken down while it was built ({proof}). Run the build again: "
+            "it takes them out, and only their shards are packed again"
+        )
+        raise RecipeError(message)
+
+
+def plan_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]:
+    """Return the plan of a build's `mix`: a row per group; none if the recipe has no `mix`."""
+    if "mix" not in by_stage:
+        return []
+    return _rows_of(root, by_stage["mix"], "plan")
+
+
+def bands_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]:
+    """Return the plan of a build's `mix` by bands of quality: a row per group and band; none without `quality`."""
+    if "mix" not in by_stage or not by_stage["mix"].history.get("bands"):
+        return []
+    return _rows_of(root, by_stage["mix"], "bands")
+
+
+def _rows_of(root: str, mix: Manifest, section: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, mix, section))).to_pylist()
+    return rows
+
+
+def index_of(
+    name: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer, entries: Sequence[Entry]
+) -> dict[str, Any]:
+    """Return `dataset.json`: what a loader has to know, and the files of every shard relative to its folder."""
+    params = by_stage["pack"].params
+    dropped = by_stage["pack"].tokens_of("rejects")
+    sequences, tokens = (sum(entry[key] for entry in entries) for key in ("sequences", "tokens"))
+    length = int(params["length"])
+    return {
+        "format": 1,
+        "name": name,
+        "length": length,
+        "dtype": dtype_for(tokenizer.vocab_size),
+        "byte_order": "little",
+        "pad_id": int(params["pad_id"]),
+        "tokenizer": tokenizer.digest,
+        "sequences": sequences,
+        "tokens": tokens,
+        "pads": sequences * length - tokens,
+        **({"dropped": dropped} if dropped else {}),
+        "shards": list(entries),
+    }
+
+
+def index_bytes(index: Mapping[str, Any]) -> bytes:
+    """Return `dataset.json` as it is stored: in lines, with the digest of the canonical form of its other fields."""
+    return unsealed_bytes({**index, SEAL: sha256(canonical(index))})
+
+
+def unsealed_bytes(index: Mapping[str, Any]) -> bytes:
+    """Return `dataset.json` as releases before its seal stored it."""
+    return json.dumps(index, sort_keys=True, indent=1).encode() + b"\n"
+
+
+def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer) -> list[PackedShard]:
+    """Return the packed shards of a build that have sequences, in order, each with the documents of it."""
+    pack, documents = by_stage["pack"], by_stage.get(TAKEDOWN, by_stage["shuffle"])
+    how: dict[str, Any] = {
+        "numbered": "copy" in dict(documents.schema),
+        "with_tokens": "tokens" in dict(pack.schema),
+        "carried": (pack.params["method"], pack.params.get("tail", "carry")) == ("concat", "carry"),
+        "length": int(pack.params["length"]),
+        "pad_id": int(pack.params["pad_id"]),
+        "dtype": dtype_for(tokenizer.vocab_size),
+    }
+    return [
+        PackedShard(root, shard, documents.shards[at:], **how) for at, shard in enumerate(pack.shards) if shard.rows
+    ]
+
+
+def _has_size(root: str, file: PublishedFile) -> bool:
+    """Return whether a published file is there with its size, or was erased.
+
+    No byte of a shard is read to publish it once more.
+    """
+    size = storage.connect(root).size(file.path)
+    return size == file.bytes or (size is None and erased(root, file.path, file.digest) is not None)
+
+
+def _exported(
+    root: str,
+    name: str,
+    by_stage: Mapping[str, Manifest],
+    tokenizer: Tokenizer,
+    is_stored: Callable[[str, PublishedFile], bool] = _has_size,
+) -> tuple[list[Entry], list[PublishedFile]]:
+    """Return the entry of each packed shard that has sequences, and its files; store those that no version has."""
+    known = _known_entries(root, name, tokenizer, is_stored)
+    shards = packed_shards(root, by_stage, tokenizer)
+    with ThreadPoolExecutor(THREADS) as pool:
+        entries = list(pool.map(lambda shard: known.get(shard.identity) or _export(shard), shards))
+    return entries, files_of(entries)
+
+
+def files_of(entries: Sequence[Entry]) -> list[PublishedFile]:
+    """Return the files of the shards of an index."""
+    return [file_of(entry[kind]) for entry in entries for kind in _KINDS.values()]
+
+
+_KINDS = {"bin": "bin", "ends": "ends", "lineage.parquet": "lineage"}
+"""The key in an entry of each file of a shard, by its ending."""
+
+
+def _known_entries(
+    root: str, name: str, tokenizer: Tokenizer, is_stored: Callable[[str, PublishedFile], bool]
+) -> dict[str, Entry]:
+    """Return the entries of earlier versions, by the identity of the packed shard, whose files are all there."""
+    known: dict[str, Entry] = {}
+    for version in version_log.versions(root, name):
+        if version.tokenizer != tokenizer.digest:
+            continue
+        try:
+            index = json.loads(read_published_file(root, version.file(INDEX)))
+        except ContractError:  # damaged or gone: its shards are exported again, and `verify` names it
+            continue
+        for entry in index["shards"]:
+            files = [file_of(entry[kind]) for kind in _KINDS.values()]
+            if all(is_stored(root, file) for file in files):
+                known[entry["packed"]] = entry
+    return known
+
+
+def file_of(entry: Mapping[str, Any]) -> PublishedFile:
+    """Return a file of a shard as an index names it."""
+    return PublishedFile(f"{SHARDS}/{entry['path'].rpartition('/')[2]}", entry["bytes"], entry["sha256"])
+
+
+def _export(shard: PackedShard) -> Entry:
+    """Write and store the files of a packed shard; return its entry."""
+    with tempfile.TemporaryDirectory(prefix="refinery-export-") as place:
+        folder = Path(place)
+        entry = entry_of(shard, folder)
+        for ending, kind in _KINDS.items():
+            file = file_of(entry[kind])
+            publish_file(shard.root, file.path, folder / f"shard.{ending}", {file.path: file})
+    return entry
+
+
+def entry_of(shard: PackedShard, folder: Path) -> Entry:
+    """Write the files of a packed shard into a local folder; return its entry."""
+    counts = exported.write(shard, folder)
+    files = {
+        _KINDS[ending]: {"path": f"../shards/{digest[:NAMED]}.{ending}", "bytes": size, "sha256": digest}
+        for ending, size, digest in exported.digests(folder)
+    }
+    return {"packed": shard.identity, **counts, **files}
+
+
+def _published(root: str, path: str, body: bytes, name: str) -> PublishedFile:
+    with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
+        local.write(body)
+        local.flush()
+        promised = version_log.promised_files(root, name, path.rpartition("/")[0])
+        if path.endswith(f"/{CARD}") and path in promised and is_whole(root, promised[path]):
+            return promised[path]  # prose, which another release may have written otherwise
+        return publish_file(root, path, Path(local.name), promised)
+
+
+def is_whole(root: str, file: PublishedFile) -> bool:
+    """Return whether a published file is there with its bytes."""
+    store = storage.connect(root)
+    return store.size(file.path) == file.bytes and sha256(store.read(file.path)) == file.digest

@@ -1,0 +1,1 @@
+"""Common Crawl: whole files, news, and records by its columnar index."""

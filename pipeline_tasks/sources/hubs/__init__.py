@@ -1,0 +1,1 @@
+"""Repositories: of the Hugging Face Hub, and of Git."""

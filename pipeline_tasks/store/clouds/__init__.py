@@ -1,0 +1,1 @@
+"""Objects of Google Cloud Storage and of Azure, through obstore."""

@@ -1,0 +1,258 @@
+"""Builds boto3's S3 clients for this process's AWS environment, what a URI was given, or a named store.
+
+A process that others share (a triggerer, a web server) gives the URIs of Refinery their settings, and leaves its own
+environment as it is. What was given goes on to the processes and the workers that a process sends its work to.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.store.named_store import NamedStore
+from pipeline_tasks.store.s3.errors import ABSENT, error_code, repeat_requests, translated
+from pipeline_tasks.store.s3.waits import count_waits
+
+QUICK, QUICK_TRIES = {"connect_timeout": 5, "read_timeout": 10}, 3
+"""Timeouts of the question before a run: a wrong address or credential is found within seconds."""
+
+PATIENT = {"connect_timeout": 10, "read_timeout": 60}
+"""Timeouts of requests of a run."""
+
+MOST_TRIES = "AWS_MAX_ATTEMPTS"
+"""The variable of boto3 that says how often a request is sent."""
+
+
+STORES = "REFINERY_STORES"
+"""The variable by which a process has from the one that started it what was given, by URI, as JSON."""
+
+ANONYMOUS = "AWS_NO_SIGN_REQUEST"
+"""Name of the setting with which requests are nobody's: they are not signed."""
+
+ALL = "s3://"
+"""The URI that all objects are below."""
+
+OF_MACHINE = ("AWS_CONFIG_FILE", "AWS_PROFILE", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_FEDERATED_TOKEN_FILE")
+"""Settings that say something on this machine alone."""
+
+
+class Settings(NamedTuple):
+    """The variables that decide which server and which credentials a client is for, sorted.
+
+    They are those of this process, unless they were given: then a client heeds none of the process's.
+    """
+
+    variables: tuple[tuple[str, str], ...]
+    are_given: bool = False
+
+
+OWN = Settings(())
+"""What decides nothing: boto3 itself asks this process's environment."""
+
+_GIVEN: dict[str, Settings] = {}
+"""What was given, by URI."""
+
+_RECEIVED: dict[str, Settings] = {}
+"""What the driver of the task that runs here was given, by URI: a worker may serve several, one after the other."""
+
+
+def give(uri: str, variables: Mapping[str, str]) -> None:
+    """Let clients of objects at and below a URI be what these variables of boto3 say, from now on."""
+    _GIVEN[uri.rstrip("/")] = _given(variables)
+
+
+def given() -> str:
+    """Return what was given here, or to the process that started this one, as `STORES` has it; "" if nothing was."""
+    return _written(_known())
+
+
+def sendable() -> str:
+    """Return as `given` what workers on other machines can use: no roles and profiles, which are of this machine."""
+    return _written(
+        {uri: known for uri, known in _known().items() if not dict(known.variables).keys() & set(OF_MACHINE)}
+    )
+
+
+def receive(stores: str) -> None:
+    """Let clients of this worker be what the driver of its next task was given, and nothing that others were."""
+    _RECEIVED.clear()
+    _RECEIVED.update(_read(stores))
+
+
+def _given(variables: Mapping[str, str]) -> Settings:
+    return Settings(tuple(sorted(variables.items())), are_given=True)
+
+
+def _known() -> dict[str, Settings]:
+    """Return what was given, by URI; what this process was given itself comes first."""
+    return {**_read(os.environ.get(STORES, "")), **_RECEIVED, **_GIVEN}
+
+
+def _written(known: Mapping[str, Settings]) -> str:
+    return json.dumps({uri: dict(known[uri].variables) for uri in sorted(known)}) if known else ""
+
+
+@lru_cache(maxsize=8)
+def _read(stores: str) -> Mapping[str, Settings]:
+    try:
+        return {uri: _given(variables) for uri, variables in json.loads(stores or "{}").items()}
+    except (ValueError, AttributeError) as error:  # without its text, which may have a key
+        message = f'{STORES} is no JSON of the form {{"s3://bucket": {{"AWS_REGION": ...}}}}; correct or remove it'
+        raise RecipeError(message) from error
+
+
+def s3_client(named: NamedStore | None = None, uri: str = "") -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+    """Return the client for objects at a URI, or of a named store, of which this process's environment says nothing."""
+    if named is not None:
+        return _named_client(named, named.keys, os.getpid())
+    return _client(settings_of(uri), os.getpid())
+
+
+def require_bucket(uri: str) -> None:
+    """Raise RecipeError if the bucket of a URI does not exist."""
+    _require_bucket(settings_of(uri), uri.removeprefix("s3://").partition("/")[0])
+
+
+def settings_of(uri: str, prefix: str = "AWS_") -> Settings:
+    """Return what the longest part of a URI was given, else what variables of this process with a `prefix` say."""
+    known = _known()
+    above = [place for place in known if f"{uri}/".startswith(f"{place}/")]
+    if above:
+        return known[max(above, key=len)]
+    return Settings(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(prefix))))
+
+
+@lru_cache(maxsize=8)
+def _client(settings: Settings, process: int) -> Any:  # noqa: ANN401 -- as above
+    del process  # a forked process must not answer on the connections of its parent
+    return _new_client(settings, PATIENT, _tries(dict(settings.variables)))
+
+
+@lru_cache(maxsize=8)
+def _named_client(named: NamedStore, keys: tuple[str, str, str], process: int) -> Any:  # noqa: ANN401 -- as above
+    del process  # as above
+    key, secret, token = (part or None for part in keys)
+    config = {"ignore_configured_endpoint_urls": True, **({} if key else _unsigned())}
+    given = {"endpoint_url": named.endpoint or None, "region_name": named.region}
+    given |= {"aws_access_key_id": key, "aws_secret_access_key": secret, "aws_session_token": token}
+    client = _session().client("s3", config=_config(own_server=bool(named.endpoint), **PATIENT, **config), **given)
+    return _patient(client, _tries(os.environ))
+
+
+def _new_client(settings: Settings, options: Mapping[str, Any], tries: int | None) -> Any:  # noqa: ANN401 -- as above
+    variables = dict(settings.variables)
+    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL")
+    session = _session(settings)
+    region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
+    given: dict[str, Any] = {"ignore_configured_endpoint_urls": True} if settings.are_given else {}
+    given |= _unsigned() if is_anonymous(settings) else {}
+    config = _config(own_server=endpoint is not None, **options, **given)
+    where = {"endpoint_url": endpoint} if settings.are_given else {}
+    return _patient(session.client("s3", config=config, region_name=region, **where), tries)
+
+
+def is_anonymous(settings: Settings) -> bool:
+    """Return whether requests are nobody's: only where that was given, whatever this process's environment says."""
+    return settings.are_given and ANONYMOUS in dict(settings.variables)
+
+
+def _unsigned() -> dict[str, Any]:
+    from botocore import UNSIGNED
+
+    return {"signature_version": UNSIGNED}
+
+
+def _session(settings: Settings = OWN) -> Any:  # noqa: ANN401 -- as above
+    import boto3
+    import botocore.session
+
+    core = botocore.session.get_session()
+    if settings.are_given:
+        variables = dict(settings.variables)
+        for option, name in (("config_file", "AWS_CONFIG_FILE"), ("profile", "AWS_PROFILE")):
+            if name in variables:
+                core.set_config_variable(option, variables[name])
+        if key := variables.get("AWS_ACCESS_KEY_ID"):
+            core.set_credentials(key, variables.get("AWS_SECRET_ACCESS_KEY"), variables.get("AWS_SESSION_TOKEN"))
+    core.register_component("data_loader", _models(core.get_config_variable("data_path") or ""))
+    return boto3.session.Session(botocore_session=core)
+
+
+def _config(*, own_server: bool, **options: Any) -> Any:  # noqa: ANN401 -- as above
+    from botocore.config import Config
+
+    style = {"addressing_style": "path"} if own_server else {}
+    retries = {"mode": "standard", "total_max_attempts": 1}  # ours are those of `s3_errors`
+    return Config(s3=style, retries=retries, **options)
+
+
+def _tries(variables: Mapping[str, str]) -> int | None:
+    """Return how often a request is sent, None if the environment does not say."""
+    written = variables.get(MOST_TRIES, "")
+    return max(int(written), 1) if written.isdecimal() else None
+
+
+def _patient(client: Any, tries: int | None) -> Any:  # noqa: ANN401 -- as above
+    """Let a client repeat its requests, and count that."""
+    repeat_requests(client, tries)
+    count_waits(client)
+    return client
+
+
+@lru_cache(maxsize=1)
+def _models(places: str) -> Any:  # noqa: ANN401 -- as above
+    """Return what reads botocore's descriptions of services: to read them takes longer than the rest of a client."""
+    from botocore.loaders import create_loader
+
+    return create_loader(places)
+
+
+def require_reachable(uri: str) -> None:
+    """Raise RecipeError or StorageBusy within seconds if `s3://bucket/prefix` cannot be listed from here."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    try:
+        client = _new_client(settings_of(uri), QUICK, QUICK_TRIES)
+        client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+    except (BotoCoreError, ClientError, ValueError) as error:  # ValueError: an endpoint that is no URL
+        raise translated(uri, bucket, error) from error
+    except RecursionError as error:  # botocore asks for the region, is redirected again, and so on
+        message = f"{uri}: the object store redirects every request; correct AWS_ENDPOINT_URL or AWS_REGION"
+        raise RecipeError(message) from error
+
+
+@lru_cache(maxsize=64)
+def _require_bucket(settings: Settings, bucket: str) -> None:
+    from botocore.exceptions import ClientError
+
+    try:
+        _client(settings, os.getpid()).head_bucket(Bucket=bucket)
+    except ClientError as error:
+        if error_code(error) not in ABSENT:
+            raise
+        message = f"s3://{bucket}: this bucket does not exist; create it or correct the URI"
+        raise RecipeError(message) from error
+
+
+def options_of_other_clients(uri: str = "") -> dict[str, str]:
+    """Return what a library with an S3 client of its own needs to reach a URI's server with the same rights.
+
+    The names are those of Rust's `object_store`.
+    """
+    settings = settings_of(uri)
+    client, variables = s3_client(uri=uri), dict(settings.variables)
+    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or ""
+    options = {"aws_region": str(client.meta.region_name)}
+    if endpoint:
+        options |= {"aws_endpoint": endpoint, "allow_http": str(endpoint.startswith("http://")).lower()}
+    if is_anonymous(settings):
+        return options | {"aws_skip_signature": "true"}
+    credentials = _session(settings).get_credentials()
+    if credentials is not None:
+        frozen = credentials.get_frozen_credentials()
+        options |= {"aws_access_key_id": frozen.access_key, "aws_secret_access_key": frozen.secret_key}
+        options |= {"aws_session_token": frozen.token} if frozen.token else {}
+    return options

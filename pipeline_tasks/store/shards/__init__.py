@@ -1,0 +1,1 @@
+"""The files of rows: shards, segments, and the rows of either."""

@@ -1,0 +1,252 @@
+"""Reads segments: rows sorted by a key, in small pages that a few keys find without reading the rest.
+
+A segment is one immutable file: pages of rows, pages of an index over them, pages of an index over those and so on,
+then the root and its length. Every page is named by the SHA-256 of its bytes in the page above it, and the root by
+`Shard.index_digest` in a manifest: whatever is used has been verified, however little of the file was read.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.shards.file import successor_of
+
+TAIL = 16 * 1024
+"""Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
+
+STEP = 128
+"""Pages that are requested and decoded together: at most 2 MB, unless a row is larger than a page."""
+
+CACHED_PAGES = 128
+"""Pages that a reader caches: keys come in order, so the next key often needs the pages of the last."""
+
+COMPACTED = "compacted"
+"""Prefix of segments that merge several (see `compaction`); the parts still exist."""
+
+LENGTH = 8
+"""Bytes of the root's length at the end of the file, and of a page's uncompressed length before it; little-endian."""
+
+CODEC = pa.Codec("zstd", compression_level=1)
+"""A page is compressed as a whole: its many small buffers, each by itself, take three times as long and are larger."""
+
+
+def decoded(page: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows of a page whose bytes have been verified."""
+    plain = CODEC.decompress(pa.py_buffer(page)[LENGTH:], int.from_bytes(page[:LENGTH], "little"))
+    return pa.ipc.read_record_batch(plain, schema)
+
+
+pc: Any = pyarrow.compute
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The top of a segment: the rows' schema and order, how many index levels are below, and the topmost entries."""
+
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    depth: int
+    entries: pa.RecordBatch
+
+
+class Segment:
+    """A shard of history: all of its rows as a stream, or the rows of some keys from the pages that can have them.
+
+    `cost` counts what was read: rows, pages, bytes and requests. Opening one reads nothing.
+    """
+
+    def __init__(self, root: str, shard: Shard, batch_rows: int = 4096) -> None:
+        self._root_uri, self._shard, self._batch_rows = root, shard, batch_rows
+        self._cached: dict[int, pa.RecordBatch] = {}
+        self.cost: Counter[str] = Counter()
+
+    @cached_property
+    def root(self) -> Root:
+        """The top of the index, fetched and verified."""
+        [body] = self._tail()
+        size = self._shard.bytes
+        length = int.from_bytes(body[-LENGTH:], "little")
+        if len(body) - LENGTH < length <= size - LENGTH:
+            [body] = self._fetch([(size - LENGTH - length, size)])
+        body = body[max(len(body) - LENGTH - length, 0) : -LENGTH]
+        self._require(body, bytes.fromhex(self._shard.index_digest), "root")
+        self.cost["pages"] += 1
+        with pa.ipc.open_stream(body) as stream:
+            facts, entries = stream.schema.metadata, stream.read_next_batch()
+        schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
+        keys = tuple(json.loads(facts[b"keys"]))
+        return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata())
+
+    def _tail(self) -> list[bytes]:
+        """Return the end of the file, or of the one that an erasure put in its place."""
+        try:
+            return self._fetch([(max(self._shard.bytes - TAIL, 0), self._shard.bytes)])
+        except (ContractError, JobLost):
+            successor = successor_of(self._root_uri, self._shard)
+            if successor is None:
+                raise
+            self._shard = successor
+        return self._tail()
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows whose key is in `wanted`, sorted by key.
+
+        Reads at most one page per key and index level, and more only where the rows of one key fill more than one.
+        """
+        by = self.root.keys[0]
+        kind = self.root.schema.field(by).type
+        keys = pc.unique(wanted).cast(kind).drop_null()
+        keys = keys.take(pc.array_sort_indices(keys))
+        tables = [pa.Table.from_batches([], schema=self.root.schema)]
+        for pages in self._leaves(self.root.entries, self.root.depth, keys):
+            table = pa.Table.from_batches(pages, schema=self.root.schema)
+            column = table.column(by)
+            near = keys.slice(pc.search_sorted(keys, column[0]).as_py())
+            near = near.slice(0, pc.search_sorted(near, column[-1], side="right").as_py())
+            tables.append(table.filter(pc.is_in(column, value_set=near)))
+        return pa.concat_tables(tables)
+
+    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+        """Return the value of `column` in the first row, or None if there are no rows."""
+        entries = self.root.entries.slice(0, 1)
+        for _ in range(self.root.depth):
+            entries = self._pages(entries, index=True)[0].slice(0, 1)
+        return self._pages(entries)[0].column(column)[0].as_py() if entries.num_rows else None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows; at least one batch, empty if there are none."""
+        if not self._shard.rows:
+            yield pa.RecordBatch.from_pylist([], schema=self.root.schema)
+        for pages in self._leaves(self.root.entries, self.root.depth):
+            whole = pa.Table.from_batches(pages, schema=self.root.schema).combine_chunks()
+            yield from whole.to_batches(max_chunksize=self._batch_rows)
+
+    def _leaves(
+        self,
+        entries: pa.RecordBatch,
+        depth: int,
+        keys: Any = None,  # noqa: ANN401 -- an Arrow array
+    ) -> Iterator[list[pa.RecordBatch]]:
+        """Yield the pages of rows below `entries` that can have `keys` (all without), at most `STEP` at a time."""
+        if keys is not None:
+            entries = entries.filter(pa.array(_overlaps(entries, keys)))
+        for start in range(0, entries.num_rows, STEP):
+            pages = self._pages(entries.slice(start, STEP), index=depth > 0)
+            if depth:
+                below = pa.Table.from_batches(pages).combine_chunks().to_batches()[0]
+                yield from self._leaves(below, depth - 1, keys)
+            else:
+                yield pages
+
+    def _pages(self, entries: pa.RecordBatch, *, index: bool = False) -> list[pa.RecordBatch]:
+        """Return the pages that entries name; adjacent pages are read in one request."""
+        locations = [(entry["at"], entry["bytes"], entry["digest"]) for entry in entries.to_pylist()]
+        pages = {at: self._cached.pop(at) for at, *_ in locations if at in self._cached}
+        schema = entries.schema if index else self.root.schema
+        runs = list(_runs([location for location in locations if location[0] not in pages]))
+        bodies = self._fetch([(run[0][0], run[-1][0] + run[-1][1]) for run in runs])
+        for run, body in zip(runs, bodies, strict=True):
+            for at, size, digest in run:
+                page = body[at - run[0][0] : at - run[0][0] + size]
+                self._require(page, digest, f"page at byte {at}")
+                pages[at] = decoded(page, schema)
+                self.cost["rows"] += 0 if index else pages[at].num_rows
+            self.cost["pages"] += len(run)
+        self._cached.update({at: pages[at] for at, *_ in locations})
+        for at in list(self._cached)[:-CACHED_PAGES]:
+            del self._cached[at]
+        return [pages[at] for at, *_ in locations]
+
+    def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        if not ranges:
+            return []
+        try:
+            bodies = storage.connect(self._root_uri).read_ranges(self._shard.path, ranges)
+        except FileNotFoundError as error:
+            raise self._gone() from error
+        self.cost["requests"] += len(bodies)
+        self.cost["bytes"] += sum(map(len, bodies))
+        return bodies
+
+    def _gone(self) -> Exception:
+        where = f"{self._root_uri}/{self._shard.path}"
+        if self._shard.path.startswith(f"{COMPACTED}/"):
+            return JobLost(f"{where} was removed by a vacuum during this run; run again: its parts are read instead")
+        message = (
+            f"{where}: the history of an earlier snapshot is missing; restore it, or remove its stage's manifest "
+            "and refine that snapshot again"
+        )
+        return ContractError(message)
+
+    def _require(self, body: bytes, promised: bytes, part: str) -> None:
+        actual = hashlib.sha256(body).digest()
+        if actual == promised:
+            return
+        where = f"{self._root_uri}/{self._shard.path}, {part}"
+        if not self._shard.path.startswith(f"{COMPACTED}/"):
+            raise mismatch(where, promised.hex(), actual.hex())
+        prefix = "/".join(self._shard.path.split("/")[:2])
+        message = (
+            f"{where}: SHA-256 is {actual.hex()}, its index promised {promised.hex()}; "
+            f"remove {self._root_uri}/{prefix}: its parts are still there and are read instead"
+        )
+        raise DigestMismatch(message)
+
+
+class Segments:
+    """Several shards of history: a stream of one after the other, or the rows of some keys in all of them."""
+
+    def __init__(self, root: str, shards: Sequence[Shard], batch_rows: int = 4096) -> None:
+        self._open = partial(Segment, root, batch_rows=batch_rows)
+        self._shards = shards
+        self.cost: Counter[str] = Counter()
+
+    def _each(self) -> Iterator[Segment]:
+        """Yield the shards in order; the pages of a shard are freed before the next shard is read."""
+        for shard in self._shards:
+            segment = self._open(shard)
+            yield segment
+            self.cost.update(segment.cost)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, sorted by key within each shard."""
+        for segment in self._each():
+            yield from segment
+
+    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+        """Return the rows whose key is in `wanted`, sorted by key within each shard."""
+        return pa.concat_tables([segment.rows(wanted) for segment in self._each()])
+
+    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+        """Return the value of `column` in the first row of the first shard that has rows, or None."""
+        return next((value for segment in self._each() if (value := segment.first(column)) is not None), None)
+
+
+def _runs(locations: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:
+    """Cut locations in the file into runs without a gap."""
+    pairs = enumerate(pairwise(locations), start=1)
+    breaks = [rank for rank, (left, right) in pairs if left[0] + left[1] != right[0]]
+    for start, stop in pairwise([0, *breaks, len(locations)]):
+        if start < stop:
+            yield list(locations[start:stop])
+
+
+def _overlaps(entries: pa.RecordBatch, keys: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 -- a sorted Arrow array
+    """Return which entries can have rows of `keys`: those with a key between their first and last."""
+    below = pc.search_sorted(keys, entries.column("first"))
+    above = pc.search_sorted(keys, entries.column("last"), side="right")
+    return np.asarray(pc.less(below, above).to_numpy(zero_copy_only=False))

@@ -1,0 +1,163 @@
+"""Writes segments: sorted rows in small pages, with an index of pages above them (see `segment`)."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
+from pipeline_tasks.store.shards.segment import CODEC, LENGTH
+
+PAGE_ROWS = 128
+PAGE_BYTES = 16 * 1024
+"""A page ends at the first row that reaches either bound, so its borders follow from the rows alone. A key costs one
+page of rows and one of each index level that is not cached, so small pages make a day's cost small: 128 band keys are
+about 5 kB as stored, and the index over them adds 1 %."""
+
+BUFFER = 1024 * 1024
+"""Bytes that are written at once: about a hundred pages."""
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=3), use_threads=False)
+
+pc: Any = pyarrow.compute
+
+
+class SegmentWriter:
+    """Collects sorted batches into one segment; the same rows give the same bytes however they were batched."""
+
+    def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:
+        self.rows = 0
+        self.schema = schema.remove_metadata()
+        self._keys = tuple(keys)
+        self._groups = RowGroups(PAGE_ROWS, PAGE_BYTES)
+        self._last: pa.RecordBatch | None = None
+        self._levels: list[list[dict[str, Any]]] = [[]]
+        self._at = 0
+        handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".segment")
+        self._local = Path(name)
+        self._file = os.fdopen(handle, "wb", BUFFER)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch's rows; ContractError if its keys are not in order after all before it."""
+        if batch.num_rows == 0:
+            return
+        batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        self._check_order(batch)
+        for group in self._groups.add(batch):
+            self._page(group)
+        self.rows += batch.num_rows
+
+    def _check_order(self, batch: pa.RecordBatch) -> None:
+        columns = batch.select(self._keys)
+        both = [self._last, columns] if self._last is not None else [columns]
+        rows = pa.Table.from_batches(both).combine_chunks()
+        ascends = pa.array(np.ones(max(rows.num_rows - 1, 0), bool))
+        for column in reversed(rows.columns):
+            before, after = column.slice(0, rows.num_rows - 1), column.slice(1)
+            ascends = pc.or_(pc.less(before, after), pc.and_(pc.equal(before, after), ascends))
+        if any(column.null_count for column in rows.columns) or not pc.all(ascends, min_count=0).as_py():
+            message = f"rows of history by {', '.join(self._keys)} are not sorted by them; group by them before"
+            raise ContractError(message)
+        self._last = columns.slice(batch.num_rows - 1)
+
+    def _page(self, group: Sequence[pa.RecordBatch]) -> None:
+        page = compact(group)
+        keys = page.column(self._keys[0])
+        self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
+
+    def _add(self, level: int, page: pa.RecordBatch, content: dict[str, Any]) -> None:
+        """Write a page, and its entry into the level above, which is written in turn when it has a page full."""
+        body = _encoded(page)
+        entry = {**content, "at": self._at, "bytes": len(body), "digest": hashlib.sha256(body).digest()}
+        self._put(body)
+        if level == len(self._levels):
+            self._levels.append([])
+        self._levels[level].append(entry)
+        if len(self._levels[level]) == PAGE_ROWS:
+            self._lift(level)
+
+    def _lift(self, level: int) -> None:
+        """Write the entries that wait at `level` as a page of the index."""
+        entries, self._levels[level] = self._levels[level], []
+        rows = sum(entry["rows"] for entry in entries)
+        content = {"first": entries[0]["first"], "last": entries[-1]["last"], "rows": rows}
+        self._add(level + 1, self._index(entries), content)
+
+    def _index(self, entries: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist(list(entries), schema=_entries_schema(self.schema.field(self._keys[0]).type))
+
+    def _put(self, body: bytes) -> None:
+        try:
+            self._file.write(body)
+        except OSError as error:
+            raise no_space(self._local, error) from error
+        self._at += len(body)
+
+    def store(self, root: str, folder: str) -> Shard:
+        """Finish the file and store it under `folder`, named by its content; returns the shard."""
+        try:
+            top = self._finish()
+            with self._local.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            path = f"{folder}/{digest[:32]}.segment"
+            storage.connect(root).put_file(path, self._local, digest, spare=True)
+            return Shard(path, self.rows, self._at, digest, top)
+        finally:
+            self.discard()
+
+    def _finish(self) -> str:
+        """Write the waiting rows and entries, then the root; return the root's SHA-256."""
+        for group in self._groups.rest():
+            self._page(group)
+        for level in range(len(self._levels) - 1):
+            if self._levels[level]:
+                self._lift(level)
+        depth = len(self._levels) - 1
+        body = self._root(depth)
+        self._put(body + len(body).to_bytes(LENGTH, "little"))
+        try:
+            self._file.close()
+        except OSError as error:
+            raise no_space(self._local, error) from error
+        return hashlib.sha256(body).hexdigest()
+
+    def _root(self, depth: int) -> bytes:
+        entries = self._index(self._levels[depth])
+        facts = {"keys": json.dumps(self._keys), "depth": str(depth), "schema": self.schema.serialize().to_pybytes()}
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, entries.schema.with_metadata(facts), options=_OPTIONS) as stream:
+            stream.write_batch(entries.replace_schema_metadata(facts))
+        return cast("bytes", sink.getvalue().to_pybytes())
+
+    def discard(self) -> None:
+        """Remove the local file; safe to call twice."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._local.unlink(missing_ok=True)
+
+
+def compact(group: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return batches as one with buffers of its own: no slice's neighbors are left in its bytes."""
+    return pa.concat_batches(group)
+
+
+def _entries_schema(key: pa.DataType) -> pa.Schema:
+    whole = [pa.field(name, pa.int64()) for name in ("at", "bytes", "rows")]
+    return pa.schema([pa.field("first", key), pa.field("last", key), *whole, pa.field("digest", pa.binary(32))])
+
+
+def _encoded(page: pa.RecordBatch) -> bytes:
+    """Return a page as `segment.decoded` reads it."""
+    plain = page.serialize()
+    return len(plain).to_bytes(LENGTH, "little") + cast("bytes", CODEC.compress(plain, asbytes=True))
