@@ -2,9 +2,9 @@
 
 `python -m pipeline_tasks.upkeep.bucket` is the service `bucket` of the compose file. `S3_ROOT_ACCESS_KEY` and
 `S3_ROOT_SECRET_KEY` are the store's own. `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY` are those of Airflow's zone;
-`SPARK_S3_ACCESS_KEY` and `RAY_S3_ACCESS_KEY`, with their secrets, are those of the engines' zones. No user is made where
-the store's own and Airflow's are equal: on S3 itself, or with users that somebody else made. What an engine's user may
-not do is tried in every case.
+`SPARK_S3_ACCESS_KEY` and `RAY_S3_ACCESS_KEY`, with their secrets, are those of the engines' zones. No user is made
+where the store's own and Airflow's are equal: on S3 itself, or with users that somebody else made. What an engine's
+user may not do is tried in every case.
 """
 
 import json

@@ -5,7 +5,6 @@
 
 import json
 import sys
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
