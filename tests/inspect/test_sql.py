@@ -21,6 +21,7 @@ from pipeline_tasks.inspect.sql.column_types import type_of, united
 from pipeline_tasks.inspect.sql.writing import SHOWN
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ablation_log import AblatedArm, Ablation, RateDifference, record_ablation
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.access_log import looks
@@ -110,6 +111,17 @@ def test_verdicts_lineage_and_versions_are_tables(small_root: SmallRoot, version
     assert {"stage": "extract", "parent_stage": "ingest"} in parents
     listed = rows_of(small_root.root, "SELECT number, state FROM versions ORDER BY number")
     assert [row["state"] for row in listed] == ["published", "published", "retracted"]
+
+
+def test_what_trained_models_said_is_a_table(small_root: SmallRoot, tmp_path: Path) -> None:
+    root = str(shutil.copytree(small_root.root, tmp_path / "root"))
+    assert rows_of(root, "SELECT * FROM ablations") == []
+    named = (f"{root}/corpus@1", f"{root}/corpus_en@2")
+    arms = tuple(AblatedArm(dataset, dataset.rpartition("/")[2][:-2], 1, (), {}, "f", "d") for dataset in named)
+    differences = (RateDifference(0.002, -0.05, -0.09, -0.01), RateDifference(0.001, -0.04, -0.06, -0.02))
+    record_ablation(root, Ablation(arms, "15m", 8_000_000, 3, "h", differences, "better", 0.03, 780.5, "0.1.0"))
+    query = "SELECT a, b, outcome, list_max(list_transform(differences, lambda d: d.high)) AS most FROM ablations"
+    assert rows_of(root, query) == [{"a": "corpus@1", "b": "corpus_en@2", "outcome": "better", "most": -0.01}]
 
 
 def test_another_version_is_a_schema(small_root: SmallRoot) -> None:
@@ -371,7 +383,7 @@ def test_the_query_may_come_from_a_file_or_stdin_and_follow_options(
 
 def test_without_a_query_the_views_are_listed(small_root: SmallRoot, refinery: Refinery) -> None:
     lines = refinery("sql", small_root.root).stdout.splitlines()
-    views = ["kept", "rejects", "quarantine", "stages", "reasons", "verdicts", "lineage", "versions"]
+    views = ["kept", "rejects", "quarantine", "stages", "reasons", "verdicts", "lineage", "versions", "ablations"]
     assert [line.split()[0] for line in lines] == views
     assert "text" in lines[0]
     shown = rows_of(small_root.root, "SHOW TABLES")

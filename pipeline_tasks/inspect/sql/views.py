@@ -16,17 +16,20 @@ from pipeline_tasks.inspect.versions import list_versions
 from pipeline_tasks.inspect.versions.lineage import lineage
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.ablation_log import ablations
+from pipeline_tasks.publish.recipe_verdicts import short_names
 from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.schema import REDACTION
 from pipeline_tasks.stages import scrub_pii
 
 KEPT, REJECTS, QUARANTINE, REDACTIONS = "kept", "rejects", "quarantine", "redactions"
 STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS = "stages", "reasons", "verdicts", "lineage", "versions"
+ABLATIONS = "ablations"
 
 OF_DOCUMENTS = frozenset({KEPT, REJECTS, QUARANTINE, REDACTIONS})
 """Views with texts, or with addresses of pages: to query one is a look."""
 
-NAMES = (KEPT, REJECTS, QUARANTINE, REDACTIONS, STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS)
+NAMES = (KEPT, REJECTS, QUARANTINE, REDACTIONS, STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS, ABLATIONS)
 
 _BOUND = pa.struct(
     [
@@ -38,6 +41,8 @@ _BOUND = pa.struct(
         pa.field("why", pa.string()),
     ]
 )
+
+_DIFFERENCE = pa.struct([pa.field(name, pa.float64()) for name in ("rate", "value", "low", "high")])
 
 TABLES: Mapping[str, pa.Schema] = {
     STAGES: pa.schema(
@@ -95,6 +100,22 @@ TABLES: Mapping[str, pa.Schema] = {
             ("note", pa.string()),
         ]
     ),
+    ABLATIONS: pa.schema(
+        [
+            ("number", pa.int64()),
+            ("kind", pa.string()),
+            ("a", pa.string()),
+            ("b", pa.string()),
+            ("outcome", pa.string()),
+            ("size", pa.string()),
+            ("tokens", pa.int64()),
+            ("seeds", pa.int64()),
+            ("differences", pa.list_(pa.field(LIST, _DIFFERENCE))),
+            ("detectable", pa.float64()),
+            ("override", pa.string()),
+            ("at", pa.string()),
+        ]
+    ),
 }
 """The columns of the views that are no rows of shards."""
 
@@ -111,6 +132,7 @@ class VersionViews:
             VERDICTS: self._verdicts,
             LINEAGE: self._lineage,
             VERSIONS: self._versions,
+            ABLATIONS: self._ablations,
         }
 
     @property
@@ -188,6 +210,11 @@ class VersionViews:
     def _versions(self) -> Iterable[Mapping[str, Any]]:
         for recipe in version_log.recipes(self._root):
             yield from map(asdict, list_versions(self._root, recipe))
+
+    def _ablations(self) -> Iterable[Mapping[str, Any]]:
+        """Yield what trained models said of the root's datasets: `b` beside `a`, in bits per byte of held-out text."""
+        for ablation in ablations(self._root):
+            yield asdict(ablation) | dict(zip("ab", short_names(ablation), strict=True))
 
 
 def _by_redaction(batch: pa.RecordBatch) -> pa.RecordBatch:
