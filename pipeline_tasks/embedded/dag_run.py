@@ -356,7 +356,7 @@ def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str]) ->
     finally:
         sys.path.pop(0)
     importlib.import_module("refinery_airflow.tasks.launch").require_clusters(
-        needed & connected, recipe=dag.recipe.name
+        needed & connected, recipe=dag.recipe.name, uris=[params.get("root", ""), params.get("input", "")]
     )
     importlib.import_module("refinery_airflow.tasks.walk").walk(wiring.wire(dag.recipe), params)
 

@@ -32,11 +32,16 @@ def _is_local(connection: str) -> bool:
     """Return whether a connection, as JSON or as a URI, names an engine of this machine; not where none is set."""
     if any(name.startswith(SECRETS) for name in os.environ):
         return False
-    try:
-        host = str(json.loads(connection).get("host", ""))
-    except (ValueError, AttributeError):
-        host = unquote(connection.partition("://")[2])
+    host = host_of(connection)
     return host.startswith("local[") or host == "local"
+
+
+def host_of(connection: str) -> str:
+    """Return the host of a connection that is JSON, and of a URI all behind its scheme."""
+    try:
+        return str(json.loads(connection).get("host", ""))
+    except (ValueError, AttributeError):
+        return unquote(connection.partition("://")[2])
 
 
 def start_engines(names: Iterable[str]) -> None:

@@ -15,6 +15,8 @@ from typing import NamedTuple, TypeVar
 
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.counted import counted
+from pipeline_tasks.engines.address import is_emr
+from pipeline_tasks.engines.emr_jobs import require_buckets
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import NoSpace, RefineryError, Transient
@@ -227,7 +229,10 @@ def engines(planned: PlannedRun) -> Iterator[Finding]:
         yield from _java(recipe, planned)
     used = {engine for recipe in planned.recipes for engine in planned.engines_of(recipe)}
     for engine in sorted(used & planned.clusters):
-        yield from tried(ENGINES, partial(require_answer, planned.addresses[engine]))[1]
+        address = planned.addresses[engine]
+        if is_emr(address):
+            yield from tried(ENGINES, partial(require_buckets, address, planned.root, planned.input))[1]
+        yield from tried(ENGINES, partial(require_answer, address))[1]
 
 
 def _java(recipe: Recipe, planned: PlannedRun) -> Iterator[Finding]:

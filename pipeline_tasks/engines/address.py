@@ -10,12 +10,21 @@ from pipeline_tasks.recipe import RAY, SPARK
 JOBS_API = ("http", "https")
 """Schemes of Ray's Jobs API, which takes whole requests; an engine cannot send its tasks there."""
 
+EMR = "emr-serverless"
+"""The scheme of an application of EMR Serverless, which starts whole drivers as its job runs."""
+
+SUBMITTED = "submitted"
+"""Where a driver that `spark-submit` has started finds its Spark: around itself. No connection can say it."""
+
 PORTS = {"http": 80, "https": 443, "ray": 10001, "sc": 15002, "spark": 7077}
 """The port that each scheme means when none is written."""
 
 FORMS: Mapping[str, str] = {
     RAY: "ray://host:10001 (Ray client), http://host:8265 (Jobs API), host:6379 (on a node of it), `auto` or `local`",
-    SPARK: "spark://host:7077, sc://host:15002 (Spark Connect), `yarn`, k8s://https://host:443 or `local[N]`",
+    SPARK: (
+        "spark://host:7077, sc://host:15002 (Spark Connect), `yarn`, k8s://https://host:443, "
+        "emr-serverless://APPLICATION/;role=ARN (EMR Serverless) or `local[N]`"
+    ),
 }
 """What an address may be, by engine."""
 
@@ -27,6 +36,29 @@ _LOCAL_SPARK = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|k8s://.+")
 _NO_SCHEME = re.compile(r"local(\[.*\])?|auto|yarn")
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?")
+
+
+_APPLICATION = re.compile(r"[0-9a-z]{1,64}")
+
+_OF_EMR = {
+    "role": re.compile(r"arn:aws[a-zA-Z0-9-]*:iam::\d{12}:role/[\w+=,.@/-]+"),
+    "region": re.compile(r"[a-z]{2}(-[a-z]+)+-\d"),
+}
+"""Parameters of an address of EMR Serverless, as its API takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application of EMR Serverless: its id, the role of its job runs, and its region, "" for the usual one."""
+
+    id: str
+    role: str
+    region: str = ""
+
+    def written(self) -> str:
+        """Return the application as an address."""
+        region = f";region={self.region}" if self.region else ""
+        return f"{EMR}://{self.id}/;role={self.role}{region}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +108,8 @@ def spark_address(written: str) -> str:
     """Return a Spark's address with its port; "" is every core of this machine. RecipeError where no Spark can be."""
     if not written or _LOCAL_SPARK.fullmatch(written):
         return written or "local[*]"
+    if is_emr(written):
+        return application_of(written).written()
     scheme, _, rest = written.rpartition("://")
     if scheme not in ("spark", "sc"):
         raise _refusal(SPARK, written, f"{scheme}:// is no scheme of Spark" if scheme else "it has no scheme")
@@ -88,6 +122,32 @@ def spark_address(written: str) -> str:
 def is_jobs_api(address: str) -> bool:
     """Return whether an address is that of Ray's Jobs API."""
     return address.startswith(tuple(f"{scheme}://" for scheme in JOBS_API))
+
+
+def is_emr(address: str) -> bool:
+    """Return whether an address is that of an application of EMR Serverless."""
+    return address.startswith(f"{EMR}://")
+
+
+def starts_drivers(address: str) -> bool:
+    """Return whether what is at an address starts whole drivers, and takes no tasks of a process elsewhere."""
+    return is_jobs_api(address) or is_emr(address)
+
+
+def application_of(written: str) -> Application:
+    """Return the application of EMR Serverless at an address; RecipeError where it names none, or no role."""
+    name, _, params = written.removeprefix(f"{EMR}://").partition("/")
+    if not _APPLICATION.fullmatch(name):
+        raise _refusal(SPARK, written, "it names no id of an application, such as 00fg0oh5mvbu4d0l")
+    given = dict(param.partition("=")[::2] for param in params.split(";") if param)
+    if unknown := given.keys() - _OF_EMR.keys():
+        raise _refusal(SPARK, f"{EMR}://{name}", f"it knows role and region, and not {', '.join(sorted(unknown))}")
+    if "role" not in given:
+        raise _refusal(SPARK, written, "it has no role, by which its job runs reach the root; add ;role=ARN")
+    for key, value in given.items():
+        if not _OF_EMR[key].fullmatch(value):
+            raise _refusal(SPARK, written, f"its {key} is none of AWS")
+    return Application(name, **given)
 
 
 def _host_and_port(engine: str, written: str, endpoint: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import re
 import socket
 
-from pipeline_tasks.engines.address import PORTS
+from pipeline_tasks.engines.address import PORTS, is_emr
 from pipeline_tasks.errors import ClusterUnreachable, RecipeError
 
 PATIENCE = 10.0
@@ -11,7 +11,15 @@ PATIENCE = 10.0
 
 
 def require_answer(address: str) -> None:
-    """Raise ClusterUnreachable unless something listens at `scheme://host:port` (or one of several, between commas)."""
+    """Raise ClusterUnreachable unless something listens at `scheme://host:port` (or one of several, between commas).
+
+    AWS says of an application of EMR Serverless whether it is there.
+    """
+    if is_emr(address):
+        from pipeline_tasks.engines.emr_jobs import require_application
+
+        require_application(address)
+        return
     scheme, _, rest = address.rpartition("://")
     failures = []
     for endpoint in rest.split("/")[0].split(","):

@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
-from pipeline_tasks.engines.address import spark_address
+from pipeline_tasks.engines.address import SUBMITTED, is_emr, spark_address
 from pipeline_tasks.engines.java import WAY_OUT, require_java
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
@@ -79,6 +79,9 @@ SOCKET_FOLDER = 60
 LEAST_HEAP = 450
 """MiB below which Spark refuses to start an executor: one and a half times what it reserves (UnifiedMemoryManager)."""
 
+GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""The variable by which `spark-submit` tells the Python process that it starts where its JVM is."""
+
 ANY_RESOURCES = Resources()
 
 _STARTING = threading.RLock()
@@ -125,7 +128,7 @@ class SparkEngine(LocalEngine):
             chosen = {bucket: without_input(tasks[bucket]) for bucket in missing}
             gathering = partial(_gather_buckets, s3_client.sendable(), chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
-            shuffled = pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
+            shuffled = _by_bucket(pieces, parts)
             ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
             words = f"group by {by} into {counted(buckets, 'bucket')}, then {_kernel_words(kernel)}"
             return self._collect(ordered.mapInArrow(gathering, RESULT), missing, words)
@@ -227,6 +230,16 @@ def _kernel_words(kernel: Kernel) -> str:
 
 def _is_connect(active: Any) -> bool:  # noqa: ANN401 -- a SparkSession
     return ".connect." in type(active).__module__
+
+
+def _by_bucket(pieces: Any, parts: int) -> Any:  # noqa: ANN401 -- Spark DataFrames
+    """Return pieces in `parts` partitions, each bucket whole in one.
+
+    Each has as many buckets. Before Spark 4.1 they are placed by their hashes: some have more, with the same rows.
+    """
+    if hasattr(pieces, "repartitionById"):
+        return pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
+    return pieces.repartition(parts, _expression("bucket"))
 
 
 def _expression(text: str) -> Any:  # noqa: ANN401 -- a Spark Column, classic or Connect
@@ -354,15 +367,18 @@ def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: 
 
 def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 -- as above
     reserved = task_settings(master, resources)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if master == SUBMITTED:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # an archive of Python has another path at each worker
+    else:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
+    if master == SUBMITTED:
+        return _configured(builder, QUERY_SETTINGS | reserved).getOrCreate()
     if master.startswith("sc://"):
         return _settled(builder.remote(master).getOrCreate())
-    settings = session_settings(master)
-    for name, value in (settings | reserved).items():
-        builder = builder.config(name, value)
+    builder = _configured(builder, session_settings(master) | reserved)
     from pyspark.errors import PySparkRuntimeError
 
     try:
@@ -370,6 +386,12 @@ def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 --
     except PySparkRuntimeError as error:
         message = f"Spark did not start ({_first_lines(str(error))}). {WAY_OUT}"
         raise RecipeError(message) from error
+
+
+def _configured(builder: Any, settings: Mapping[str, str]) -> Any:  # noqa: ANN401 -- Spark's builder of sessions
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
 
 
 def _settled(active: Any) -> Any:  # noqa: ANN401 -- a SparkSession of Connect
@@ -465,15 +487,33 @@ def _with_retries(master: str) -> str:
 
 def _require_start(master: str) -> None:
     """Raise RecipeError or JobLost if no session can be started: there is no Java, or no cluster that answers."""
+    if master == SUBMITTED:
+        return _require_submitted()
     if not master.startswith("sc://"):  # a client of Spark Connect has no JVM
         require_java()
-    if "://" in master:
-        require_answer(master)
+    return require_answer(master) if "://" in master else None
+
+
+def _require_submitted() -> None:
+    if GATEWAY not in os.environ:
+        message = f"this process was not started by spark-submit ({GATEWAY} is not set), so no Spark is around it"
+        raise RecipeError(message)
+
+
+def _master(address: str) -> str:
+    """Return the master at an address; RecipeError for a place that takes whole requests alone."""
+    if is_emr(address):
+        message = (
+            f"{address} is EMR Serverless, which takes whole requests and no tasks of this process; run the stage by "
+            "Airflow or `refinery run`, or name a cluster that takes tasks"
+        )
+        raise RecipeError(message)
+    return address if address == SUBMITTED else spark_address(address)
 
 
 def factory(address: str, resources: Resources) -> EngineFactory:
     """Return what makes this engine at `address` (default: a Spark of this machine)."""
-    return partial(SparkEngine, master=spark_address(address), resources=resources)
+    return partial(SparkEngine, master=_master(address), resources=resources)
 
 
 def load(address: str) -> None:  # noqa: ARG001 -- Ray reads its settings when it is imported
@@ -483,7 +523,7 @@ def load(address: str) -> None:  # noqa: ARG001 -- Ray reads its settings when i
 
 def start(address: str, resources: Resources) -> None:
     """Start the session at `address` (default: a Spark of this machine)."""
-    session(spark_address(address), resources)
+    session(_master(address), resources)
 
 
 def cancel(job: str) -> None:

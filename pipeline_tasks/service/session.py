@@ -8,7 +8,7 @@ different machines, and each may die and come back:
     requests/<session>/jobs/<job>.reply.json    its reply
     requests/<session>/jobs/<job>.canceled      nobody waits for it any more
     requests/<session>/drivers/<n>/claim.json   who starts the n-th driver
-    requests/<session>/drivers/<n>/started      it has been started, or submitted
+    requests/<session>/drivers/<n>/started      it has been started, or submitted; a cluster's name of its job
     requests/<session>/drivers/<n>/beat-<k>     the n-th driver lives
     requests/<session>/drivers/<n>/closed       the n-th driver takes no more requests
     requests/<session>/drivers/<n>/ended        the n-th driver has ended
@@ -22,11 +22,12 @@ import json
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from pipeline_tasks.engines.cluster_jobs import COMING, GONE
 from pipeline_tasks.errors import Transient
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of
@@ -144,9 +145,16 @@ class Session:
         body = json.dumps(dict(starter), sort_keys=True).encode()
         return last + 1, self.store.create(self.driver_path(last + 1, CLAIM), body)
 
-    def mark_started(self, number: int) -> None:
-        """Note that a driver which was claimed has been started."""
-        storage.commit(self.store, self.driver_path(number, STARTED), MARK)
+    def mark_started(self, number: int, run: str = "") -> None:
+        """Note that a driver which was claimed has been started; `run` is what the cluster calls its job."""
+        storage.commit(self.store, self.driver_path(number, STARTED), run.encode() or MARK)
+
+    def run_of(self, number: int) -> str:
+        """Return what the cluster calls the job of a driver, "" for one that is none or has not been started."""
+        with contextlib.suppress(FileNotFoundError):
+            body = self.store.read(self.driver_path(number, STARTED))
+            return "" if body == MARK else body.decode()
+        return ""
 
     def starter(self, number: int) -> dict[str, str]:
         """Return what the task that started a driver noted about it; nothing if it died meanwhile, or all is gone."""
@@ -245,11 +253,16 @@ def listing_of(session: Session, folder: str) -> Listing:
 
 @dataclass(slots=True)
 class Watch:
-    """Waits for the reply to a job, and for the death of the driver that works on it."""
+    """Waits for the reply to a job, and for the death of the driver that works on it.
+
+    `standing` asks the cluster that starts the driver for COMING or GONE, "" where it says neither: a job that waits
+    for machines has no beat, and is not lost. It is asked until the first beat.
+    """
 
     session: Session
     job: str
     driver: int
+    standing: Callable[[], str] | None = None
     beats: frozenset[str] = frozenset()
     heard: float = field(default_factory=time.monotonic)
     listened: float = field(default_factory=time.monotonic)
@@ -269,9 +282,17 @@ class Watch:
             return ""
         self.listened = time.monotonic()
         names = listing_of(self.session, f"drivers/{self.driver}/").look(LISTEN / 2)
-        if ENDED in names or self._is_silent(names):
+        if ENDED in names or self._is_gone(names) or self._is_silent(names):
             return REPLIED if self.session.store.size(self.session.path(f"{self.job}{REPLY}")) else LOST
         return ""
+
+    def _is_gone(self, names: frozenset[str]) -> bool:
+        if self.standing is None or STARTED not in names or any(name.startswith("beat-") for name in names):
+            return False
+        said = self.standing()
+        if said == COMING:
+            self.heard = time.monotonic()
+        return said == GONE
 
     def _is_silent(self, names: frozenset[str]) -> bool:
         beats = frozenset(name for name in names if name.startswith("beat-"))

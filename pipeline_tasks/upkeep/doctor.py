@@ -9,14 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
+from urllib.parse import unquote
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.deployment import deployment, idle_names, missing_connections
 from pipeline_tasks.embedded.connections import is_set
 from pipeline_tasks.embedded.dag_run import absolute
-from pipeline_tasks.embedded.early_start import embedded
+from pipeline_tasks.embedded.early_start import embedded, host_of
 from pipeline_tasks.embedded.preflight import AREAS, RECIPE, PlannedRun, findings, tried
+from pipeline_tasks.engines.address import application_of, is_emr, spark_address
+from pipeline_tasks.engines.emr_jobs import require_buckets
 from pipeline_tasks.engines.java import require_java
+from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_lines
 from pipeline_tasks.recipe import BUILDS, ENGINES, RAY, SPARK, load_build, load_recipe, recipe_names
@@ -68,6 +72,7 @@ def checks(root: str) -> Iterator[Check]:
     yield _packages("airflow", "apache-airflow")
     yield _tokenizer()
     yield from _deployment()
+    yield from _emr(root)
     if root:
         yield (stored := _guarded("storage", lambda: _storage(root)))
     if root and stored.ok:  # else each would wait for the same store, and say the same
@@ -137,6 +142,22 @@ def _deployment() -> Iterator[Check]:
     if not faults:
         entries = counted(len(known.lines), "entry", "entries")
         yield Check("deployment", ok=True, message=f"{known.path}: {entries}, and all connections are set")
+
+
+def _emr(root: str) -> Iterator[Check]:
+    """Look at the application of EMR Serverless that `spark_default` names in the environment, if it names one."""
+    connection = os.environ.get(f"AIRFLOW_CONN_{SPARK.upper()}_DEFAULT", "")
+    host = connection if is_emr(connection) else host_of(connection)
+    if not is_emr(host):
+        return
+
+    def looked() -> Check:
+        address = spark_address(unquote(host))
+        require_buckets(address, root)
+        require_answer(address)
+        return Check("emr", ok=True, message=f"application {application_of(address).id} runs what it is given")
+
+    yield _guarded("emr", looked)
 
 
 def _recipes() -> Iterator[str]:

@@ -47,6 +47,7 @@ ALLOWED = {
     "plugins/refinery_airflow/pages/landed.py": {"store", *VOCABULARY},
     "plugins/refinery_airflow/tasks/launch.py": {
         "engines.address",
+        "engines.emr_jobs",
         "engines.reach",
         "landing.listing",
         "service",
@@ -75,8 +76,7 @@ ALLOWED = {
     "plugins/refinery_airflow/texts/search.py": READS,
     "plugins/refinery_airflow/tasks/session.py": {
         "engines.address",
-        "engines.ray_jobs",
-        "engines.reach",
+        "engines.cluster_jobs",
         "service",
         "store.temporary",
         *VOCABULARY,

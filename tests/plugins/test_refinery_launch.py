@@ -15,6 +15,8 @@ from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.wire import raise_refusal
 from tests.s3_server import free_port
 
+EMR = "emr-serverless://00fg0oh5mvbu4d0l/;role=arn:aws:iam::123456789012:role/refinery"
+
 REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
 
 
@@ -31,6 +33,10 @@ REQUEST = RefineRequest("/r", "extract", {}, "p", engine="spark")
         ("ray", {"conn_type": "http", "host": "gate", "port": 8443, "schema": "https"}, "https://gate:8443"),
         ("ray", "http://ray-head:8265", "http://ray-head:8265"),
         ("ray", "ray://ray-head:10001", "ray://ray-head:10001"),
+        ("spark", {"conn_type": "spark", "host": EMR}, EMR),
+        ("spark", {"conn_type": "emr_serverless", "host": EMR.removeprefix("emr-serverless://")}, EMR),
+        ("spark", EMR.replace("/refinery", "%2Frefinery"), EMR),
+        ("spark", EMR, EMR),
         ("spark", "spark://master:7077", "spark://master:7077"),
         ("spark", "sc://connect:15002", "sc://connect:15002"),
     ],
@@ -125,12 +131,13 @@ def test_requests_that_need_no_engine_need_no_connection() -> None:
         ("m:6379", True, False),
         ("auto", True, False),
         ("http://m:8265", True, True),
+        (EMR, True, True),
     ],
 )
 def test_a_cluster_is_driven_from_a_session(
     monkeypatch: pytest.MonkeyPatch, address: str, session: bool, session_here: bool
 ) -> None:
-    """But for Ray's Jobs API, `refinery run` drives clusters itself."""
+    """But for Ray's Jobs API and EMR Serverless, `refinery run` drives clusters itself."""
     from refinery_airflow.runs.run import HERE
     from refinery_airflow.tasks.launch import needs_session
 

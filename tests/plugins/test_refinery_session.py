@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pipeline_tasks.engines import cluster_jobs, ray_jobs
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import session as sessions
@@ -254,6 +255,27 @@ def test_a_driver_that_ends_well_leaves_no_log(request_here: RefineRequest) -> N
     for _ in wait_until("the driver has ended", 60, each=0.2):
         if not list(Path(tempfile.gettempdir()).rglob("refinery-*.log")):
             break
+
+
+def test_a_try_that_starts_the_driver_after_a_lost_one_names_it_anew(
+    request_here: RefineRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray's Jobs API refuses a name that it had, and the task lost a try by that."""
+    from refinery_airflow.tasks import session as tasks
+
+    names: list[str] = []
+    monkeypatch.setattr(ray_jobs, "submit", lambda _address, _words, name: names.append(name))
+    monkeypatch.setattr(ray_jobs, "log_end", lambda *_: "")
+    monkeypatch.setattr(cluster_jobs, "require_answer", lambda _: None)
+    monkeypatch.setattr(tasks, "_see_alive", lambda *_: None)
+    there = replace(request_here, engine="ray", address="http://127.0.0.1:8265")
+    waiting = tasks.post(there, "try1")
+    with pytest.raises(JobLost, match=names[0]):
+        tasks.collect(waiting, LOST)
+    again = tasks.post(there, "try1")
+    assert (again.driver, again.job) == (2, waiting.job)
+    assert len(set(names)) == 2
+    assert names[1] in tasks.log_place(again)
 
 
 def test_a_task_keeps_its_try_when_a_driver_is_lost(

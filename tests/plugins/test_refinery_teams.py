@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.demo.crawl import write_crawl
-from pipeline_tasks.engines import ray_jobs
+from pipeline_tasks.engines import cluster_jobs, ray_jobs
 from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import version_log
@@ -174,7 +174,7 @@ def test_the_jobs_api_of_ray_is_told_no_key(file: Path, monkeypatch: pytest.Monk
 
     told: list[Any] = []
     monkeypatch.setattr(ray_jobs, "_asked", lambda *about, **more: told.append((about, more)) or {"status": "RUNNING"})
-    monkeypatch.setattr(session, "require_answer", lambda _: None)
+    monkeypatch.setattr(cluster_jobs, "require_answer", lambda _: None)
     monkeypatch.setattr(session, "_see_alive", lambda *_: None)
     adopt_credentials("s3://blogs-root/refined", recipe="blogs")
     request = RefineRequest(

@@ -21,6 +21,9 @@ QUICK, QUICK_TRIES = {"connect_timeout": 5, "read_timeout": 10}, 3
 PATIENT = {"connect_timeout": 10, "read_timeout": 60}
 """Timeouts of requests of a run."""
 
+SERVICE_TRIES = 6
+"""How often boto3 sends a request to another service, with pauses that double: half a minute in all."""
+
 MOST_TRIES = "AWS_MAX_ATTEMPTS"
 """The variable of boto3 that says how often a request is sent."""
 
@@ -151,6 +154,28 @@ def _new_client(settings: Settings, options: Mapping[str, Any], tries: int | Non
     config = _config(own_server=endpoint is not None, **options, **given)
     where = {"endpoint_url": endpoint} if settings.are_given else {}
     return _patient(session.client("s3", config=config, region_name=region, **where), tries)
+
+
+def service_client(service: str, uri: str = ALL, region: str = "") -> Any:  # noqa: ANN401 -- as above
+    """Return the client of another service of AWS with the credentials of a URI; boto3 itself repeats its requests.
+
+    An endpoint of a store is none of the service's: `AWS_ENDPOINT_URL_...` with the name of the service is.
+    """
+    return _service_client(settings_of(uri), service, region, os.getpid())
+
+
+@lru_cache(maxsize=8)
+def _service_client(settings: Settings, service: str, region: str, process: int) -> Any:  # noqa: ANN401 -- as above
+    del process  # as above
+    from botocore.config import Config
+
+    variables = dict(settings.variables)
+    endpoint = variables.get(f"AWS_ENDPOINT_URL_{service.replace('-', '_').upper()}")
+    retries = {"mode": "standard", "total_max_attempts": _tries(variables) or SERVICE_TRIES}
+    config = Config(retries=retries, ignore_configured_endpoint_urls=True, **PATIENT)
+    session = _session(settings)
+    where = region or variables.get("AWS_REGION") or session.region_name
+    return session.client(service, config=config, region_name=where, endpoint_url=endpoint)
 
 
 def is_anonymous(settings: Settings) -> bool:

@@ -5,12 +5,13 @@ The connections `spark_default` and `ray_default` alone decide, or those that th
 `local[N]` / `local`          the worker daemon of this machine (`pipeline_tasks.service.daemon`); the default
 `spark://host` port 7077      a driver of the stage on this machine, in Spark's client mode
 `sc://host` port 15002        a driver of the stage on this machine, as a client of Spark Connect
+`emr-serverless://ID/;role=`  a driver of the stage in the application of EMR Serverless, as a job run
 `http://ray-head` port 8265   a driver of the stage on the Ray cluster, as a job of its Jobs API
 `ray://ray-head` port 10001   a driver of the stage on this machine, as a Ray client
 `node` port 6379, or `auto`   a driver of the stage on this machine, which is a node of the Ray cluster
 
 A driver serves all partitions of a stage of a run (`tasks.session`), and tasks wait for it in the triggerer.
-`refinery run` has neither daemon nor triggerer: its own process is what they are above, but for the Jobs API.
+`refinery run` has neither daemon nor triggerer: its own process is what they are above, but for the Jobs API and EMR.
 
 S3 credentials come from the environment, else from the connection `aws_default` (a cluster's workers need them in
 their own environment); those of connections that the deployment's file names go to the workers with their tasks. The
@@ -34,7 +35,8 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from pipeline_tasks.deployment import deployed
-from pipeline_tasks.engines.address import JOBS_API, Place, is_jobs_api, ray_address, spark_address
+from pipeline_tasks.engines.address import EMR, JOBS_API, Place, is_emr, ray_address, spark_address, starts_drivers
+from pipeline_tasks.engines.emr_jobs import require_buckets
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import ClusterUnreachable, Transient
 from pipeline_tasks.recipe import RAY, SPARK, untried
@@ -66,7 +68,7 @@ TRIES, PAUSE = 3, 5.0
 """How often `refinery run` looks for a cluster before anything runs, and the seconds between two looks."""
 
 _SCHEMES: dict[str, dict[str, str]] = {
-    SPARK: {"spark": "spark", "spark_connect": "sc", "sc": "sc", "k8s": "k8s"},
+    SPARK: {"spark": "spark", "spark_connect": "sc", "sc": "sc", "k8s": "k8s", "emr_serverless": EMR},
     RAY: {"ray": "ray", "http": "http", "https": "https"},
 }
 """The scheme that a connection's type stands for, by engine; Airflow makes a URI's scheme the type."""
@@ -102,7 +104,7 @@ def needs_session(request: RefineRequest) -> bool:
     """Return whether a request is for a cluster that this process cannot drive itself."""
     address = request.address
     is_own = address in ("", "local") or address.startswith("local[")
-    return is_jobs_api(address) or not (is_own or is_here())
+    return starts_drivers(address) or not (is_own or is_here())
 
 
 def release(request: RefineRequest) -> bool:
@@ -192,7 +194,10 @@ def address_of(engine: str, recipe: str = "") -> str:
         from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
         return without_token(spark_address(SparkConnectHook(name).get_connection_url()))
-    written = Place(connection.host or "", connection.port or 0, scheme).written()
+    host = connection.host or ""
+    if scheme == EMR and connection.schema:  # what Airflow makes of the path of a URI
+        host = f"{host}/{connection.schema}"
+    written = Place(host, connection.port or 0, scheme).written()
     return ray_address(written) if engine == RAY else without_token(spark_address(written))
 
 
@@ -201,13 +206,17 @@ def addresses_of(engines: Iterable[str], recipe: str = "") -> dict[str, str]:
     return {engine: address_of(engine, recipe) for engine in set(engines)}
 
 
-def require_clusters(engines: Iterable[str], pause: float = PAUSE, recipe: str = "") -> None:
+def require_clusters(engines: Iterable[str], pause: float = PAUSE, recipe: str = "", uris: Sequence[str] = ()) -> None:
     """Raise ClusterUnreachable if the cluster of an engine does not answer, after a few looks.
+
+    RecipeError for one that does not reach the URIs, a root and what has landed, whatever answers.
 
     `refinery run` asks before anything runs; the tasks of a scheduled run are tried again for minutes.
     """
     for engine in sorted(engines):
         address = address_of(engine, recipe)
+        if is_emr(address):
+            require_buckets(address, *uris)
         if "://" in address or re.search(r":\d+$", address):
             _require_cluster(engine, address, pause)
 

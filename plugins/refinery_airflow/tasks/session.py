@@ -1,14 +1,14 @@
 """Sends requests to the session of a stage on a cluster: posts them, starts its driver once, and waits for replies.
 
-The driver is a job of Ray's Jobs API where the connection names one. Anywhere else it is a process of this machine, as
-the drivers of Spark's client mode and of a Ray client have to be: it outlives the task that started it, and serves all
-others of the stage.
+The driver is a job of Ray's Jobs API, or a job run of EMR Serverless, where the connection names one. Anywhere else it
+is a process of this machine, as the drivers of Spark's client mode and of a Ray client have to be: it outlives the task
+that started it, and serves all others of the stage.
 """
 
 import asyncio
 import contextlib
+import logging
 import math
-import shlex
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -16,21 +16,34 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 from airflow.sdk.exceptions import AirflowTaskTerminated
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from pipeline_tasks.engines import ray_jobs
-from pipeline_tasks.engines.address import is_jobs_api
-from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.errors import JobLost, Transient
+from pipeline_tasks.engines.address import starts_drivers
+from pipeline_tasks.engines.cluster_jobs import ClusterJobs, jobs_at
+from pipeline_tasks.errors import JobLost, RefineryError, Transient
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.processes import start_lasting
 from pipeline_tasks.service.requests.wire import raise_refusal
-from pipeline_tasks.service.session import CLAIM, CLOSED, ENDED, LOG, LOST, REPLIED, Session, Watch, open_jobs
+from pipeline_tasks.service.session import (
+    CLAIM,
+    CLOSED,
+    ENDED,
+    LOG,
+    LOST,
+    REPLIED,
+    STARTED,
+    Session,
+    Watch,
+    open_jobs,
+)
 from pipeline_tasks.store import temporary
 from refinery_airflow.runs.credentials import give_credentials_in_triggerer
+
+log = logging.getLogger("refinery")
 
 POLL = 1.0
 """Seconds between two looks for a reply."""
@@ -54,9 +67,10 @@ LOG_END = 1500
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request that was posted: the root and name of its session, its job, its driver's number, and the Jobs API.
+    """A request that was posted: the root and name of its session, its job, and its driver's number.
 
-    `is_starter` says that the driver is a process of this task's machine, which this task has started.
+    `jobs_api` is the address of what starts the session's drivers, "" for processes; `is_starter` says that the driver
+    is a process of this task's machine, which this task has started.
     """
 
     root: str
@@ -66,9 +80,34 @@ class Waiting:
     jobs_api: str
     is_starter: bool = False
 
+    @property
+    def jobs(self) -> ClusterJobs | None:
+        """What starts the session's drivers, None for a process of a machine."""
+        return jobs_at(self.jobs_api, self.root, self.session) if self.jobs_api else None
+
+    @property
+    def run(self) -> str:
+        """What the cluster calls the driver's job, by what its start has noted."""
+        known = Session(self.root, self.session).run_of(self.driver)
+        return known or ("" if self.jobs and self.jobs.is_service else _starter(self)["job"])
+
     def watch(self) -> Watch:
         """Return what looks for the reply."""
-        return Watch(Session(self.root, self.session), self.job, self.driver)
+        standing = self.standing if self.jobs and self.jobs.is_service else None
+        return Watch(Session(self.root, self.session), self.job, self.driver, standing)
+
+    def standing(self) -> str:
+        """Return where the driver's job stands, "" for one that is not known yet, or that nobody here may ask for."""
+        jobs, run = self.jobs, Session(self.root, self.session).run_of(self.driver)
+        if jobs is None or not run:
+            return ""
+        try:
+            return jobs.standing(run)
+        except Transient:
+            raise
+        except RefineryError as error:
+            log.warning("%s: only its beats say how driver %d is: %s", self.session, self.driver, error)
+            return ""
 
 
 class ReplyTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
@@ -95,30 +134,49 @@ class ReplyTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
 
     async def on_kill(self) -> None:
         """Cancel the request, as a person has cleared or marked the task that waits."""
-        waiting = Waiting(**self.waiting)
-        await asyncio.to_thread(Session(waiting.root, waiting.session).cancel, waiting.job)
+        await give_credentials_in_triggerer(self.waiting["root"], recipe=self.recipe)
+        await asyncio.to_thread(cancel, Waiting(**self.waiting))
 
 
 def post(request: RefineRequest, attempt: str) -> Waiting:
     """Post a request to its session, and start the session's driver if nobody has; `attempt` names the task's try."""
-    session, jobs_api = Session.of(request), request.address if is_jobs_api(request.address) else ""
-    if jobs_api:
-        require_answer(jobs_api)
-        request = replace(request, address="auto")  # the job finds the Ray that it runs on
+    session, jobs_api = Session.of(request), request.address if starts_drivers(request.address) else ""
+    jobs = jobs_at(jobs_api, session.root, session.name) if jobs_api else None
+    if jobs:
+        jobs.require(request.root, request.landing)
+        request = replace(request, address=jobs.there)
     job = session.post(request, attempt)
-    starter = {"host": socket.gethostname(), "job": f"refinery-{session.name}-{attempt}"}
-    number, claimed = session.driver(starter)
-    waiting = Waiting(request.root, session.name, job, number, jobs_api, is_starter=claimed and not jobs_api)
-    if claimed:
+    once = uuid4().hex[:8]  # a try whose driver is lost may start the next one, too
+    starter = {"host": socket.gethostname(), "job": f"refinery-{session.name}-{attempt}-{once}", "for": job}
+    number, has_to_start = session.driver(starter)
+    if jobs and jobs.is_service and not has_to_start and _is_unstarted(session, number, job):
+        starter, has_to_start = session.starter(number), True
+    waiting = Waiting(request.root, session.name, job, number, jobs_api, is_starter=has_to_start and not jobs_api)
+    if has_to_start:
         try:
-            has_ended = _start(session, number, starter["job"], jobs_api)
-            session.mark_started(number)
+            has_ended = _start(session, number, starter["job"], jobs)
             _see_alive(session, waiting, has_ended)
         except Exception:
             session.close(number)  # the next try starts another
             session.end(number)  # the tasks that wait for this one need not miss its beats
             raise
     return waiting
+
+
+def _is_unstarted(session: Session, number: int, job: str) -> bool:
+    """Return whether an earlier try of the task of a job claimed a driver, and ended before it noted its start."""
+    return STARTED not in session.driver_names(number) and session.starter(number).get("for") == job
+
+
+def cancel(waiting: Waiting) -> None:
+    """Cancel a request, and the job of its driver if nobody else waits for that and it costs something."""
+    session, jobs = Session(waiting.root, waiting.session), waiting.jobs
+    session.cancel(waiting.job)
+    if jobs is None or not jobs.is_service or open_jobs(session.job_names()):
+        return
+    session.close(waiting.driver)
+    if not open_jobs(session.job_names()):  # else somebody asked before it was closed, and has its reply
+        jobs.cancel(session.run_of(waiting.driver))
 
 
 def wait(waiting: Waiting) -> RefineReply:
@@ -131,7 +189,7 @@ def wait(waiting: Waiting) -> RefineReply:
         while not (state := watch.look()):
             time.sleep(POLL)
     except (AirflowTaskTerminated, KeyboardInterrupt, SystemExit):
-        watch.session.cancel(waiting.job)
+        cancel(waiting)
         raise
     try:
         return collect(waiting, state)
@@ -166,12 +224,7 @@ def collect(waiting: Waiting, state: str) -> RefineReply:
     reply = session.reply(waiting.job) if state == REPLIED else None
     if reply is None:
         session.close(waiting.driver)
-        message = (
-            f"driver {waiting.driver} of {waiting.session} ended before it answered {waiting.job} (out of memory, or "
-            "its machine restarted?). Finished tasks are kept, and the next try starts another driver; "
-            f"{_log_of(waiting)}"
-        )
-        raise JobLost(message)
+        raise _loss(waiting, state)
     raise_refusal(reply, unknown=RuntimeError)  # a defect of the driver
     return cast("RefineReply", reply)
 
@@ -179,14 +232,16 @@ def collect(waiting: Waiting, state: str) -> RefineReply:
 # --- Drivers ---------------------------------------------------------------------------------------------------------
 
 
-def _start(session: Session, number: int, job: str, jobs_api: str) -> Callable[[], bool]:
-    """Start a driver; return what says whether it has ended."""
+def _start(session: Session, number: int, name: str, jobs: ClusterJobs | None) -> Callable[[], bool]:
+    """Start a driver, and note that; return what says whether it has ended."""
     module, arguments = "pipeline_tasks.service.driver", [session.root, session.name, str(number)]
-    if jobs_api:
-        ray_jobs.submit(jobs_api, shlex.join(["python", "-m", module, *arguments]), job)
-        return partial(ray_jobs.has_ended, jobs_api, job)
-    log = _log(job)
-    process = start_lasting(module, arguments, log, {LOG: str(log)})
+    if jobs:
+        run = jobs.submit(module, arguments, name)
+        session.mark_started(number, run)
+        return partial(jobs.has_ended, run)
+    log_file = _log(name)
+    process = start_lasting(module, arguments, log_file, {LOG: str(log_file)})
+    session.mark_started(number)
     return lambda: process.poll() is not None
 
 
@@ -195,15 +250,41 @@ def _see_alive(session: Session, waiting: Waiting, has_ended: Callable[[], bool]
     deadline = time.monotonic() + FIRST_BEAT
     while time.monotonic() < deadline:
         ended = has_ended()  # before the look: one that has ended beats no more
-        if any(name.startswith("beat-") for name in session.driver_names(waiting.driver)):
+        if _has_lived(session, waiting.driver):
             return
         if ended:
-            message = (
-                f"driver {waiting.driver} of {waiting.session} ended as it started; is this package, in the same "
-                f"version, where it runs, and can it reach {session.root} from there? {_log_of(waiting)}"
-            )
-            raise JobLost(message)
-        time.sleep(FIRST_BEAT / 60)
+            raise _stillborn(session, waiting)
+        time.sleep(waiting.jobs.pause if waiting.jobs else FIRST_BEAT / 60)
+
+
+def _has_lived(session: Session, number: int) -> bool:
+    return any(name.startswith("beat-") for name in session.driver_names(number))
+
+
+def _stillborn(session: Session, waiting: Waiting) -> RefineryError:
+    """Return the error of a driver that has ended before its first beat."""
+    kind, account = waiting.jobs.loss(waiting.run, lived=False) if waiting.jobs else (JobLost, "")
+    return kind(
+        f"driver {waiting.driver} of {waiting.session} ended as it started; {account}{'; ' if account else ''}"
+        "is this package, in the same version, where it runs, and can it reach "
+        f"{session.root} from there? {_log_of(waiting)}"
+    )
+
+
+def _loss(waiting: Waiting, state: str) -> RefineryError:
+    """Return the error of a driver that is gone before it answered; its job is canceled if it costs something."""
+    session, jobs = Session(waiting.root, waiting.session), waiting.jobs
+    lived = _has_lived(session, waiting.driver)
+    kind, account = jobs.loss(waiting.run, lived=lived) if jobs and state == LOST else (JobLost, "")
+    if jobs:
+        jobs.cancel(session.run_of(waiting.driver))
+    if not issubclass(kind, Transient):
+        return _stillborn(session, waiting)
+    return kind(
+        f"driver {waiting.driver} of {waiting.session} ended before it answered {waiting.job} "
+        f"({account or 'out of memory, or its machine restarted?'}). Finished tasks are kept, and the next try starts "
+        f"another driver; {_log_of(waiting)}"
+    )
 
 
 def _log(job: str) -> Path:
@@ -212,9 +293,9 @@ def _log(job: str) -> Path:
 
 def log_place(waiting: Waiting) -> str:
     """Return where the log of a driver is."""
+    if waiting.jobs:
+        return waiting.jobs.words(waiting.run)
     starter = _starter(waiting)
-    if waiting.jobs_api:
-        return f"its Ray job is {starter['job']}"
     return f"its log is {_log(starter['job'])} on {starter['host']}"
 
 
@@ -224,12 +305,9 @@ def _starter(waiting: Waiting) -> dict[str, str]:
 
 def _log_of(waiting: Waiting) -> str:
     """Return where the log of a lost driver is, and its end where it can be read."""
+    if waiting.jobs:
+        return waiting.jobs.log_words(waiting.run, LOG_END)
     starter = _starter(waiting)
-    if waiting.jobs_api:
-        with contextlib.suppress(JobLost):
-            end = ray_jobs.log_end(waiting.jobs_api, starter["job"], LOG_END)
-            return f"the log of its Ray job {starter['job']} ends: {end}"
-        return log_place(waiting)
     path = _log(starter["job"])
     if starter["host"] == socket.gethostname() and path.exists():
         return f"its log {path} ends: {path.read_text(errors='replace')[-LOG_END:]}"
