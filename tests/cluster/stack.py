@@ -104,9 +104,9 @@ def land(s3: Mapping[str, str], folder: Path, names: Iterable[str], prefix: str)
         store(s3).put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=(folder / name).read_bytes())
 
 
-def embedded_run(s3: Mapping[str, str], recipe: str, day: str, cwd: Path = PROJECT) -> None:
+def embedded_run(s3: Mapping[str, str], recipe: str, day: str, cwd: Path = PROJECT, *, root: str = "embedded") -> None:
     """Refine a day in one process, as `refinery run` does it."""
-    places = ["--input", f"s3://{BUCKET}/landing/{day}", "--output", f"s3://{BUCKET}/embedded"]
+    places = ["--input", f"s3://{BUCKET}/landing/{day}", "--output", f"s3://{BUCKET}/{root}"]
     embedded(s3, "run", *places, "--recipe", recipe, "--no-build", cwd=cwd)
 
 

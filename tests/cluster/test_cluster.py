@@ -7,7 +7,7 @@ import hashlib
 import json
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +18,26 @@ from tests.archives import http, response, zipped
 from tests.cluster.airflow_api import Airflow
 from tests.cluster.containers import wait_until
 from tests.cluster.stack import BUCKET, SECONDS, Stack, embedded, embedded_run, land, wait_for_task, written
-from tests.cluster.topology import Topology, ray_nodes, restarting, topology, wait_for_workers, wait_until_healthy
+from tests.cluster.topology import (
+    Topology,
+    ray_nodes,
+    restarting,
+    spark_jobs,
+    topology,
+    wait_for_workers,
+    wait_until_healthy,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 DAYS = ("2026-11-19", "2026-11-20")
 FILES = ("a.warc.gz", "b.warc.gz")
 PAGES = 60
+
+WIDE_DAY = "2026-11-21"
+WIDE_FILES = tuple(f"{number:02}.warc.gz" for number in range(20))
+"""Files of a day that is refined in as many partitions."""
+
 WORDS = [f"word{number}" for number in range(400)]
 
 RECIPE = """
@@ -33,7 +46,7 @@ stages:
   ingest: {}
   extract: {method: resiliparse, min_chars: 20}
   dedup_exact: {buckets: 2}
-run: {partitions: 2, resources: {extract: {cores: 1, memory: 0.5}}}
+run: {partitions: 20, resources: {extract: {cores: 1, memory: 0.5}}}
 """
 
 # --- What is refined --------------------------------------------------------------------------------------------------
@@ -47,16 +60,28 @@ def write_crawl(folder: Path) -> None:
     draws = random.Random(7)
     texts = [" ".join(draws.choices(WORDS, k=draws.randint(20, 380))) for _ in range(PAGES * 3)]
     for number, day in enumerate(DAYS):
-        (folder / day).mkdir(parents=True)
-        promised = []
-        for rank, name in enumerate(FILES):
-            chosen = texts[number * PAGES + rank * PAGES // 2 :][:PAGES]
-            pages = [http(f"<html><body><article><p>{text}.</p></article></body></html>".encode()) for text in chosen]
-            urls = [f"https://{name[0]}.example.org/{number}/{at}" for at in range(len(pages))]
-            body = b"".join(zipped([response(url, page) for url, page in zip(urls, pages, strict=True)]))
-            (folder / day / name).write_bytes(body)
-            promised.append({"path": name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()})
-        (folder / day / "snapshot.json").write_text(json.dumps({"snapshot": day, "files": promised}))
+        first = number * PAGES
+        write_day(folder / day, {name: texts[first + at * PAGES // 2 :][:PAGES] for at, name in enumerate(FILES)})
+
+
+def write_wide_day(folder: Path) -> None:
+    """Write a day of many small archives."""
+    draws = random.Random(8)
+    write_day(folder, {name: [" ".join(draws.choices(WORDS, k=100)) for _ in range(3)] for name in WIDE_FILES})
+
+
+def write_day(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
+    """Write archives of pages with these texts, and the list that promises them."""
+    folder.mkdir(parents=True)
+    promised = []
+    for name, texts in files.items():
+        pages = [http(f"<html><body><article><p>{text}.</p></article></body></html>".encode()) for text in texts]
+        site = name.partition(".")[0]
+        urls = [f"https://{site}.example.org/{folder.name}/{at}" for at in range(len(pages))]
+        body = b"".join(zipped([response(url, page) for url, page in zip(urls, pages, strict=True)]))
+        (folder / name).write_bytes(body)
+        promised.append({"path": name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()})
+    (folder / "snapshot.json").write_text(json.dumps({"snapshot": folder.name, "files": promised}))
 
 
 def write_recipe(folder: Path) -> Path:
@@ -123,6 +148,25 @@ def test_a_dataset_of_both_is_built_on_ray_and_spark_as_in_one_process(stack: St
     building.airflow.trigger("calm-build", {"root": f"s3://{BUCKET}/calm"})
     building.end("calm-build", "build", when="a build", root="calm")
     assert any(key.endswith(".bin") for key in building.expected["build"])
+
+
+def test_more_than_sixteen_partitions_are_in_flight_at_once(here: Topology, stack: Stack, crawl: Path) -> None:
+    """A driver handed 16 on at a time, however many cores waited. Without workers all of them stay in flight here."""
+    write_wide_day(crawl / WIDE_DAY)
+    land(here.s3, crawl / WIDE_DAY, [*WIDE_FILES, "snapshot.json"], f"landing/{WIDE_DAY}")
+    embedded_run(here.s3, str(here.recipe), WIDE_DAY, root="embedded-wide")
+    stack.expected[WIDE_DAY] = stack.digests("embedded-wide")
+    workers = ("spark-worker-1", "spark-worker-2")
+    for worker in workers:
+        here.containers.kill(worker)
+    name = stack.run("wide", WIDE_DAY, {"*": "local", "extract": "spark"})
+    for _ in wait_until(f"{len(WIDE_FILES)} partitions of extract are in flight", SECONDS, each=1):
+        if spark_jobs(here) == len(WIDE_FILES):
+            break
+    for worker in workers:
+        here.containers.restart(worker)
+    wait_for_workers(here, 2, 2)
+    stack.end(name, WIDE_DAY, "both Spark workers", f"until {len(WIDE_FILES)} partitions of extract were in flight")
 
 
 # --- Killed -----------------------------------------------------------------------------------------------------------

@@ -53,6 +53,9 @@ AIRFLOW = ("airflow-apiserver", "airflow-dag-processor", "airflow-triggerer", "a
 START = 900.0
 """Seconds that a service may take until it answers; all of them start at once on few cores."""
 
+SPARK_UI = 4040
+"""Where Spark's drivers tell of their jobs; the second of two at once takes the next port."""
+
 PARALLEL = 3
 """Airflow tasks at once; compose's 8 are for a larger machine."""
 
@@ -127,6 +130,7 @@ class Topology:
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),  # these two listen on every address
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
             "REFINERY_RECIPE": str(self.recipe),
+            "REFINERY_SPARK_UI": str(SPARK_UI),
         }
 
 
@@ -270,6 +274,20 @@ def spark_workers(here: Topology) -> int:
     with urllib.request.urlopen(f"http://{here.address['spark-master']}:8081/json/", timeout=30) as reply:
         workers = json.load(reply)["workers"]
     return sum(worker["state"] == "ALIVE" for worker in workers)
+
+
+def spark_jobs(here: Topology) -> int:
+    """How many jobs the Spark driver beside the scheduler has begun and not ended; 0 while there is no driver."""
+    api = f"http://{here.address['airflow-scheduler']}:{SPARK_UI}/api/v1/applications"
+    with contextlib.suppress(OSError, ValueError):
+        with urllib.request.urlopen(api, timeout=30) as reply:
+            applications = json.load(reply)
+        jobs = 0
+        for application in applications:
+            with urllib.request.urlopen(f"{api}/{application['id']}/jobs?status=running", timeout=30) as reply:
+                jobs += len(json.load(reply))
+        return jobs
+    return 0
 
 
 # --- Airflow ----------------------------------------------------------------------------------------------------------
