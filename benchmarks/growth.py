@@ -176,8 +176,8 @@ def _repeat(root: str, recipe: str, count: int) -> None:
 class PretendingEngine(LocalEngine):
     """An engine whose tasks store nothing: their receipts name shards that nobody reads."""
 
-    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- as every engine
-        return [self._outcome(call.args[0]) for call in tasks]
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:  # noqa: ARG002 -- as every engine
+        return (self._outcome(call.args[0]) for call in tasks)
 
     def _outcome(self, task: Task) -> Outcome:
         digest = sha256(task.key.encode())
@@ -193,25 +193,31 @@ def made_up(folder: str, digest: str) -> Shard:
     return Shard(f"{folder}/{digest[:NAMED]}.parquet", 1000, 10**6, digest)
 
 
-def drive(root: str, shards: int) -> dict[str, float]:
-    """Refine a manifest of so many shards by a stage that maps; return the peak of this process in MB."""
+def given(root: str, shards: int) -> str:
+    """Commit a manifest of so many shards that are not stored; return its path."""
     stored = tuple(made_up("given/data", sha256(str(number).encode())) for number in range(shards))
     about: dict[str, Any] = {"params": {"shards": shards}, "schema": schema_pairs(DOCUMENT), "shards": stored}
-    about |= dict.fromkeys(("parents", "covers", "rejects", "quarantine"), ())
+    about |= {"covers": tuple(sha256(f"covered {number}".encode()) for number in range(shards))}
+    about |= dict.fromkeys(("parents", "rejects", "quarantine"), ())
     about |= {"history": {}, "rejected": {}, "quarantined": {}, "metrics": {"kept": {}, "rejects": {}}}
     about |= {"stage": "given", "version": 1, "fingerprint": "", "rows_in": shards * 1000, "bytes_in": 0}
     parent = identified(Manifest(**about))
     path = manifest_path("given", parent.fingerprint)
     storage.commit(storage.connect(root), path, dump(parent))
-    del parent, stored
-    refine(RefineRequest(root, MAPS, {}, path), PretendingEngine)
-    return {"shards": shards, "peak_mb": peak_mb()}
+    return path
+
+
+def drive(root: str, parent: str) -> None:
+    """Refine a manifest by a stage that maps; print the peak of this process in MB."""
+    refine(RefineRequest(root, MAPS, {}, parent), PretendingEngine)
+    print(json.dumps({"peak_mb": peak_mb()}))
 
 
 def driver_of(shards: int) -> float:
     """Return the MB that a process takes at most which drives a stage of so many shards."""
-    command = [sys.executable, __file__, "--driver", str(shards)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory(prefix="refinery-driver-") as root:
+        command = [sys.executable, __file__, "--driver", root, given(root, shards)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout.splitlines()[-1])["peak_mb"])
 
 
@@ -256,13 +262,13 @@ def main() -> None:
     parser.add_argument("--before", type=int, default=0, help="files of the day before (as many)")
     parser.add_argument("--versions", type=int, nargs="*", default=[1, 10, 100, 1000])
     parser.add_argument("--shards", type=int, nargs="*", default=[1000, 10_000, 100_000])
-    parser.add_argument("--driver", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--driver", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.driver:
+        drive(*options.driver)
+        return
     with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
-        if options.driver:
-            print(json.dumps(drive(name, options.driver)))
-            return
         sizes = [measured(Path(name, f"{files}-files"), files, before=options.before) for files in options.files]
         unpromised = measured(Path(name, "unpromised"), options.files[0], promised=False)
         histories = list(with_history(Path(name, "versions"), options.versions))

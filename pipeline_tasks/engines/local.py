@@ -1,12 +1,14 @@
 """The reference engine: this process, one shard after the other."""
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.history import History
+from pipeline_tasks.run.made import Made
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.scratch import (
     gather_from_store,
@@ -92,9 +94,9 @@ class LocalEngine:
     def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
         weight = sum(shard.weight for stream in inputs for shard in stream)
 
-        def run_missing(missing: list[int]) -> list[Any]:
+        def run_missing(missing: Sequence[int]) -> Iterator[Any]:
             each = self._each_prepared if tasks[0].state else self._each
-            return each([partial(run, tasks[rank]) for rank in missing], weight)
+            return each(Made(len(missing), lambda place: partial(run, tasks[missing[place]])), weight)
 
         return self.tracker.complete(tasks, run_missing)
 
@@ -102,7 +104,7 @@ class LocalEngine:
         """Run `kernel` once per bucket, over rows sorted by `by` and `order`; see `stage.Engine`."""
         tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
-        def run_missing(missing: list[int]) -> list[Any]:
+        def run_missing(missing: Sequence[int]) -> Iterator[Any]:
             stage_io, weight = self.tracker.io, sum(shard.weight for shard in rows)
             scratch, taken = new_scratch(stage_io), scatter_inputs(rows, buckets)
             scatters = [
@@ -112,27 +114,26 @@ class LocalEngine:
             try:
                 sizes = tuple(self._each(scatters, weight))
                 parts = index_parts(len(sizes), buckets)
-                self._each([partial(index_scratch, stage_io, scratch, sizes, buckets, part) for part in parts], 0)
+                indexing = [partial(index_scratch, stage_io, scratch, sizes, buckets, part) for part in parts]
+                deque(self._each(indexing, 0), maxlen=0)
                 read = (scratch, len(sizes), buckets)
                 gathers = [
                     partial(gather_from_store, without_input(tasks[rank]), *read, rank, by, tuple(order))
                     for rank in missing
                 ]
-                return self._each(gathers, weight)
+                yield from self._each(gathers, weight)
             finally:
                 remove_scratch(stage_io, scratch)
 
         return self.tracker.complete(tasks, run_missing)
 
-    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- for other engines
-        """Run the tasks, which read about `weight` bytes together; return their results in order."""
-        results = []
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:  # noqa: ARG002 -- for other engines
+        """Run the tasks, which read about `weight` bytes together; yield their results in order, as they are there."""
         for task in tasks:
             raise_if_canceled()
-            results += results_of([guarded(task)])
-        return results
+            yield from results_of([guarded(task)])
 
-    def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
+    def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:
         """As `_each`, for tasks whose kernel has a state: workers keep it anyway."""
         return self._each(tasks, weight)
 

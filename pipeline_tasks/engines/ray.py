@@ -60,7 +60,7 @@ class RayEngine(LocalEngine):
         super().__init__(tracker, history)
         self._address, self._resources, self._reserved = address, resources, task_options(resources)
 
-    def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- as below
+    def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:  # noqa: ARG002 -- as below
         """Run tasks whose kernel has a state in the actors of that state, which stay for the next verb."""
         connect(self._address)
         import ray
@@ -81,9 +81,9 @@ class RayEngine(LocalEngine):
             message = f"{self.tracker.io.prefix}: the actors were lost ({str(error)[:300]}). Finished tasks are kept"
             raise JobLost(message) from error
         self.tracker.states += waits
-        return results
+        return iter(results)
 
-    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:  # noqa: ARG002 -- Ray tasks cost little
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:  # noqa: ARG002 -- Ray tasks cost little
         connect(self._address)
         import ray
 
@@ -92,7 +92,7 @@ class RayEngine(LocalEngine):
         sending = sender(tasks)
         common = ray.put(sending.common)
         try:
-            return results_of(
+            yield from results_of(
                 _streamed(lambda rank: remote.remote(common, sending.pickled([(rank, tasks[rank])])), len(tasks))
             )
         except ray.exceptions.RayTaskError as error:
@@ -130,19 +130,19 @@ def _run(common: bytes, pickled: bytes) -> Any:  # noqa: ANN401 -- the task's re
     return guarded(task)
 
 
-def _streamed(send: Callable[[int], Any], count: int) -> list[Any]:
-    """Return the results of tasks in order, of which at most a window waits in Ray at any time.
+def _streamed(send: Callable[[int], Any], count: int) -> Iterator[Any]:
+    """Yield the results of tasks in order, each as it is there; at most a window of tasks waits in Ray at any time.
 
-    After a refusal no more are sent, and only results until then are returned. Once one has failed, those that were
+    After a refusal no more are sent, and only results until then are yielded. Once one has failed, those that were
     sent are canceled: nobody reads what they do.
     """
     import ray
 
     results: dict[int, Any] = {}
-    unsent, refused = iter(range(count)), False
+    unsent, refused, given = iter(range(count)), False, 0
     with _known() as waiting:
         try:
-            while len(results) < count:
+            while given < count:
                 raise_if_canceled()
                 room = 0 if refused else _window() - len(waiting)
                 waiting |= {send(rank): rank for rank in itertools.islice(unsent, max(room, 0))}
@@ -153,11 +153,14 @@ def _streamed(send: Callable[[int], Any], count: int) -> list[Any]:
                 found = dict(zip([waiting.pop(ref) for ref in done], ray.get(done), strict=True))
                 refused = refused or any(isinstance(result, RefineryError) for result in found.values())
                 results |= found
-            return [results[rank] for rank in sorted(results)]
+                while not refused and given in results:
+                    yield results.pop(given)
+                    given += 1
         except (ray.exceptions.RayError, RefineryError):
             for ref in waiting:
                 ray.cancel(ref, force=True)
             raise
+    yield from (results[rank] for rank in sorted(results))
 
 
 def _window() -> int:

@@ -22,11 +22,12 @@ Ranked = tuple[int, Callable[[], Any]]
 class Sender:
     """Pickles tasks of one verb: `common` is what they share, such as a broadcast or a history of thousands of shards.
 
-    `_ranks` are the numbers of the common objects, by their `id`: the tasks have to live as long as this.
+    `_ranks` are the numbers of the common objects, by their `id`: `_held` keeps them, so that no other object gets it.
     """
 
     common: bytes
     _ranks: Mapping[int, int]
+    _held: Sequence[object]
 
     def pickled(self, tasks: Sequence[Ranked]) -> bytes:
         """Return tasks and their numbers as `received` reads them."""
@@ -41,7 +42,7 @@ def sender(tasks: Sequence[partial[Any]]) -> Sender:
     """Return what sends some tasks; common to them are the first task's arguments, and their fields."""
     common = [shared for value in tasks[0].args for shared in (value, *_fields(value))] if tasks else []
     return Sender(
-        pickle.dumps((s3_client.sendable(), common)), {id(shared): rank for rank, shared in enumerate(common)}
+        pickle.dumps((s3_client.sendable(), common)), {id(shared): rank for rank, shared in enumerate(common)}, common
     )
 
 

@@ -108,7 +108,7 @@ class SparkEngine(LocalEngine):
         super().__init__(tracker, history)
         self._session = partial(session, master, resources)
 
-    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
+    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:
         parts = self._parts(len(tasks), weight)
         frame = self._frame(parts).mapInArrow(partial(_run_tasks, task_batch(tasks, parts)), RESULT)
         return self._collect(frame, range(len(tasks)), _task_words(tasks))
@@ -117,7 +117,7 @@ class SparkEngine(LocalEngine):
         """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
         tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
-        def run_missing(missing: list[int]) -> list[Any]:
+        def run_missing(missing: Sequence[int]) -> Iterator[Any]:
             weight = sum(shard.weight for shard in rows)
             scatters = [
                 partial(scatter, self.tracker.io, taken, by, buckets) for taken in scatter_inputs(rows, buckets)
@@ -147,16 +147,15 @@ class SparkEngine(LocalEngine):
         """
         return self._session().range(0, parts, 1, parts)
 
-    def _collect(self, frame: Any, ranks: Sequence[int], words: str) -> list[Any]:  # noqa: ANN401 -- a Spark DataFrame
-        """Return the results of ranks; `words` say what they do in Spark's UI and event log."""
+    def _collect(self, frame: Any, ranks: Sequence[int], words: str) -> Iterator[Any]:  # noqa: ANN401 -- a Spark DataFrame
+        """Return the results of ranks, each read when asked for; `words` name them in Spark's UI and event log."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException, PythonException
 
         try:
             stage = self.tracker.io.prefix.partition("/")[0]
             with _tagged(self._session()), _described(self._session(), f"{stage}: {words}"):
-                collected = frame.collect()
-            results = {row.rank: pickle.loads(row.result) for row in collected}  # noqa: S301 -- our workers' own
+                results = {row.rank: row.result for row in frame.collect()}
         except PythonException as error:
             message = f"{self.tracker.io.prefix}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
             raise KernelFailed(message) from error
@@ -172,7 +171,7 @@ class SparkEngine(LocalEngine):
                 "its driver more memory. Finished tasks are kept and will not run again"
             )
             raise JobLost(message)
-        return results_of([results[rank] for rank in ranks])
+        return results_of(pickle.loads(results.pop(rank)) for rank in ranks)  # noqa: S301 -- our workers' own
 
 
 @contextlib.contextmanager
@@ -271,8 +270,9 @@ class TaskBatch:
 
 def task_batch(tasks: Sequence[partial[Any]], parts: int) -> TaskBatch:
     """Return tasks as they are sent to `parts` Spark tasks."""
-    sending, ranked = sender(tasks), list(enumerate(tasks))
-    return TaskBatch(sending.common, tuple(sending.pickled(ranked[part::parts]) for part in range(parts)))
+    sending = sender(tasks)
+    cuts = (range(part, len(tasks), parts) for part in range(parts))
+    return TaskBatch(sending.common, tuple(sending.pickled([(rank, tasks[rank]) for rank in cut]) for cut in cuts))
 
 
 def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[Ranked]:

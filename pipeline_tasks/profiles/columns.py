@@ -59,14 +59,19 @@ def merge(profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add profiles of the same columns up; exact, and the same in any order."""
     merged: dict[str, Any] = {}
     for columns in profiles:
-        for name, column in columns.items():
-            into = merged.setdefault(name, {"kind": column["kind"], "count": 0, "bins": {}})
-            into["count"] += column["count"]
-            if "sum" in column:
-                into["sum"] = into.get("sum", 0) + column["sum"]
-            for key, count in column["bins"].items():
-                into["bins"][key] = into["bins"].get(key, 0) + count
+        add(merged, columns)
     return merged
+
+
+def add(merged: dict[str, Any], columns: Mapping[str, Any]) -> None:
+    """Add a profile to what others were merged into."""
+    for name, column in columns.items():
+        into = merged.setdefault(name, {"kind": column["kind"], "count": 0, "bins": {}})
+        into["count"] += column["count"]
+        if "sum" in column:
+            into["sum"] = into.get("sum", 0) + column["sum"]
+        for key, count in column["bins"].items():
+            into["bins"][key] = into["bins"].get(key, 0) + count
 
 
 def quantile(column: Mapping[str, Any], share: float) -> float:

@@ -8,10 +8,11 @@ requested. `buckets` may therefore change from one snapshot to the next.
 from collections.abc import Sequence
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.run.made import Made
 from pipeline_tasks.stage import Shards
 
 
-def aligned(inputs: Sequence[Shards], prefix: str) -> list[tuple[Shards, ...]]:
+def aligned(inputs: Sequence[Shards], prefix: str) -> Sequence[tuple[Shards, ...]]:
     """Return the inputs of each task, in the order of the first input's shards; ContractError if they do not fit.
 
     `prefix` names the stage in the error.
@@ -22,7 +23,7 @@ def aligned(inputs: Sequence[Shards], prefix: str) -> list[tuple[Shards, ...]]:
         lengths = sorted({count, *map(len, misfits)})
         message = f"{prefix}: map zips its inputs shard by shard, but they have {lengths} shards"
         raise ContractError(message)
-    return [tuple(overlapping(stream, rank, count) for stream in inputs) for rank in range(count)]
+    return Made(count, lambda rank: tuple(overlapping(stream, rank, count) for stream in inputs))
 
 
 def _has_keys(stream: Shards) -> bool:

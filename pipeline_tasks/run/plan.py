@@ -140,9 +140,18 @@ def plan(request: RefineRequest) -> Plan:
 
 
 def _committed(request: RefineRequest, card: Stage[Any]) -> list[tuple[Manifest, str]]:
-    """Return the parent and the history that a stage reads, each with the digest of its manifest."""
-    read = (request.parent, *(request.history if card.reads_history else ()))
-    return [read_committed(request.root, referred) for referred in read]
+    """Return the parent, of which a stage reads the shards, and its history, each with the digest of its manifest."""
+    parent, digest = read_committed(request.root, request.parent)
+    earlier = request.history if card.reads_history else ()
+    return [(_without_origin(parent, history={}), digest)] + [
+        (_without_origin(manifest, shards=()), digest)
+        for manifest, digest in (read_committed(request.root, referred) for referred in earlier)
+    ]
+
+
+def _without_origin(manifest: Manifest, **none: Any) -> Manifest:  # noqa: ANN401 -- fields of a manifest
+    """Return a manifest without the shards that no run reads from it: what it covers, rests on, and rejected."""
+    return replace(manifest, covers=(), below=(), rejects=(), quarantine=(), **none)
 
 
 def numbered(digests: Iterable[str]) -> dict[str, str]:

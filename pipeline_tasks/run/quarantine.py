@@ -46,7 +46,7 @@ def quarantined(planned: Plan, shards: Shards) -> Tracker:
     else:
         layer = Layer(reads=tuple(columns[:1])) if columns else None
         tasks = tracker.map_tasks(quarantine_rows, (shards,), (), MapOptions(layer=layer))
-    tracker.complete(tasks, lambda missing: [_run(tasks[rank]) for rank in missing])
+    tracker.complete(tasks, lambda missing: (_run(tasks[rank]) for rank in missing))
     return tracker
 
 

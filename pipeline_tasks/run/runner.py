@@ -31,11 +31,11 @@ from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import joined
+from pipeline_tasks.run.finished import below_of, kept_profile, schema_of, spread_of
 from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
 from pipeline_tasks.run.quarantine import quarantined
 from pipeline_tasks.run.state_cost import NO_STATES, StateCost
-from pipeline_tasks.run.task import Receipt
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
@@ -110,6 +110,7 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
             raise
         # Another attempt has committed meanwhile, and removed the intermediate shards that this one reads.
         return Refined(path, _verified(store, path, planned), Cost())
+    del planned  # with the shards of its parent: the manifest is written as bytes now
     _commit(store, path, manifest)
     if request.span is None:
         tracker.remove_intermediate({shard.path for shard in manifest.stored})
@@ -204,8 +205,7 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
 
 
 def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, saved: Mapping[str, Shards]) -> Manifest:
-    receipts = [tracker.by_path[shard.path] for shard in kept]
-    tallies = tracker.rejected
+    finished, tallies = tracker.finished, tracker.rejected
     landed_rows = sum(tracker.landed_rows.values())
     return Manifest(
         stage=planned.card.name,
@@ -214,17 +214,17 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, sav
         params=planned.identity,
         parents=(planned.parent.fingerprint, *(earlier.fingerprint for earlier in planned.history)),
         covers=tuple(shard.identity for shard in shards),
-        schema=receipts[0].schema if receipts else (),
+        schema=schema_of(finished, kept[:1])[kept[0].path] if kept else (),
         shards=kept,
         history={name: saved.get(name, ()) for name in planned.card.history},
-        rejects=_in_order(receipt.rejects for receipt in tracker.receipts),
-        quarantine=_in_order(receipt.quarantine for receipt in tracker.receipts),
+        rejects=_in_order(shard for done in finished for shard in done.rejects),
+        quarantine=_in_order(shard for done in finished for shard in done.quarantine),
         rows_in=landed_rows if planned.parent.landed else sum(shard.rows for shard in shards),
         bytes_in=sum(shard.bytes for shard in shards),
         rejected={reason: rows for reason, rows in tallies.items() if not reason.startswith("error:")},
         quarantined={reason: rows for reason, rows in tallies.items() if reason.startswith("error:")},
-        metrics=_metrics(receipts, tracker, is_whole=planned.request.span is None)
-        | ({"spread": joined([receipt.spread for receipt in receipts])} if planned.card.spread else {}),
+        metrics=_metrics(kept, tracker, is_whole=planned.request.span is None)
+        | ({"spread": joined(spread_of(finished, kept))} if planned.card.spread else {}),
         parent_digests=planned.parent_digests,
         resources=numbered(planned.resources.values()),
         libraries=planned.libraries,
@@ -232,25 +232,26 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, sav
     )
 
 
-def _metrics(receipts: Sequence[Receipt], tracker: Tracker, *, is_whole: bool) -> dict[str, Any]:
+def _metrics(kept: Shards, tracker: Tracker, *, is_whole: bool) -> dict[str, Any]:
     """Return what was counted of kept and rejected rows; partitions keep the histograms that their quantiles need."""
-    kept = merge(receipt.kept_profile for receipt in receipts)
-    metrics = notable({"kept": kept, "rejects": merge(receipt.rejects_profile for receipt in tracker.receipts)})
+    rejects = merge(done.rejects_profile for done in tracker.finished)
+    metrics = notable({"kept": kept_profile(tracker.io.root, tracker.finished, kept), "rejects": rejects})
     return with_quantiles(metrics) if is_whole else metrics
 
 
 def _below(tracker: Tracker, kept: Shards) -> Shards:
     """Return the shards of this stage that layers among the kept and the rejected rows rest on, by path."""
     needed: dict[str, Shard] = {}
-    named = {shard.path for shard in kept}
-    layers = [*kept, *(receipt.shard for receipt in tracker.receipts if receipt.rejects or receipt.quarantine)]
-    own = tracker.io.prefix.partition("/")[0]
+    below_paths = below_of(tracker.finished)
+    if not below_paths:
+        return ()
+    layers = [*kept, *(done.shards[rank] for done in tracker.finished for rank in done.rejecting)]
     while layers:
-        receipt = tracker.by_path.get(layers.pop().path)
-        below = receipt.below if receipt else None
-        if below and below.path.startswith(f"{own}/") and below.path not in needed:
+        below = below_paths.get(layers.pop().path)
+        if below and below.path not in needed:
             needed[below.path] = below
             layers.append(below)
+    named = {shard.path for shard in kept}
     return _in_order(shard for path, shard in needed.items() if path not in named)
 
 
@@ -304,12 +305,11 @@ def _check_history(card: Stage[Any], engine: RunningEngine) -> None:
     """Raise SchemaBroken where a stage saved other columns than it declares for a section."""
     for name, shards in engine.saved.items():
         declared = schema_pairs(card.history[name].schema)
-        for shard in shards:
-            receipt = engine.tracker.by_path.get(shard.path)
-            if receipt is not None and receipt.schema != declared:
+        for columns in schema_of(engine.tracker.finished, shards).values():
+            if columns != declared:
                 message = (
                     f"{card.name} declares {dict(declared)} for its history section {name} and saved "
-                    f"{dict(receipt.schema)}; its card or its kernel is wrong"
+                    f"{dict(columns)}; its card or its kernel is wrong"
                 )
                 raise SchemaBroken(message)
 

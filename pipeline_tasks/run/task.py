@@ -110,7 +110,7 @@ class Receipt:
     """What one task stored; byte-identical between attempts. `below` is the shard under a layer.
 
     `hardware` is what computed the rows of a kernel with a state, by what is computed: the receipt that is committed
-    first says it, and no manifest. A driver has the receipts of all tasks of a stage, so columns and the names in
+    first says it, and no manifest. An engine may hold the receipts of all tasks of a verb, so columns and the names in
     profiles are shared between them.
     """
 

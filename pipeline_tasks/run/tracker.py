@@ -1,9 +1,12 @@
 """Tracks the tasks of one stage: creates them, reuses those of an earlier attempt, and sums their receipts."""
 
+import itertools
 import logging
+from array import array
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from pipeline_tasks.counted import counted
@@ -11,7 +14,9 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.manifest import total
 from pipeline_tasks.run.alignment import aligned
 from pipeline_tasks.run.cancellation import raise_if_canceled
+from pipeline_tasks.run.finished import Collector, Finished
 from pipeline_tasks.run.machine import machine_fault
+from pipeline_tasks.run.made import Made
 from pipeline_tasks.run.row_cache import cache_of, known_segments
 from pipeline_tasks.run.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.states import State
@@ -68,11 +73,11 @@ PLAIN = MapOptions()
 
 @dataclass(slots=True)
 class Tracker:
-    """One stage's run on one engine: the receipts of its tasks, in order, and what they cost."""
+    """One stage's run on one engine: its verbs, in order, what their tasks counted, and what they cost."""
 
     io: StageIO
-    receipts: list[Receipt] = field(default_factory=list)
-    by_path: dict[str, Receipt] = field(default_factory=dict)
+    finished: list[Finished] = field(default_factory=list)
+    tally: Counter[str] = field(default_factory=Counter)
     landed_rows: dict[str, int] = field(default_factory=dict)
     """Rows of each landed file, or piece of one, by its identity, however often it was read."""
     cpu: float = 0.0
@@ -85,7 +90,7 @@ class Tracker:
     @property
     def rejected(self) -> Mapping[str, int]:
         """Reason -> rows rejected or quarantined so far."""
-        return total(receipt.tally for receipt in self.receipts)
+        return total([self.tally])
 
     def remove_intermediate(self, named: Container[str] = ()) -> None:
         """Remove the shards that are not `named`, with their receipts: only a resume of uncommitted work needs them.
@@ -93,14 +98,17 @@ class Tracker:
         What a task rejected stays, as a manifest names it. Shared layers stay for other runs.
         """
         store, own = storage.connect(self.io.root), f"{self.io.prefix}/"
-        intermediate = [
-            receipt
-            for receipt in self.receipts
-            if receipt.shard.path not in named and receipt.shard.path.startswith(own)
-        ]
-        store.delete_many([receipt_path(self.io.prefix, receipt.key) for receipt in intermediate])
+        receipts: list[str] = []
+        shards: list[str] = []
+        for done in self.finished:
+            paths = [shard.path for shard in done.shards]
+            intermediate = [path not in named and path.startswith(own) for path in paths]
+            if any(intermediate):
+                receipts += itertools.compress(done.paths_of_receipts(), intermediate)
+                shards += itertools.compress(paths, intermediate)
+        store.delete_many(receipts)
         # Last: a vacuum finds shards without a receipt, and not the reverse. Tasks may share a shard.
-        store.delete_many(list(dict.fromkeys(receipt.shard.path for receipt in intermediate)))
+        store.delete_many(list(dict.fromkeys(shards)))
 
     def map_tasks(
         self,
@@ -108,8 +116,8 @@ class Tracker:
         inputs: Sequence[Shards],
         broadcast: Shards,
         options: MapOptions = PLAIN,
-    ) -> list[Task]:
-        """Return one task per shard of the first input."""
+    ) -> Sequence[Task]:
+        """Return one task per shard of the first input, each made when it is asked for."""
         rows, layer, state = aligned(inputs, self.io.prefix), options.layer, options.state
         how: list[object] = [*options.sorted_by, *([layer] if layer else []), *([state.name] if state else [])]
         stage_io = replace(self.io, spread=())  # a map leaves rows where they are
@@ -117,17 +125,8 @@ class Tracker:
             stage_io = replace(stage_io, prefix=self.io.shared)
             how += sorted(files_named(kernel, self.io.files))  # what files have decides, of those that it reads
         drawn: dict[str, Any] = {"sorted_by": options.sorted_by, "layer": layer, "reads": options.reads, "state": state}
-        return [
-            Task(
-                stage_io,
-                task_key(kernel, inputs, broadcast, [*how, *_rests_on(inputs, layer)]),
-                kernel,
-                inputs,
-                broadcast,
-                **drawn,
-            )
-            for inputs in rows
-        ]
+        keys = [task_key(kernel, inputs, broadcast, [*how, *_rests_on(inputs, layer)]) for inputs in rows]
+        return Made(len(rows), lambda rank: Task(stage_io, keys[rank], kernel, rows[rank], broadcast, **drawn))
 
     def state(self, prepare: Prepare, cache: str) -> State:
         """Return the state of a kernel, and what is known of the rows that follow from it."""
@@ -144,36 +143,46 @@ class Tracker:
         cuts = [[by, *order, buckets, bucket] for bucket in range(buckets if rows else 0)]
         return [Task(self.io, task_key(kernel, (rows,), (), cut), kernel, (rows,)) for cut in cuts]
 
-    def complete(self, tasks: Sequence[Task], run_missing: Callable[[list[int]], list[Outcome]]) -> Shards:
+    def complete(self, tasks: Sequence[Task], run_missing: Callable[[Sequence[int]], Iterable[Outcome]]) -> Shards:
         """Run the tasks that no earlier attempt finished; return the shards of all, in order."""
         raise_if_canceled()  # between two verbs an engine runs nothing that it could cancel
+        if not tasks:
+            return ()
         store = storage.connect(self.io.root)
+        collector = Collector(tasks[0].io.prefix, [task.key for task in tasks])
+        missing = array("q")
         stored = storage.each(store, lambda task: stored_receipt(store, task.io.prefix, task.key), tasks)
-        done = {rank: receipt for rank, receipt in enumerate(stored) if receipt}
-        missing = [rank for rank in range(len(tasks)) if rank not in done]
-        self._log_step([tasks[rank] for rank in missing])
-        outcomes = run_missing(missing) if missing else []
+        for rank, receipt in enumerate(stored):
+            if receipt:
+                self._take(collector, tasks, rank, receipt)
+            else:
+                missing.append(rank)
+        self._log_step(Made(len(missing), lambda place: tasks[missing[place]]))
+        outcomes = run_missing(missing) if missing else ()
         for rank, outcome in zip(missing, outcomes, strict=True):
-            done[rank] = outcome.receipt
+            self._take(collector, tasks, rank, outcome.receipt)
             self.cpu += outcome.cpu
             self.states += StateCost(tasks=outcome.wall, model=outcome.kernel) if tasks[rank].state else NO_STATES
             self.history_reads.update(outcome.history_reads)
             self.s3_waits += outcome.s3_waits
         self.ran += len(missing)
         self.reused += len(tasks) - len(missing)
-        for rank, task in enumerate(tasks):
-            self.receipts.append(done[rank])
-            self.by_path[done[rank].shard.path] = done[rank]
-            self.states += StateCost(done[rank].hardware)
-            if is_landed(task.inputs):
-                self.landed_rows[task.inputs[0][0].identity] = done[rank].landed_rows
-        return tuple(done[rank].shard for rank in range(len(tasks)))
+        self.tally += collector.tally
+        self.states += collector.states
+        self.finished.append(collector.finished())
+        return self.finished[-1].shards
+
+    def _take(self, collector: Collector, tasks: Sequence[Task], rank: int, receipt: Receipt) -> None:
+        inputs = tasks[rank].inputs
+        collector.take(rank, receipt)
+        if is_landed(inputs):
+            self.landed_rows[inputs[0][0].identity] = receipt.landed_rows
 
     def _log_step(self, tasks: Sequence[Task]) -> None:
         """Log the tasks that are about to run, for who shows progress."""
         if tasks:
             stage = self.io.prefix.partition("/")[0]
-            step = Step(stage, self.io.root, _weights(tasks))
+            step = Step(stage, self.io.root, _Weights(tasks))
             log.info("%s: %s to run", stage, counted(len(tasks), "task"), extra={"refinery": {"step": step}})
 
 
@@ -185,14 +194,32 @@ def _rests_on(inputs: Sequence[Shards], layer: Layer | None) -> list[str]:
     return [inputs[0][0].path] if layer and layer.shared else []
 
 
-def _weights(tasks: Sequence[Task]) -> dict[str, float]:
-    """Return the bytes that each task reads, by the path of its receipt; buckets share those of all shards."""
-    inputs = [[shard for stream in task.inputs for shard in stream] for task in tasks]
-    weights = [sum(shard.weight for shard in shards) for shards in inputs]
-    distinct = sum({shard.path: shard.weight for shards in inputs for shard in shards}.values())
-    scale = distinct / (sum(weights) or 1)
-    paths = [receipt_path(task.io.prefix, task.key) for task in tasks]
-    return {path: weight * scale for path, weight in zip(paths, weights, strict=True)}
+class _Weights(Mapping[str, float]):
+    """The bytes that each task reads, by the path of its receipt; buckets share those of all shards.
+
+    They are computed for who looks at them: nobody may.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+
+    @cached_property
+    def _by_path(self) -> dict[str, float]:
+        inputs = [[shard for stream in task.inputs for shard in stream] for task in self._tasks]
+        weights = [sum(shard.weight for shard in shards) for shards in inputs]
+        distinct = sum({shard.path: shard.weight for shards in inputs for shard in shards}.values())
+        scale = distinct / (sum(weights) or 1)
+        paths = [receipt_path(task.io.prefix, task.key) for task in self._tasks]
+        return {path: weight * scale for path, weight in zip(paths, weights, strict=True)}
+
+    def __getitem__(self, path: str) -> float:
+        return self._by_path[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_path)
+
+    def __len__(self) -> int:
+        return len(self._by_path)
 
 
 def without_input(task: Task) -> Task:
@@ -216,9 +243,9 @@ def guarded(task: Callable[[], T]) -> T | RefineryError:
         return fault
 
 
-def results_of(results: Sequence[T | RefineryError]) -> list[T]:
-    """Return the results of tasks, or raise the first refusal among them."""
+def results_of(results: Iterable[T | RefineryError]) -> Iterator[T]:
+    """Yield the results of tasks, and raise the first refusal among them."""
     for result in results:
         if isinstance(result, RefineryError):
             raise result
-    return [result for result in results if not isinstance(result, RefineryError)]
+        yield result

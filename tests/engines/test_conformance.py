@@ -305,8 +305,8 @@ def test_what_all_tasks_share_is_sent_to_workers_once() -> None:
 
 
 def test_what_a_spark_worker_imported_is_no_garbage_to_look_for_after_every_task(at_spark: SparkEngine) -> None:
-    at_spark._each([partial(gc.get_freeze_count)] * 2, weight=0)
-    assert at_spark._each([partial(gc.get_freeze_count)], weight=0)[0] > 0
+    list(at_spark._each([partial(gc.get_freeze_count)] * 2, weight=0))
+    assert next(at_spark._each([partial(gc.get_freeze_count)], weight=0)) > 0
 
 
 # --- Jobs and resources ------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def test_tasks_beside_one_that_failed_are_canceled_on_ray(ray: str, tmp_path: Pa
     running = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History())
     tasks = [partial(hang_or_fail, tmp_path, number) for number in range(2)]
     with pytest.raises(KernelFailed):
-        running._each(tasks, 0)  # type: ignore[attr-defined]
+        list(running._each(tasks, 0))  # type: ignore[attr-defined]
     worker = int((tmp_path / "begun").read_text())
     for _ in wait_until("the worker of the other task ends", 60, each=0.1):
         if not psutil.pid_exists(worker):
@@ -369,7 +369,7 @@ def test_ray_is_sent_few_tasks_ahead_of_those_that_have_run(
     window = 4 * (os.cpu_count() or 1)
     monkeypatch.setattr(ray_engine, "WINDOW", 1)
     running, tasks = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History()), Lazy(100, tmp_path)
-    assert running._each(tasks, 0) == [None] * 100  # type: ignore[attr-defined]
+    assert list(running._each(tasks, 0)) == [None] * 100  # type: ignore[attr-defined]
     assert len(list(tmp_path.iterdir())) == 100
     assert 0 < max(tasks.waiting) <= window
 
@@ -379,7 +379,7 @@ def test_after_a_refusal_ray_is_sent_no_more_tasks(ray: str, tmp_path: Path, mon
     running = engine("ray", ray)(Tracker(StageIO(str(tmp_path), "tasks")), History())
     later = [partial((tmp_path / str(number)).touch) for number in range(200)]
     with pytest.raises(ContractError, match=r"^a refusal"):
-        running._each([partial(refuse, "a refusal"), *later], 0)  # type: ignore[attr-defined]
+        list(running._each([partial(refuse, "a refusal"), *later], 0))  # type: ignore[attr-defined]
     assert len(list(tmp_path.iterdir())) < 100
 
 

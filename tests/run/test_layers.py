@@ -78,8 +78,8 @@ def whole(root: Path, shards: Shards | Sequence[Shard | None], **how: Any) -> pa
 
 
 def every_row(root: Path, on: LocalEngine) -> list[pa.Table]:
-    receipts = on.tracker.receipts
-    parts = [[getattr(receipt, part) for receipt in receipts] for part in ("shard", "rejects", "quarantine")]
+    done = on.tracker.finished
+    parts = [[shard for verb in done for shard in getattr(verb, part)] for part in ("shards", "rejects", "quarantine")]
     return [whole(root, shards) for shards in parts]
 
 
@@ -101,9 +101,10 @@ def test_layers_read_back_as_what_their_kernels_yielded(
         by_rows, by_layer = engine(root, f"plain{turn}", batch_rows), engine(root, f"layer{turn}", batch_rows)
         plain, layered = by_rows.map(kernel, plain), by_layer.map(kernel, layered, layer=LAYER)
         assert every_row(root, by_layer) == every_row(root, by_rows)
-        expected, receipt = by_rows.tracker.receipts[0], by_layer.tracker.receipts[0]
-        assert (receipt.tally, receipt.schema) == (expected.tally, expected.schema)
-        assert (receipt.kept_profile, receipt.rejects_profile) == (expected.kept_profile, expected.rejects_profile)
+        [expected], [done] = by_rows.tracker.finished, by_layer.tracker.finished
+        assert by_layer.rejected == by_rows.rejected
+        assert done.schemas == expected.schemas
+        assert (done.kept_profile, done.rejects_profile) == (expected.kept_profile, expected.rejects_profile)
         assert layered[0].rows == plain[0].rows
     rows = whole(root, plain)
     choices = (["text"], ["id", "title"], [f"turn_{seeds[0]}", "none"])

@@ -344,7 +344,7 @@ def test_a_racing_group_does_not_take_the_others_scratch(tmp_path: Path, parent:
 
         def _each(self, *arguments: Any, **how: Any) -> list[Any]:
             nonlocal inside
-            done = super()._each(*arguments, **how)
+            done = list(super()._each(*arguments, **how))
             if not inside:
                 inside = True
                 run(tmp_path, "toy_group", parent)

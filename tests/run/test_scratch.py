@@ -36,7 +36,7 @@ class Watched(LocalEngine):
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> list[Any]:
         sent = [pickle.dumps(task) for task in tasks]
-        results = super()._each([pickle.loads(body) for body in sent], weight)
+        results = list(super()._each([pickle.loads(body) for body in sent], weight))
         self.traveled += sum(map(len, sent)) + sum(len(pickle.dumps(result)) for result in results)
         if self._between:
             self._between(results)
@@ -159,7 +159,7 @@ def test_a_changed_byte_is_seen_before_a_row_is_used(kind: str, place: int, tmp_
     with pytest.raises(StorageBusy, match=r"/scratch/[0-9a-f]{32}/0\."):
         grouped(engine, shards(str(tmp_path), 3), 2)
     assert damaged
-    assert engine.tracker.receipts == []
+    assert engine.tracker.finished == []
     assert pieces(str(tmp_path)) == []
 
 
