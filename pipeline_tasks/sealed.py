@@ -54,8 +54,9 @@ def _members(value: object) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a dataclass that are written, or the entries of a mapping."""
     if isinstance(value, Mapping):
         yield from ((str(key), item) for key, item in value.items())
-    elif is_dataclass(value):
-        for name, omitted in _written_fields(type(value)):
+    else:
+        kind: Any = type(value)
+        for name, omitted in _written_fields(kind):
             item = getattr(value, name)
             if omitted is MISSING or item != omitted:
                 yield name, item

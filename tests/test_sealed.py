@@ -49,6 +49,7 @@ def test_a_changed_byte_is_seen(fields: dict[str, Any], data: st.DataObject) -> 
     [
         lambda body: body[:-1],
         lambda body: body + b"\n",
+        lambda body: body[:-1] + b" ",
         lambda body: b" " + body,
         lambda body: json.dumps(json.loads(body)).encode() + b"\n",
         lambda body: json.dumps(dict(reversed(json.loads(body).items())), separators=(",", ":")).encode() + b"\n",
