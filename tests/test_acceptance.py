@@ -38,9 +38,8 @@ from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import path_of
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import storage, store_settings
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.store.s3 import client as s3_client
 from tests import days as daily
 from tests.chain import PROJECT, Chain, How, Place, build_of, built, cut, refined, reply, requests
 
@@ -444,7 +443,7 @@ def test_workers_of_engines_read_and_write_other_buckets(
     Workers may be older than the keys, so these go with the tasks.
     """
     keys = {name: value for name, value in os.environ.items() if name.startswith(("GOOGLE_", "AZURE_"))}
-    monkeypatch.setenv(s3_client.STORES, json.dumps({any_bucket: keys}))
+    monkeypatch.setenv(store_settings.STORES, json.dumps({any_bucket: keys}))
     monkeypatch.setenv("REFINERY_LEDGER", f"{request.getfixturevalue('tmp_path')}/ledger.sqlite")
     way = replace(how, on=on, address=request.getfixturevalue(on), partitions=2)
     assert refined(any_bucket, str(crawl / "2026-11-19"), way).sealed() == undisturbed

@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeline_tasks.engines.address import Application, application_of
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError, error_of
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import storage, store_settings
 from pipeline_tasks.store.s3 import client as s3_client
 
 SERVICE = "emr-serverless"
@@ -212,7 +212,7 @@ def job_run(address: str, root: str, session: str, run: str) -> JobRun:
     return JobRun(address, root, session, run)
 
 
-def _client(of: Application, root: str = s3_client.ALL) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+def _client(of: Application, root: str = store_settings.ALL) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
     return s3_client.service_client(SERVICE, root, of.region)
 
 

@@ -26,7 +26,7 @@ from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.sealed import digest_of
-from pipeline_tasks.store.s3 import client as s3_client
+from pipeline_tasks.store import store_settings
 
 ANY_RESOURCES = Resources()
 
@@ -68,7 +68,7 @@ class RayEngine(LocalEngine):
         options = actor_options(self._resources)
         _require_room(self._address, options)
         stage = self.tracker.io.prefix.partition("/")[0]
-        team = [stores] if (stores := s3_client.sendable()) else []
+        team = [stores] if (stores := store_settings.sendable()) else []
         name = digest_of([stage, tasks[0].args[0].state.name, options, *team], 16)
         pool = Pool(f"{stage}-{name}", _most_actors(self._resources), options)
         try:

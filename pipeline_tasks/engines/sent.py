@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from pipeline_tasks.run.task import Task
-from pipeline_tasks.store.s3 import client as s3_client
+from pipeline_tasks.store import store_settings
 
 Ranked = tuple[int, Callable[[], Any]]
 """A task with its number."""
@@ -42,14 +42,16 @@ def sender(tasks: Sequence[partial[Any]]) -> Sender:
     """Return what sends some tasks; common to them are the first task's arguments, and their fields."""
     common = [shared for value in tasks[0].args for shared in (value, *_fields(value))] if tasks else []
     return Sender(
-        pickle.dumps((s3_client.sendable(), common)), {id(shared): rank for rank, shared in enumerate(common)}, common
+        pickle.dumps((store_settings.sendable(), common)),
+        {id(shared): rank for rank, shared in enumerate(common)},
+        common,
     )
 
 
 def received(common: bytes, pickled: bytes) -> list[Ranked]:
     """Return the tasks that a `Sender` pickled."""
     stores, shared = _objects(common)
-    s3_client.receive(stores)
+    store_settings.receive(stores)
     reader = _Unpickler(io.BytesIO(pickled))
     reader.common = shared
     return cast("list[Ranked]", reader.load())

@@ -41,7 +41,7 @@ from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_i
 from pipeline_tasks.run.task import Outcome, Task, kernel_name
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
-from pipeline_tasks.store.s3 import client as s3_client
+from pipeline_tasks.store import store_settings
 
 log = logging.getLogger("refinery")
 
@@ -126,7 +126,7 @@ class SparkEngine(LocalEngine):
             batch = task_batch(scatters, scatter_parts)
             pieces = self._frame(scatter_parts).mapInArrow(partial(_run_scatters, batch, frozenset(missing)), PIECE)
             chosen = {bucket: without_input(tasks[bucket]) for bucket in missing}
-            gathering = partial(_gather_buckets, s3_client.sendable(), chosen, by, tuple(order))
+            gathering = partial(_gather_buckets, store_settings.sendable(), chosen, by, tuple(order))
             parts = self._parts(buckets, weight)
             shuffled = _by_bucket(pieces, parts)
             ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
@@ -323,7 +323,7 @@ def _gather_buckets(
     stores: str, tasks: dict[int, Task], by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece."""
-    s3_client.receive(stores)
+    store_settings.receive(stores)
     for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row[0]):
         yield _result(bucket, _gather_bucket(tasks[bucket], rows, by, order))
 

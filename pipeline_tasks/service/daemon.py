@@ -28,10 +28,9 @@ from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import interpreter, last_words, require_code, start_lasting
 from pipeline_tasks.service.requests.wire import Wire, encode, raise_refusal
 from pipeline_tasks.shipped import PACKAGE
-from pipeline_tasks.store import temporary
+from pipeline_tasks.store import store_settings, temporary
 from pipeline_tasks.store.credential import CONNECTIONS
 from pipeline_tasks.store.named_store import OURS
-from pipeline_tasks.store.s3 import client as s3_client
 
 IDLE = 600.0
 """Seconds without a request after which the daemon exits."""
@@ -74,7 +73,7 @@ def _paths() -> Paths:
     """
     folder = temporary.user_folder()
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(SETTINGS)]
-    settings += filter(None, [s3_client.given()])
+    settings += filter(None, [store_settings.given()])
     who = _short([interpreter(), str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
     files = (f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
     code = _short([*_installations(), *files])

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import PACKAGE, SHIPPED, python_path
-from pipeline_tasks.store.s3 import client as s3_client
+from pipeline_tasks.store import store_settings
 
 PYTHON = "REFINERY_PYTHON"
 """Names the interpreter of an environment with the extra `refine`; this one's without it."""
@@ -39,8 +39,8 @@ def environment(variables: Mapping[str, str] = MappingProxyType({}), python: str
     `python` is its interpreter, "" for that of the work. What this process was given to reach its stores with is in it,
     and stays out of this process's own.
     """
-    stores = s3_client.given()
-    variables = {**variables, **({s3_client.STORES: stores} if stores else {})}
+    stores = store_settings.given()
+    variables = {**variables, **({store_settings.STORES: stores} if stores else {})}
     if (python or interpreter()) == sys.executable:
         return {**os.environ, "PYTHONPATH": python_path(), **variables}
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -33,6 +33,7 @@ ALLOWED = {
         "publish.ledger",
         "store.credential",
         "store.s3.client",
+        "store.store_settings",
         "store.temporary",
         *VOCABULARY,
     },

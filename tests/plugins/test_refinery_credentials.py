@@ -15,6 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.service.requests.wire import encode
+from pipeline_tasks.store import store_settings
 from pipeline_tasks.store.s3 import client as s3_client
 from tests import cloud_servers
 from tests.refining import commit_parent
@@ -41,7 +42,7 @@ def connection(**extra: object) -> str:
 def _nothing_given() -> Iterator[None]:
     """Forget what a test gave to URIs: other tests have the same ones."""
     yield
-    s3_client._GIVEN.clear()
+    store_settings._GIVEN.clear()
 
 
 Give = Callable[[str], None]

@@ -25,7 +25,7 @@ from pipeline_tasks.service.processes import environment
 from pipeline_tasks.service.requests.models import TrainModelRequest
 from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.upkeep import VerifyRequest
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import storage, store_settings
 from pipeline_tasks.store.s3 import client as s3_client
 from pipeline_tasks.upkeep.doctor import Check, checks
 from tests.chain import How, refined
@@ -84,8 +84,8 @@ def file(stores: dict[str, S3Server], tmp_path: Path, monkeypatch: pytest.Monkey
         extra = {"endpoint_url": store.endpoint, "region_name": "us-east-1"}
         monkeypatch.setenv(f"AIRFLOW_CONN_AWS_{team.upper()}", json.dumps({"conn_type": "aws", **keys, "extra": extra}))
     yield path
-    s3_client._GIVEN.clear()
-    s3_client._RECEIVED.clear()
+    store_settings._GIVEN.clear()
+    store_settings._RECEIVED.clear()
 
 
 def written(team: str) -> None:
@@ -158,13 +158,13 @@ def test_what_a_task_was_given_goes_on_to_its_processes_and_workers(file: Path) 
     from refinery_airflow.runs.credentials import adopt_credentials
 
     adopt_credentials("s3://blogs-root/refined", recipe="blogs")
-    assert "secret-of-blogs" in environment()[s3_client.STORES]
+    assert "secret-of-blogs" in environment()[store_settings.STORES]
     sent = sender([])
-    s3_client._GIVEN.clear()
+    store_settings._GIVEN.clear()
     assert received(sent.common, sent.pickled([])) == []
     written("blogs")
-    s3_client.receive("")
-    assert "secret-of-blogs" not in s3_client.sendable(), "a worker keeps nothing of the team before"
+    store_settings.receive("")
+    assert "secret-of-blogs" not in store_settings.sendable(), "a worker keeps nothing of the team before"
 
 
 def test_the_jobs_api_of_ray_is_told_no_key(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import storage, store_settings
 from pipeline_tasks.store.clouds import client as cloud_client
 from pipeline_tasks.store.clouds import store as cloud_store
-from pipeline_tasks.store.s3 import client as s3_client
 from pipeline_tasks.store.s3 import errors as s3_errors
 from pipeline_tasks.store.storage import commit, connect
 from tests import cloud_servers
@@ -235,13 +234,13 @@ def test_what_a_uri_was_given_decides_alone(cloud: Cloud, monkeypatch: pytest.Mo
     connect(cloud.root).create("there", b"body")
     prefix = "GOOGLE_" if cloud.root.startswith("gs://") else "AZURE_"
     known = {name: value for name, value in os.environ.items() if name.startswith(prefix)}
-    monkeypatch.setattr(s3_client, "_GIVEN", {})
+    monkeypatch.setattr(store_settings, "_GIVEN", {})
     if prefix == "AZURE_":
         monkeypatch.setenv("AZURE_STORAGE_TOKEN", "of-another-team")
         monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "another")
     else:
         monkeypatch.setenv("GOOGLE_BASE_URL", "http://127.0.0.1:9")
-    s3_client.give(cloud.root, known)
+    store_settings.give(cloud.root, known)
     assert connect(cloud.root).read("there") == b"body"
 
 
@@ -249,9 +248,9 @@ def test_google_refuses_to_mix_what_was_given_with_a_variable_that_obstore_heeds
     s3_root: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = s3_root.replace("s3://", "gs://")
-    monkeypatch.setattr(s3_client, "_GIVEN", {})
+    monkeypatch.setattr(store_settings, "_GIVEN", {})
     with cloud_servers.google(s3_server.endpoint, monkeypatch) as faults:
-        s3_client.give(root, {"GOOGLE_BASE_URL": faults.endpoint, "GOOGLE_BEARER_TOKEN": "of-tests"})
+        store_settings.give(root, {"GOOGLE_BASE_URL": faults.endpoint, "GOOGLE_BEARER_TOKEN": "of-tests"})
         monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "/of/another/team.json")
         with pytest.raises(RecipeError, match="GOOGLE_SERVICE_ACCOUNT is set"):
             connect(root).read("there")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pipeline_tasks.constraints import AZURE, GOOGLE, kind_of
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.named_store import SetBy
-from pipeline_tasks.store.s3.client import Settings, settings_of
+from pipeline_tasks.store.store_settings import Settings, settings_of
 
 EXTRA = "pip install 'refinery[clouds]'"
 

@@ -29,9 +29,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from pipeline_tasks.constraints import AZURE, GOOGLE, S3, is_bucket, kind_of
 from pipeline_tasks.deployment import OpenStore, Settings, deployment, is_connection, ledger_at
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.store import temporary
+from pipeline_tasks.store import store_settings, temporary
 from pipeline_tasks.store.credential import variable_of
-from pipeline_tasks.store.s3 import client as s3_client
 from refinery_airflow.runs.clouds import (
     AZURE_CONNECTION,
     AZURE_OWN,
@@ -91,9 +90,9 @@ def _others(uris: Iterable[object], recipe: str, *, of_all: bool) -> list[str]:
     accesses, others = _accesses(uris, recipe)
     if of_all and recipe and accesses and (of_root := deployment().of(recipe).connections.root):
         root = deployment().of(recipe).its_root
-        accesses[kind_of(root) if is_bucket(root) else s3_client.ALL] = of_root
+        accesses[kind_of(root) if is_bucket(root) else store_settings.ALL] = of_root
     for place, access in accesses.items():
-        s3_client.give(place, _said(place, access if isinstance(access, OpenStore) else _named(access)))
+        store_settings.give(place, _said(place, access if isinstance(access, OpenStore) else _named(access)))
     return others
 
 
@@ -189,7 +188,7 @@ async def give_credentials_in_triggerer(*uris: object, recipe: str = "") -> None
     accesses, others = _accesses(uris, recipe)
     for place, access in accesses.items():
         said = access if isinstance(access, OpenStore) else await _named_in_triggerer(access)
-        s3_client.give(place, await asyncio.to_thread(_said, place, said))
+        store_settings.give(place, await asyncio.to_thread(_said, place, said))
     for kind, found in missing(*others).items():
         with contextlib.suppress(AirflowNotFoundException):
             connection = await Connection.async_get(DEFAULTS[kind])
@@ -220,7 +219,7 @@ def _ask(uris: tuple[object, ...], recipe: str, minute: int) -> None:  # noqa: A
 def _give(settings: Mapping[str, str], uris: Iterable[object]) -> None:
     for uri in map(str, uris):
         kind = kind_of(uri)
-        s3_client.give(kind + uri.removeprefix(kind).partition("/")[0], settings)
+        store_settings.give(kind + uri.removeprefix(kind).partition("/")[0], settings)
 
 
 def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
