@@ -13,7 +13,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = (
     ("tests/server/",),  # one Airflow
-    ("tests/dags/test_build.py", "tests/dags/test_refine.py"),  # the DAG folder, parsed once
+    (
+        "tests/dags/test_build.py",
+        "tests/dags/test_refine.py",
+        "tests/dags/test_required_verdict.py",
+    ),  # DAGs, parsed once
 )
 """Files and folders that share a slow fixture. `--dist loadgroup` groups nothing under pytest 9.2 (pytest-xdist #1386)."""
 

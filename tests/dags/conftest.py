@@ -16,12 +16,15 @@ Parse = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
-    """Parses all DAGs in a process of its own, whose environment has more variables; returns what came of it."""
+    """Parses DAG files, or all, in a process whose environment has more variables; returns what came of it."""
     env = embed(tmp_path_factory.mktemp("airflow"))
-    command = [sys.executable, str(Path(__file__).with_name("parse.py")), str(PROJECT / "dags")]
+    command = [sys.executable, str(Path(__file__).with_name("parse.py"))]
 
-    def parse(**more: str) -> dict[str, Any]:
-        done = subprocess.run(command, env=env | more, capture_output=True, text=True, check=False, cwd=PROJECT)
+    def parse(*files: str, **more: str) -> dict[str, Any]:
+        places = [str(PROJECT / "dags" / file) for file in files or ("",)]
+        done = subprocess.run(
+            [*command, *places], env=env | more, capture_output=True, text=True, check=False, cwd=PROJECT
+        )
         assert done.returncode == 0, done.stderr
         parsed: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
         return parsed

@@ -1,4 +1,4 @@
-"""Parses the DAG folder as Airflow's DAG processor does and prints what came of it as JSON."""
+"""Parses DAG files or their folder as Airflow's DAG processor does, and prints what came of it as JSON."""
 
 import json
 import logging
@@ -8,6 +8,7 @@ from typing import Any
 import pendulum
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
+from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 
@@ -29,9 +30,9 @@ def facts(task: Any) -> dict[str, Any]:
     }
 
 
-def next_run(dag: DAG) -> list[str]:
+def next_run(serialized: dict[str, Any]) -> list[str]:
     """Return the logical date of the first run after 1 November, and when it starts; nothing for no periodic DAG."""
-    timetable = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).timetable
+    timetable = decode_timetable(serialized["timetable"])
     if not timetable.periodic:
         return []
     after = TimeRestriction(pendulum.datetime(2026, 11, 1, 0, 1, tz="UTC"), None, catchup=True)
@@ -42,22 +43,25 @@ def next_run(dag: DAG) -> list[str]:
 def dag_facts(dag: DAG) -> dict[str, Any]:
     """What a test asks of a DAG."""
     condition = dag.timetable.asset_condition
+    serialized = DagSerialization.serialize_dag(dag)  # Airflow checks every param of every task in it: dear
     return {
         "tasks": [facts(task) for task in dag.topological_sort()],
         "groups": [name for name in dag.task_group.get_task_group_dict() if name],
         "schedule": getattr(getattr(dag.timetable, "timetable", dag.timetable), "expression", ""),
         "assets": [asset.name for asset in condition.objects] if condition else [],
-        "next": next_run(dag),
+        "next": next_run(serialized),
         "most_runs": dag.max_active_runs,
         "catchup": dag.catchup,
         "params": list(dag.params),
         "doc": dag.doc_md,
-        "serialized": json.dumps(DagSerialization.serialize_dag(dag), sort_keys=True, default=str),
+        "serialized": json.dumps(serialized, sort_keys=True, default=str),
     }
 
 
 logging.disable(logging.WARNING)
-bag = DagBag(dag_folder=sys.argv[1])
+bag = DagBag(collect_dags=False)
+for place in sys.argv[1:]:
+    bag.collect_dags(place)
 sys.stdout.write(
     json.dumps(
         {

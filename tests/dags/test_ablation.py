@@ -34,7 +34,9 @@ def test_runs_of_an_arm_are_a_mapped_task(parsed: dict[str, Any]) -> None:
 
 
 def test_a_pool_and_a_queue_are_those_of_the_devices(parse: Any) -> None:
-    dag = parse(REFINERY_TRAIN_POOL="devices", REFINERY_TRAIN_QUEUE="gpu")["dags"]["refinery_ablate"]
+    dag = parse("refinery_ablate.py", REFINERY_TRAIN_POOL="devices", REFINERY_TRAIN_QUEUE="gpu")["dags"][
+        "refinery_ablate"
+    ]
     assert {task["id"] for task in dag["tasks"] if task["pool"] == "devices"} == {"train_a", "train_b"}
     assert {task["queue"] for task in dag["tasks"]} == {"gpu"}
 

@@ -49,7 +49,7 @@ def test_a_recipe_with_exports_writes_them_behind_its_version(
     recipe = yaml.safe_load((BUILDS / "corpus.yaml").read_text())
     own = tmp_path / "own.yaml"
     own.write_text(yaml.safe_dump(recipe | {"name": "own", "exports": ["parquet", "text-jsonl"]}, sort_keys=False))
-    dag = parse(REFINERY_BUILD=str(own))["dags"]["build_own"]
+    dag = parse("build.py", REFINERY_BUILD=str(own))["dags"]["build_own"]
     tasks = {task["id"]: task for task in dag["tasks"]}
     assert tasks["publish"]["downstream"] == ["export"]
     assert tasks["export"]["downstream"] == []

@@ -96,7 +96,7 @@ def delete(landing: Path) -> str:
 def test_recipes_of_ones_own_are_dags_with_their_pool_and_their_takedown(
     parse: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
-    dags = parse(REFINERY_SOURCES=f"{own_recipe(tmp_path)}, common_crawl")["dags"]
+    dags = parse("sources.py", REFINERY_SOURCES=f"{own_recipe(tmp_path)}, common_crawl")["dags"]
     assert {name for name in dags if name.startswith("pull_")} == {"pull_news", "pull_common_crawl"}
     news = dags["pull_news"]
     assert {task["id"]: (task["pool"], task["downstream"]) for task in news["tasks"]} == {

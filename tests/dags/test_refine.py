@@ -15,6 +15,8 @@ from tests.embedded import PROJECT
 
 RECIPES = recipe_names()
 
+DAILY = ("refine", "arrivals", "maintenance")
+
 
 def dag_id(recipe: str) -> str:
     return "refine" if recipe == "web" else f"refine_{recipe}"
@@ -73,7 +75,7 @@ def test_a_recipe_that_embeds_ends_with_its_store_of_vectors(
 ) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("name: own\nstages:\n  ingest: {}\n  extract: {}\n  embed: {model: /model}\n")
-    [dag] = [dag for name, dag in parse(REFINERY_RECIPE=str(own))["dags"].items() if name == "refine_own"]
+    [dag] = [dag for name, dag in parse("refine.py", REFINERY_RECIPE=str(own))["dags"].items() if name == "refine_own"]
     tasks = {task["id"]: task["downstream"] for task in dag["tasks"]}
     assert (tasks["publish"], tasks["index"]) == (["index"], [])
 
@@ -118,8 +120,8 @@ def test_a_run_starts_at_its_own_date_however_airflow_reads_cron(
     parse: Callable[..., dict[str, Any]], settings: dict[str, str]
 ) -> None:
     """With data intervals the run of a date started a day later, past the deadline of its snapshot."""
-    dags = parse(**settings, AIRFLOW__CORE__DEFAULT_TIMEZONE="Asia/Tokyo")["dags"]
-    for name in ("refine", "arrivals", "maintenance"):
+    dags = parse(*(f"{dag}.py" for dag in DAILY), **settings, AIRFLOW__CORE__DEFAULT_TIMEZONE="Asia/Tokyo")["dags"]
+    for name in DAILY:
         date, start = dags[name]["next"]
         assert (date, date.endswith("+00:00")) == (start, True)
     assert dags["refine"]["next"][0] == "2026-11-02T00:00:00+00:00"

@@ -31,31 +31,31 @@ run: {partitions: 1}
 
 
 @pytest.mark.parametrize(
-    ("shipped", "variable", "dag_id", "before", "behind"),
+    ("shipped", "dag", "before", "behind"),
     [
-        (RECIPES / "web.yaml", "REFINERY_RECIPE", "refine_careful", "land", "ingest.partition"),
-        (BUILDS / "corpus.yaml", "REFINERY_BUILD", "build_careful", "compose", "tokenize.refine"),
+        (RECIPES / "web.yaml", "refine", "land", "ingest.partition"),
+        (BUILDS / "corpus.yaml", "build", "compose", "tokenize.refine"),
     ],
 )
 def test_the_gate_is_between_what_lands_and_the_first_stage(
     parse: Callable[..., dict[str, Any]],
+    parsed: dict[str, Any],
     tmp_path: Path,
     shipped: Path,
-    variable: str,
-    dag_id: str,
+    dag: str,
     before: str,
     behind: str,
 ) -> None:
     own = tmp_path / "careful.yaml"
     recipe = yaml.safe_load(shipped.read_text()) | {"name": "careful", "requires": REQUIRES}
     own.write_text(yaml.safe_dump(recipe, sort_keys=False))
-    dag = parse(**{variable: str(own)})["dags"][dag_id]
-    tasks = {task["id"]: task for task in dag["tasks"]}
+    careful = parse(f"{dag}.py", REFINERY_RECIPE=str(own), REFINERY_BUILD=str(own))["dags"][f"{dag}_careful"]
+    tasks = {task["id"]: task for task in careful["tasks"]}
     assert "verdict_gate" in tasks[before]["downstream"]
     assert {behind, "publish"} <= set(tasks["verdict_gate"]["downstream"])
     assert (tasks["verdict_gate"]["retries"], tasks["verdict_gate"]["policy"]) == (3, True)
-    assert '"verdict"' in dag["serialized"].partition('"accept"')[2], "the form offers the gate"
-    others = parse()["dags"].values()
+    assert '"verdict"' in careful["serialized"].partition('"accept"')[2], "the form offers the gate"
+    others = parsed["dags"].values()
     assert "verdict_gate" not in {task["id"] for other in others for task in other["tasks"]}
 
 

@@ -1,7 +1,6 @@
 """A recipe with a rollout is refined in growing parts, each behind a person's approval, and started by arrivals alone."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,11 @@ Parse = Callable[..., dict[str, Any]]
 STAGES: dict[str, Any] = {"ingest": {}, "extract": {}}
 
 
-@pytest.fixture
-def dags(parse: Parse, tmp_path: Path) -> dict[str, Any]:
-    recipe = tmp_path / "own.yaml"
+@pytest.fixture(scope="module")
+def dags(parse: Parse, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    recipe = tmp_path_factory.mktemp("rollout") / "own.yaml"
     recipe.write_text("name: own\nrollout: [0.01, 0.025, 1]\nstages:\n  ingest: {}\n  extract: {}\n")
-    parsed = parse(REFINERY_RECIPE=str(recipe))
+    parsed = parse("refine.py", "rollout.py", REFINERY_RECIPE=str(recipe))
     assert parsed["errors"] == {}
     return dict(parsed["dags"])
 
