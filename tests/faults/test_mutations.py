@@ -87,6 +87,16 @@ def test_verify_names_the_changed_object_and_no_other(kind: str, root: SmallRoot
     assert misnamed(root.root, tried, is_unnamed) == []
 
 
+def test_verify_names_a_partition_that_lacks_a_shard_below_its_layers(root: SmallRoot) -> None:
+    """The run that seals takes what a vacuum keeps from there."""
+    (partition, *_) = objects(root)["partition"]
+    tried = [
+        edit for edit in mutations("partition", [partition]) if (edit.name, edit.field) == ("sealed edit", "below")
+    ]
+    assert len(tried) == 1
+    assert misnamed(root.root, tried, is_unnamed) == []
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 def test_verify_names_the_changed_object_and_no_other_after_every_mutation(kind: str, root: SmallRoot) -> None:

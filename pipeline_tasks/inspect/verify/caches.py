@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
+from pipeline_tasks.inspect.verify.rows import shard_below
 from pipeline_tasks.manifest import ABANDONED, Manifest, load, stage_prefix
 from pipeline_tasks.run.history import saved_digests
 from pipeline_tasks.run.runner import POISON, partition_name
@@ -78,22 +79,46 @@ def check_leftovers(root: str, manifests: Iterable[Manifest], findings: Findings
         prefix = stage_prefix(manifest.stage, manifest.fingerprint)
         shared = sorted({"/".join(shard.path.split("/")[:2]) for shard in manifest.below} - {prefix})
         folders = [f"{prefix}/partitions", f"{prefix}/receipts", *(f"{name}/receipts" for name in shared)]
+        parts: dict[str, Manifest] = {}
         for entry in (entry for folder in folders for entry in store.list(folder)):
             if entry.bytes:  # an empty object is no commit
                 where = f"{root}/{entry.path}"
-                with findings.guarded(where, f"remove {where}: nothing that is committed reads it"):
-                    _check_leftover(root, manifest, entry, findings)
+                with findings.guarded(where, _unread(where)):
+                    part = _check_leftover(root, manifest, entry, findings)
+                    parts |= {where: part} if part else {}
+        _check_below(root, manifest, parts, findings)
 
 
-def _check_leftover(root: str, manifest: Manifest, entry: Entry, findings: Findings) -> None:
+def _unread(where: str) -> str:
+    """Return how to heal what only a run reads that has not committed."""
+    return f"remove {where}: nothing that is committed reads it"
+
+
+def _check_below(root: str, manifest: Manifest, parts: Mapping[str, Manifest], findings: Findings) -> None:
+    """Check that partitions name the shards that their layers rest on: a run that seals them takes no others.
+
+    Files are read only where the partitions together name fewer than the sealed manifest does.
+    """
+    lacking = {shard.path for shard in manifest.below} - {shard.path for part in parts.values() for shard in part.below}
+    for where, part in parts.items() if lacking else ():
+        layers = [shard for shard in part.stored if shard.below and not findings.is_damaged(f"{root}/{shard.path}")]
+        with findings.guarded(where, _unread(where)):
+            if below := sorted(lacking.intersection(shard_below(root, layer) for layer in layers)):
+                problem = "does not name the shards that its layers rest on"
+                named = f"{len(part.below)} named, not this one"
+                findings.add(Problem(where, problem, below[0], named, _unread(where)))
+
+
+def _check_leftover(root: str, manifest: Manifest, entry: Entry, findings: Findings) -> Manifest | None:
+    """Check one object; return the manifest of a partition."""
     body, where = storage.connect(root).read(entry.path), f"{root}/{entry.path}"
-    heal = f"remove {where}: nothing that is committed reads it"
+    heal = _unread(where)
     if "/receipts/" in entry.path:
         findings.count("receipts", len(body))
         key = load_receipt(body, where).key
         if entry.path.rpartition("/")[2] != f"{key}.json":
             findings.add(Problem(where, "is the receipt of another task", entry.path.rpartition("/")[2], key, heal))
-        return
+        return None
     findings.count("partitions", len(body))
     part = load(body, where)
     if stage_prefix(part.stage, part.fingerprint) != stage_prefix(manifest.stage, manifest.fingerprint):
@@ -107,6 +132,7 @@ def _check_leftover(root: str, manifest: Manifest, entry: Entry, findings: Findi
         findings.add(Problem(where, "is the manifest of another partition", partition_name(part.covers), "", heal))
     elif (named := _rows_named(part)) != (counted := _rows_counted(part)):
         findings.add(Problem(where, "names other rows than it counts", str(counted), str(named), heal))
+    return part
 
 
 def _rows_named(part: Manifest) -> tuple[int, ...]:

@@ -131,6 +131,11 @@ def _measured(root: str, shard: Shard) -> Measured:
         return Measured(file.metadata.num_rows, schema_pairs(file.schema_arrow))
 
 
+def shard_below(root: str, layer: Shard) -> str:
+    """Return the path of the shard that a layer rests on, as its file says it."""
+    return _measured(root, layer).below
+
+
 def _opened(root: str, shard: Shard) -> BinaryIO:
     """Open the file of a shard, or of the one that an erasure put in its place."""
     try:
