@@ -14,9 +14,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # /dev/shm has 8 GB to spare.
 MEMORY_DISK := $(shell test -w /dev/shm && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 8388608 {print "/dev/shm"}')
 PYTEST := $(if $(MEMORY_DISK),TMPDIR=$(MEMORY_DISK)) $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# What runs without torch, the suite has run: the files that say that they need it.
+WITH_MODELS := $(MODELS)/bin/python -m pytest -q $$(grep -rl --include='test_*.py' 'needs torch: make models-test' tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test azurite suite nightly nightly-suite train-test models-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
+.PHONY: help demo quick test azurite suite nightly nightly-suite nightly-models train-test models-test fortnight-test cluster-test compose-test lint up wheel clean requirements sbom bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +49,10 @@ train-test: $(TRAIN)/.installed ## The loader under torch and torchdata, and wha
 	@$(TRAIN)/bin/python -m pytest -q --noconftest tests/training/test_torch.py tests/training/test_export_readers.py
 
 models-test: $(MODELS)/.installed ## Models of torch: scorers on every engine, and models that are trained to judge recipes
-	@$(MODELS)/bin/python -m pytest -q tests/scorers tests/stages/test_score_by_models.py tests/ablate
+	@$(WITH_MODELS)
+
+nightly-models: $(MODELS)/.installed ## The tests of `make models-test`, and their long forms
+	@$(WITH_MODELS) -m "" --timeout 3600
 
 fortnight-test: $(VENV)/.installed-dev ## Two weeks with bad days through the scheduler have the digests of a run by hand (tens of minutes)
 	@$(BIN)/python -m pytest -q -s -m fortnight tests/dags
