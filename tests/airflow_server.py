@@ -20,7 +20,7 @@ from urllib.parse import quote
 import psutil
 
 from tests.archives import http, response, zipped
-from tests.embedded import PROJECT
+from tests.embedded import PROJECT, migrated
 from tests.s3_server import free_port
 
 USERS = {"admin": "admin", "ada": "user", "vera": "viewer"}
@@ -265,6 +265,7 @@ def airflow_server(folder: Path, recipes: Mapping[str, str], **settings: str) ->
     first, *others = places
     bundles = [_bundle("dags-folder"), *(_bundle(name, _dag_folder(places[name])) for name in others)]
     port, home = free_port(), folder / "home"
+    migrated(home / "airflow")
     keep = {key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW", "REFINERY_"))}
     ours = places[first] | {
         "PYTHONPATH": str(PROJECT),

@@ -23,6 +23,13 @@ def embed(home: Path) -> dict[str, str]:
     return {**keep, **env, "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"}
 
 
+def migrated(home: Path) -> None:
+    """Give a home a database, and the mark that it is migrated."""
+    home.mkdir(parents=True, exist_ok=True)
+    for path in (template() / "airflow.db", *template().glob("migrated-*")):
+        shutil.copyfile(path, home / path.name)
+
+
 def template() -> Path:
     """Return the home whose database others are copied from; to migrate it, once per version, takes ten seconds."""
     home = airflow_home.state_folder() / "airflow-template"

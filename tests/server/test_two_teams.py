@@ -1,18 +1,26 @@
-"""Two teams on one Airflow: each lands, runs, publishes, reads and is told by its own places, keys and channels alone."""
+"""Two teams and their operators on one Airflow.
+
+Each team lands, runs, publishes, reads and is told by its own places, keys and channels alone. What a source of the
+operators lands is refined in growing parts, and nothing is started twice.
+"""
 
 import hashlib
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
+from pipeline_tasks.publish import version_log
 from tests.airflow_server import Airflow, Server, airflow_server, archive_of, until
 from tests.channels import Hooks, serving
+from tests.crawl_mirror import CRAWL, Mirror, mirrored
 from tests.s3_server import S3Server, s3_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -43,6 +51,16 @@ recipes:
     alerts: {{webhook: alerts_{one}}}
 """
 
+ROLLED = """
+name: rolled
+rollout: [0.5, 1]
+stages:
+  ingest: {}
+  extract: {method: resiliparse, min_chars: 20}
+run: {partitions: 1, engines: {ingest: local, extract: local}}
+gates: {}
+"""
+"""The recipe of the operators, in a root of their own."""
 
 RIGHTS = """
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
@@ -96,9 +114,18 @@ class Shared:
             return error.code, error.read().decode()
 
 
-def client(store: S3Server) -> Any:
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of SQS: a client of it, its URL, and the connection by which Airflow reads it."""
+
+    sqs: Any
+    url: str
+    connection: str
+
+
+def client(store: S3Server, service: str = "s3") -> Any:
     keys = {"aws_access_key_id": store.env["AWS_ACCESS_KEY_ID"], "aws_secret_access_key": "refinery-secret"}
-    return boto3.client("s3", endpoint_url=store.endpoint, region_name="us-east-1", **keys)
+    return boto3.client(service, endpoint_url=store.endpoint, region_name="us-east-1", **keys)
 
 
 def connection(store: S3Server) -> str:
@@ -132,7 +159,38 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, S3Ser
 
 
 @pytest.fixture(scope="module")
-def shared(stores: dict[str, S3Server], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+def mirror() -> Iterator[Mirror]:
+    """Where the source of the operators is, with a crawl of four files."""
+    with mirrored() as mirror:
+        mirror.add({f"part-{number}.warc.gz": archive_of(20 * number) for number in range(4)})
+        mirror.files["/collinfo.json"] = json.dumps([{"id": CRAWL}]).encode()
+        yield mirror
+
+
+@pytest.fixture(scope="module")
+def queue(s3_server: S3Server) -> Queue:
+    """The queue of the operators, whose key is that of a connection."""
+    sqs = client(s3_server, "sqs")
+    return Queue(sqs, sqs.create_queue(QueueName="rolled")["QueueUrl"], connection(s3_server))
+
+
+def sources_of(folder: Path, mirror: Mirror, queue: Queue) -> dict[str, str]:
+    """Return the variables that name the source of the operators and its queue."""
+    source = folder / "ferries.yaml"
+    source.write_text(f"rate: 1000\nsource:\n  common_crawl: {{crawl: latest, address: '{mirror.address}'}}\n")
+    return {
+        "REFINERY_SOURCES": str(source),
+        "REFINERY_QUEUE": queue.url,
+        "AIRFLOW_CONN_AWS_DEFAULT": queue.connection,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",  # a watcher begins when its file is read again
+    }
+
+
+@pytest.fixture(scope="module")
+def shared(
+    stores: dict[str, S3Server], mirror: Mirror, queue: Queue, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shared]:
     """An Airflow whose environment has no key; a run of each team has waited in the triggerer, and has ended."""
     folder = tmp_path_factory.mktemp("shared")
     (folder / "deployment.yaml").write_text(
@@ -141,13 +199,14 @@ def shared(stores: dict[str, S3Server], tmp_path_factory: pytest.TempPathFactory
     plugins = folder / "home" / "airflow" / "plugins"
     plugins.mkdir(parents=True)
     (plugins / "rights.py").write_text(RIGHTS.format(teams={user: team for team, user in READERS.items()}))
-    recipes = {"operators": RECIPE.format(name="operators", documents=0)}
+    recipes = {"rolled": ROLLED}
     recipes |= {"news": RECIPE.format(name="news", documents=1), "blogs": RECIPE.format(name="blogs", documents=1000)}
     with serving(Hooks()) as of_news, serving(Hooks()) as of_blogs:
         hooks = {"news": of_news, "blogs": of_blogs}
         settings = {
             "REFINERY_DEPLOYMENT": str(folder / "deployment.yaml"),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,ann:viewer,bob:viewer",
+            **sources_of(folder, mirror, queue),
         }
         for team in TEAMS:
             settings[f"AIRFLOW_CONN_AWS_{team.upper()}"] = connection(stores[team])
@@ -245,3 +304,69 @@ def test_a_run_into_the_other_teams_root_is_refused_by_name(shared: Shared) -> N
     told = json.dumps(shared.hooks["news"].bodies())
     assert "s3://blogs-root/refined is no place that a run may name" in told
     assert "refine_news" not in json.dumps(shared.hooks["blogs"].bodies())
+
+
+@contextmanager
+def unpaused(api: Airflow, dag: str) -> Iterator[Airflow]:
+    """Let a DAG run; yield the API, which speaks of it."""
+    of_dag = Airflow(api.url, api.passwords, dag, api.log)
+    until(of_dag.is_known, lambda: f"{dag} was not read")
+    of_dag.pause(paused=False)
+    yield of_dag
+    of_dag.pause(paused=True)
+
+
+def started(api: Airflow, run: str) -> bool:
+    return run in [known["dag_run_id"] for known in api.runs()]
+
+
+def woken(arrivals: Airflow) -> int:
+    return sum(known["run_type"] == "asset_triggered" for known in arrivals.runs())
+
+
+def test_what_a_source_lands_is_rolled_out_step_by_step_and_once(shared: Shared, queue: Queue) -> None:
+    """Only this shows that events of assets and messages start `arrivals`, and what it starts goes on to a version."""
+    api = shared.server.api("rolled")
+    with (
+        unpaused(api, "refine_rolled") as refine,
+        unpaused(api, "rollout_rolled") as rollout,
+        unpaused(api, "arrivals") as arrivals,
+        unpaused(api, "pull_ferries") as pull,
+    ):
+        pull.call("POST", "/api/v2/dags/pull_ferries/dagRuns", {"logical_date": None, "dag_run_id": "first"})
+        pull.waits_until("first", "success")
+        run = f"arrival__{CRAWL}"
+        until(lambda: started(rollout, run), lambda: f"nothing was started: {arrivals.runs()}")
+        trial = f"rollout_50__{CRAWL}"
+        until(lambda: started(refine, trial), lambda: f"no trial was started: {rollout.states(run)}")
+        refine.waits_until(trial, "success")
+        root = shared.server.root("rolled")
+        assert [version.snapshot for version in version_log.versions(root, "rolled.trial")] == [CRAWL]
+        assert version_log.versions(root, "rolled") == []
+        rollout.waits_until(run, "awaiting_input", "approve_100")
+        approve = {"chosen_options": ["Approve"], "params_input": {}}
+        form = "/taskInstances/approve_100/-1/hitlDetails"
+        assert f"/snapshot/rolled.trial/{CRAWL}" in rollout.of_run(run, form)["body"]
+        rollout.decide(
+            run,
+            "approve_100",
+            lambda: rollout.of_run(run, form, "PATCH", approve),
+            lambda: rollout.state(run, "approve_100") == "success",
+        )
+        rollout.waits_until(run, "success")
+        [version] = version_log.versions(root, "rolled")
+        assert (version.snapshot, version.documents) == (CRAWL, 36)
+        again: Any = {"logical_date": None, "dag_run_id": "second"}
+        pull.call("POST", "/api/v2/dags/pull_ferries/dagRuns", again)
+        pull.waits_until("second", "success")
+        assert pull.state("second", "pull") == "skipped"
+        events = pull.call("GET", "/api/v2/assets/events?limit=100")["asset_events"]
+        landed = [event for event in events if event["source_dag_id"] == "pull_ferries"]
+        assert {event["source_run_id"] for event in landed} == {"first"}
+        assert [event["extra"]["snapshot"] for event in landed] == [CRAWL] * 2
+        before = woken(arrivals)
+        assert before >= 1
+        queue.sqs.send_message(QueueUrl=queue.url, MessageBody=f"{CRAWL}/snapshot.json")
+        until(lambda: woken(arrivals) > before, lambda: f"no message woke it: {arrivals.runs()}")
+        until(lambda: all(known["state"] == "success" for known in arrivals.runs()), lambda: f"{arrivals.runs()}")
+        assert [known["dag_run_id"] for known in rollout.runs()] == [run]
