@@ -12,7 +12,7 @@ import pytest
 from pipeline_tasks.gate.suites import EXPECTATIONS
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import BUILDS, recipe_names
-from tests.embedded import PROJECT
+from tests.embedded import PROJECT, migrated
 from tests.installed import Installed, build_wheel, install, share_compiled, source_files
 from tests.small_root import SmallRoot
 
@@ -212,7 +212,7 @@ def test_pages_of_an_airflow_without_kernels_are_whole_or_say_what_they_need(
 ) -> None:
     """Every page that a link of another leads to is opened; pages that show texts write looks into the root."""
     root = shutil.copytree(small_root.root, tmp_path / "root")
-    assert thin.run("-m", "airflow", "db", "migrate", AIRFLOW_HOME=str(thin.folder)).returncode == 0
+    migrated(thin.folder)
     seen = printed(thin, WALKED, AIRFLOW_HOME=str(thin.folder), REFINERY_ROOT=str(root))
     assert seen["here"] == []
     assert {"page", "snapshot", "rejects", "document", "compare", "lineage", "manifest"} <= seen["pages"].keys()
