@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
@@ -83,6 +83,12 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph("pipeline_tasks", include_external_packages=True, cache_dir=None)
 
 
+@cache
+def distributions() -> Mapping[str, list[str]]:
+    """The distributions that have each package; to read the files of all takes half a second."""
+    return packages_distributions()
+
+
 def imported(modules: Iterable[str]) -> set[str]:
     """The distributions that are imported by modules of ours, or by what these import, anywhere in their code."""
     seen: set[str] = set()
@@ -93,7 +99,7 @@ def imported(modules: Iterable[str]) -> set[str]:
             seen.add(module)
             waiting += graph().find_modules_directly_imported_by(module) if module.startswith("pipeline_tasks") else ()
     outside = {name for name in seen if not name.startswith("pipeline_tasks") and name not in sys.stdlib_module_names}
-    named = packages_distributions()
+    named = distributions()
     tables = {UNICODE} if "unicodedata" in seen else set()
     return {named.get(name, [name])[0].lower().replace("_", "-") for name in outside} | tables
 
