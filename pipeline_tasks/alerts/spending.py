@@ -1,7 +1,7 @@
 """Reads from the ledger what a snapshot cost up to a stage, and how long the stage took for earlier snapshots."""
 
 from pipeline_tasks.alerts.stages import Spending
-from pipeline_tasks.gate.learning import SNAPSHOTS
+from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.publish.ledger import Ledger
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.counted import counted
-from pipeline_tasks.gate.learning import ENOUGH
+from pipeline_tasks.gate.suites import ENOUGH
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.recipe import AlertLimits
 

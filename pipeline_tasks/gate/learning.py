@@ -18,13 +18,7 @@ from typing import Any
 
 from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.facts.amounts import ANY, Amount, Amounts, amount_of
-from pipeline_tasks.gate.suites import PREVIOUS, TRAILING, Expectation
-
-SNAPSHOTS = 7
-"""Trailing snapshots that a bound is learned from: a week of days, so that weekends are among them."""
-
-ENOUGH = 3
-"""Snapshots that a median of trailing ones needs: one bad day among them does not decide it."""
+from pipeline_tasks.gate.suites import ENOUGH, PREVIOUS, SNAPSHOTS, TRAILING, Expectation
 
 SPREAD = 3.5 / 0.6745
 """Median absolute deviations within which a value is no outlier."""

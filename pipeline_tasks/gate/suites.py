@@ -46,6 +46,12 @@ LIMITS = ("min_value", "max_value")
 SEVERITIES = ("critical", "warning")
 
 PREVIOUS = "previous"
+SNAPSHOTS = 7
+"""Trailing snapshots that a bound is learned from: a week of days, so that weekends are among them."""
+
+ENOUGH = 3
+"""Snapshots that a median of trailing ones needs: one bad day among them does not decide it."""
+
 TRAILING = "trailing"
 
 SOURCES = (PREVIOUS, TRAILING)

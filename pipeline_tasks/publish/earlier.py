@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.gate.learning import SNAPSHOTS
+from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.version_log import Version

@@ -9,7 +9,7 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.facts.signals import stored_quantile
-from pipeline_tasks.gate.learning import ENOUGH
+from pipeline_tasks.gate.suites import ENOUGH
 from pipeline_tasks.manifest import Manifest
 from tests.gate.samples import healthy, judged, stored, with_signals
 

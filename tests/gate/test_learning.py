@@ -17,8 +17,8 @@ from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.facts.amounts import amounts_of, earlier_amounts
 from pipeline_tasks.gate.facts.sites import measure_sites
 from pipeline_tasks.gate.facts.subject import Subject
-from pipeline_tasks.gate.learning import ENOUGH, learn
-from pipeline_tasks.gate.suites import EVERY, Expectation, load_suite
+from pipeline_tasks.gate.learning import learn
+from pipeline_tasks.gate.suites import ENOUGH, EVERY, Expectation, load_suite
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.manifest import Manifest

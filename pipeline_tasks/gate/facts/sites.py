@@ -8,7 +8,7 @@ from pipeline_tasks.gate import limits
 from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.facts.amounts import TAIL, Amount
 from pipeline_tasks.gate.facts.subject import Family, Subject
-from pipeline_tasks.gate.learning import ENOUGH, SNAPSHOTS
+from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import arrivals
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pipeline_tasks.gate.learning import SNAPSHOTS
+from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import SUMS
 from pipeline_tasks.publish.plots.distributions import SERIES

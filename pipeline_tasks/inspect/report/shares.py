@@ -6,7 +6,7 @@ from functools import lru_cache
 from statistics import median
 
 from pipeline_tasks.gate.facts.sites import SITE, Sites, sites_of
-from pipeline_tasks.gate.learning import ENOUGH, SNAPSHOTS
+from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
 from pipeline_tasks.profiles.removals import LARGEST, arrivals, bins_of
 from pipeline_tasks.publish.plots.languages import LanguageShare
 from pipeline_tasks.publish.version_log import Version
