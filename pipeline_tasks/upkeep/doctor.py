@@ -151,13 +151,13 @@ def _emr(root: str) -> Iterator[Check]:
     if not is_emr(host):
         return
 
-    def looked() -> Check:
+    def standing() -> Check:
         address = spark_address(unquote(host))
         require_buckets(address, root)
         require_answer(address)
         return Check("emr", ok=True, message=f"application {application_of(address).id} runs what it is given")
 
-    yield _guarded("emr", looked)
+    yield _guarded("emr", standing)
 
 
 def _recipes() -> Iterator[str]:
