@@ -82,6 +82,13 @@ def fill(text: str, env: Mapping[str, str]) -> str:
 # --- The file ---------------------------------------------------------------------------------------------------------
 
 
+def of_one_user(variables: Mapping[str, str]) -> dict[str, str]:
+    """The keys of all users of the object store, where the one that stands for RustFS knows one user."""
+    access, secret = variables["S3_ACCESS_KEY"], variables["S3_SECRET_KEY"]
+    users = ("S3_ROOT", "SPARK_S3", "RAY_S3")
+    return {f"{user}_{kind}_KEY": key for user in users for kind, key in (("ACCESS", access), ("SECRET", secret))}
+
+
 def test_it_follows_the_compose_specification(written: dict[str, Any], filled: dict[str, Any]) -> None:
     carrier = importlib.util.find_spec("check_jsonschema")
     if carrier is None or carrier.origin is None:

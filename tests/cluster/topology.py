@@ -28,7 +28,7 @@ from pipeline_tasks.errors import JobLost
 from tests.cluster.containers import Container, Containers, own_addresses, wait_until
 from tests.embedded import PROJECT
 from tests.s3_server import free_port
-from tests.test_compose import COMPOSE, EXAMPLE, fill, spark_conf
+from tests.test_compose import COMPOSE, EXAMPLE, fill, of_one_user, spark_conf
 
 BIN = Path(sys.executable).parent
 
@@ -159,7 +159,7 @@ def _secrets() -> dict[str, str]:
     """Return a `.env` as `.env.example` asks for it; the store's own key is the user's, since MiniStack has no others."""
     lines = [line.split("=", 1) for line in EXAMPLE.read_text().splitlines() if re.match("[A-Z]", line)]
     variables = {name: value or base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for name, value in lines}
-    same = {"S3_ROOT_ACCESS_KEY": variables["S3_ACCESS_KEY"], "S3_ROOT_SECRET_KEY": variables["S3_SECRET_KEY"]}
+    same = of_one_user(variables)
     return variables | same | {"SPARK_WORKER_CORES": "1", "SPARK_WORKER_MEMORY": "1g", "RAY_CPUS": "1"}
 
 

@@ -22,7 +22,7 @@ from tests.compose.docker import Services, docker, missing
 from tests.compose.images import images
 from tests.embedded import PROJECT
 from tests.s3_server import free_port
-from tests.test_compose import EXAMPLE, ONCE, OURS, THEIRS
+from tests.test_compose import EXAMPLE, ONCE, OURS, THEIRS, of_one_user
 
 pytestmark = [pytest.mark.compose, pytest.mark.nightly, pytest.mark.timeout(5400)]
 
@@ -89,12 +89,7 @@ def env_file(named: Mapping[str, str]) -> dict[str, str]:
     """Return a `.env` as `.env.example` asks for it; a store without RustFS's users has one key."""
     lines = [line.split("=", 1) for line in EXAMPLE.read_text().splitlines() if re.match("[A-Z]", line)]
     variables = {name: value or base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for name, value in lines}
-    same = {"S3_ROOT_ACCESS_KEY": variables["S3_ACCESS_KEY"], "S3_ROOT_SECRET_KEY": variables["S3_SECRET_KEY"]}
-    for engine in ("SPARK", "RAY"):  # the store that stands for RustFS has one user
-        same |= {
-            f"{engine}_S3_ACCESS_KEY": variables["S3_ACCESS_KEY"],
-            f"{engine}_S3_SECRET_KEY": variables["S3_SECRET_KEY"],
-        }
+    same = of_one_user(variables)
     return variables | (same if named else {}) | SMALL | {name: str(free_port()) for name in PORTS} | dict(named)
 
 
