@@ -203,7 +203,7 @@ def test_a_spark_worker_dies_in_the_middle_of_a_task(here: Topology, stack: Stac
 
 def test_a_ray_node_dies_in_the_middle_of_a_task(here: Topology, stack: Stack) -> None:
     name = stack.run("ray-node", DAYS[0], {"*": "local", "extract": "ray"})
-    wait_for_process(here, "ray-worker", "ray::guarded")
+    wait_for_process(here, "ray-worker", "ray::_run")
     count = here.containers.kill("ray-worker")
     assert count > 0
     stack.end(name, DAYS[0], f"Ray node ({count} processes)", "it ran a task of extract")

@@ -205,7 +205,7 @@ def test_a_spark_worker_is_stopped_in_the_middle_of_a_task(running: Running, sta
 def test_the_ray_worker_is_stopped_in_the_middle_of_a_task(running: Running, stack: Stack) -> None:
     name = stack.run("ray-worker", DAYS[0], {"*": "local", "extract": "ray"})
     [worker] = running.services.containers("ray-worker")
-    running.services.wait_for_process([worker], "ray::guarded", SECONDS)
+    running.services.wait_for_process([worker], "ray::_run", SECONDS)
     docker("stop", worker)
     stack.end(name, DAYS[0], "the Ray worker", "it ran a task of extract")
     docker("start", worker)
