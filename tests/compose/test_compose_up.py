@@ -4,9 +4,7 @@
 its compose plugin, 10 GB of memory, 10 GB of disk, and tens of minutes on two cores.
 """
 
-import base64
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,7 @@ from tests.compose.docker import Services, docker, missing
 from tests.compose.images import images
 from tests.embedded import PROJECT
 from tests.s3_server import free_port
-from tests.test_compose import EXAMPLE, ONCE, OURS, THEIRS, of_one_user
+from tests.test_compose import ONCE, OURS, THEIRS, made_env, of_one_user
 
 pytestmark = [pytest.mark.compose, pytest.mark.nightly, pytest.mark.timeout(5400)]
 
@@ -87,10 +85,9 @@ class Running:
 
 def env_file(named: Mapping[str, str]) -> dict[str, str]:
     """Return a `.env` as `.env.example` asks for it; a store without RustFS's users has one key."""
-    lines = [line.split("=", 1) for line in EXAMPLE.read_text().splitlines() if re.match("[A-Z]", line)]
-    variables = {name: value or base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() for name, value in lines}
-    same = of_one_user(variables)
-    return variables | (same if named else {}) | SMALL | {name: str(free_port()) for name in PORTS} | dict(named)
+    made = made_env()
+    same = of_one_user(made) if named else {}
+    return made | same | SMALL | {name: str(free_port()) for name in PORTS} | dict(named)
 
 
 @pytest.fixture(scope="module")

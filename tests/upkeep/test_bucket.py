@@ -5,7 +5,6 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +15,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.store.storage import connect
 from pipeline_tasks.upkeep import bucket
 from pipeline_tasks.upkeep.zone_users import LOGS, Keys, users_of
+from tests.iam import allows
 from tests.s3_server import S3Server, free_port
 from tests.small_root import STAGES, SmallRoot
 
@@ -75,16 +75,6 @@ ENGINES = {
 }
 
 
-def allows(policy: Mapping[str, Any], action: str, resource: str) -> bool:
-    """Whether IAM lets who has a policy do something: what is denied is not allowed by anything else."""
-    effects = {
-        statement["Effect"]
-        for statement in policy["Statement"]
-        if action in statement["Action"] and any(fnmatchcase(resource, each) for each in statement["Resource"])
-    }
-    return effects == {"Allow"}
-
-
 def test_no_user_may_do_anything_but_use_objects() -> None:
     for user in users_of(environment("", **ENGINES)):
         statements = user.policy["Statement"]
@@ -102,13 +92,13 @@ WRITTEN = "arn:aws:s3:::corpus/team/root/extract/a/shards/0.parquet"
 def test_an_engine_writes_what_stages_write_and_no_log(zone: str) -> None:
     [policy] = [user.policy for user in users_of(environment("", **ENGINES)) if user.zone == zone]
     for resource in (WRITTEN, "arn:aws:s3:::crawls/landing/day/a.warc.gz"):
-        assert allows(policy, "s3:GetObject", resource)
-    assert allows(policy, "s3:PutObject", WRITTEN)
-    assert allows(policy, "s3:DeleteObject", WRITTEN)
-    assert not allows(policy, "s3:PutObject", "arn:aws:s3:::elsewhere/a")
+        assert allows(policy["Statement"], "s3:GetObject", resource)
+    assert allows(policy["Statement"], "s3:PutObject", WRITTEN)
+    assert allows(policy["Statement"], "s3:DeleteObject", WRITTEN)
+    assert not allows(policy["Statement"], "s3:PutObject", "arn:aws:s3:::elsewhere/a")
     for other in (*(f"corpus/team/root/{folder}/a" for folder in LOGS), "crawls/landing/a", "corpus/other/a"):
         for action in ("s3:PutObject", "s3:DeleteObject"):
-            assert allows(policy, action, f"arn:aws:s3:::{other}") == (zone == "airflow"), other
+            assert allows(policy["Statement"], action, f"arn:aws:s3:::{other}") == (zone == "airflow"), other
 
 
 def test_the_logs_of_a_root_are_all_that_a_log_has_been_seen_in(small_root: SmallRoot) -> None:
@@ -157,7 +147,7 @@ class Refusing(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         [access] = re.findall("Credential=([^/]+)/", self.headers["Authorization"])
         resource = f"arn:aws:s3:::{self.path.split('?')[0].removeprefix('/')}"
-        is_allowed = allows(self.policies[access], "s3:PutObject", resource)
+        is_allowed = allows(self.policies[access]["Statement"], "s3:PutObject", resource)
         self.put.append(resource)
         body = b"" if is_allowed else b"<Error><Code>AccessDenied</Code></Error>"
         self.send_response(200 if is_allowed else 403)

@@ -17,8 +17,8 @@ from pipeline_tasks.constraints import AZURE, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.store.clouds.client import cloud_client, quick_client, set_by
 from pipeline_tasks.store.clouds.errors import NO_BUCKET, code_of, is_beyond, is_refusal, no_bucket, translated
-from pipeline_tasks.store.clouds.ranges import RangeReader, read_merged
 from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Entry, confined, cut_short, require_whole
+from pipeline_tasks.store.ranges import RangeReader, read_merged
 from pipeline_tasks.store.s3.errors import settled
 
 PART = 32 * 1024 * 1024

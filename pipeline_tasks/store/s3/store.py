@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import DigestMismatch, RecipeError, StorageBusy
-from pipeline_tasks.store.clouds.ranges import RangeReader, read_merged
 from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import (
     CHUNK,
@@ -28,6 +27,7 @@ from pipeline_tasks.store.protocol import (
     cut_short,
     require_whole,
 )
+from pipeline_tasks.store.ranges import RangeReader, read_merged
 from pipeline_tasks.store.s3.client import require_bucket, s3_client
 from pipeline_tasks.store.s3.errors import (
     ABSENT,

@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
 from pipeline_tasks.recipe import NOT_WORSE
-from pipeline_tasks.run.request import LoggedReply, LoggedT, Request
+from pipeline_tasks.run.request import Request
 from pipeline_tasks.service.requests.ablation import (
     ForecastAblationRequest,
     JudgeAblationReply,
@@ -23,12 +23,15 @@ from pipeline_tasks.service.requests.ablation import (
 from pipeline_tasks.service.training import require_trainer, train_run
 from refinery_airflow.runs.credentials import adopt_credentials
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
-from refinery_airflow.tasks.launch import send
+from refinery_airflow.tasks.launch import send_logged
 from refinery_airflow.tasks.models import LIST
 from refinery_airflow.tasks.operators import page
 from refinery_airflow.tasks.wiring import confined
 
 log = logging.getLogger("refinery")
+
+NAME = "ablate"
+"""What lines in the log begin with: the command that does the same."""
 
 _QUEUE, _POOL = (os.environ.get(f"REFINERY_TRAIN_{name}", "") for name in ("QUEUE", "POOL"))
 
@@ -173,13 +176,14 @@ class JudgeAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     def execute(self, context: Context) -> JudgeAblationReply:
         """Return the outcome, and the number of the verdict in the root."""
         place, params = _place(context), context["params"]
-        reply = _answered(
+        reply = send_logged(
             JudgeAblationRequest(
                 **place,
                 require=params["require"] or "",
                 override=params["override"] or "",
                 usd_per_hour=params["usd_per_hour"],
-            )
+            ),
+            NAME,
         )
         self.verdict = str(reply["number"])
         return reply
@@ -199,16 +203,8 @@ def _names(written: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _runs(request: Request[RunsReply]) -> list[str]:
-    return _answered(request)["runs"]
-
-
-def _answered(request: Request[LoggedT]) -> LoggedT:
-    reply = send(request)
-    logged: LoggedReply = reply
-    for line in logged.pop("lines", []):
-        _say(line)
-    return reply
+    return send_logged(request, NAME)["runs"]
 
 
 def _say(line: str) -> None:
-    log.info("ablate  %s", line)
+    log.info("%s  %s", NAME, line)

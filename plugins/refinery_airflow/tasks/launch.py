@@ -41,7 +41,7 @@ from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import ClusterUnreachable, Transient
 from pipeline_tasks.recipe import RAY, SPARK, untried
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
-from pipeline_tasks.run.request import RefineReply, ReplyT, Request
+from pipeline_tasks.run.request import LoggedReply, LoggedT, RefineReply, ReplyT, Request
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests.models import CheckModelRequest, TrainModelRequest
 from pipeline_tasks.service.requests.publication import IndexRequest
@@ -77,6 +77,15 @@ _SCHEMES: dict[str, dict[str, str]] = {
 def send(request: Request[ReplyT]) -> ReplyT:
     """Send a request to where the connections point, and return the reply; a refusal is raised as its own class."""
     return _answer(prepared(request))
+
+
+def send_logged(request: Request[LoggedT], name: str = "") -> LoggedT:
+    """Send a request, log the lines of its reply under a name (its verb), and return the reply without them."""
+    reply = send(request)
+    logged: LoggedReply = reply
+    for line in logged.pop("lines", []):
+        log.info("%s  %s", name or request.verb, line)
+    return reply
 
 
 def submit(request: RefineRequest, attempt: str) -> RefineReply | Waiting:

@@ -1,12 +1,10 @@
 """Sends the requests of the DAG that trains a model of the quality of texts, and logs what they found."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Param
 
-from pipeline_tasks.run.request import LoggedReply, LoggedT, Request
 from pipeline_tasks.service.requests.models import (
     CheckModelReply,
     CheckModelRequest,
@@ -16,10 +14,8 @@ from pipeline_tasks.service.requests.models import (
     TrainModelRequest,
 )
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
-from refinery_airflow.tasks.launch import send
+from refinery_airflow.tasks.launch import send_logged
 from refinery_airflow.tasks.wiring import confined
-
-log = logging.getLogger("refinery")
 
 LIST: Mapping[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
 """Type of a field with one name a line."""
@@ -69,7 +65,7 @@ def params_of_training(root: str) -> dict[str, Param]:
 
 def train_model(params: Mapping[str, Any], run_id: str) -> TrainModelReply:
     """Train the model of a run's params, and compare it with the old one; return where it and its report are."""
-    return _logged(
+    return send_logged(
         TrainModelRequest(
             params["root"],
             params["name"],
@@ -87,7 +83,7 @@ def train_model(params: Mapping[str, Any], run_id: str) -> TrainModelReply:
 def check_model(params: Mapping[str, Any], run_id: str, trained: TrainModelReply) -> CheckModelReply:
     """Check the trained model; GateRefused, with the bounds, if it may not decide and nobody has accepted it."""
     sample = tuple(params["sample"] or params["negatives"] or params["positives"])
-    return _logged(
+    return send_logged(
         CheckModelRequest(
             params["root"],
             params["name"],
@@ -107,12 +103,4 @@ def publish_model(
     """Publish the trained model with both reports; the log has the lines that a recipe names it by."""
     reports = trained["model"], trained["training"], checked["check"]
     accepted = params["accepted"] or ""
-    return _logged(PublishModelRequest(params["root"], params["name"], *reports, accepted, run_id))
-
-
-def _logged(request: Request[LoggedT]) -> LoggedT:
-    reply = send(request)
-    logged: LoggedReply = reply
-    for line in logged.pop("lines", []):
-        log.info("%s  %s", request.verb, line)
-    return reply
+    return send_logged(PublishModelRequest(params["root"], params["name"], *reports, accepted, run_id))
