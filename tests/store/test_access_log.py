@@ -38,12 +38,16 @@ def test_an_entry_is_small_whatever_is_shown(tmp_path: Path) -> None:
     assert (tmp_path / path).stat().st_size < 4096
 
 
-@pytest.mark.parametrize("damage", ["changed", "renamed", "moved to a day", "cut", "other fields"])
+@pytest.mark.parametrize("damage", ["changed", "renamed", "moved to a time", "moved to a day", "cut", "other fields"])
 def test_a_damaged_entry_is_named(damage: str, tmp_path: Path) -> None:
     path = tmp_path / record(str(tmp_path), LOOK)
     body, target = path.read_bytes(), path
     if damage == "renamed":
-        target = path.with_name("000000000000" + path.name[12:-6] + "f.json")
+        target = path.with_name(
+            path.name[:13] + path.name[13:37].translate(str.maketrans("0123456789abcdef", "123456789abcdef0")) + ".json"
+        )
+    elif damage == "moved to a time":
+        target = path.with_name(f"{(int(path.name[:12]) + 1) % 10**12:012}" + path.name[12:])
     elif damage == "moved to a day":
         target = tmp_path / "access" / "2020-01-01" / path.name
     path.unlink()
