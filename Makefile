@@ -27,7 +27,7 @@ demo: $(VENV)/.installed ## Refine a sample crawl with real Spark, Ray and Airfl
 	@$(BIN)/refinery demo
 
 quick: $(VENV)/.installed-dev ## While you write: every rule, kernel, refusal and command on small data, without servers
-	@$(PYTEST) -m "not slow and not nightly" --hypothesis-profile quick --record-durations=.refinery/durations-quick.json
+	@$(PYTEST) -m "not slow and not nightly" --under 0.5 --hypothesis-profile quick --record-durations=.refinery/durations-quick.json
 
 test: suite lint ## At every stop: the same bytes on all engines and stores, a kill and a fault of each kind, types and style
 

@@ -2,7 +2,7 @@
 
 `pytest --record-durations=FILE` writes what each test took; `make test` writes `.refinery/durations.json`.
 `python -m tests.durations [FILE]` prints that as tables; with `--refresh` it also writes `tests/durations.json`, by
-which `tests.order` starts the slowest files first.
+which `tests.order` starts the slowest files first and `make quick` leaves out the slowest tests.
 """
 
 import argparse
@@ -12,13 +12,13 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
 
-from tests.order import BY_FILE, file_of
+from tests.order import DURATIONS, LONG, Durations, file_of
 
 PROJECT = Path(__file__).parents[1]
 RECORDED = PROJECT / ".refinery" / "durations.json"
@@ -144,6 +144,12 @@ def seconds_by(rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, An
     return dict(sorted(summed.items(), key=lambda item: (-item[1], item[0])))
 
 
+def durations(rows: Iterable[Mapping[str, Any]]) -> Durations:
+    """Return what `tests.order` reads."""
+    files = {file: round(seconds) for file, seconds in seconds_by(rows, lambda row: file_of(row["test"])).items()}
+    return Durations(files, {row["test"]: round(row["seconds"], 1) for row in rows if row["seconds"] >= LONG})
+
+
 def folder_of(row: Mapping[str, Any]) -> str:
     """Return the folder of a test below `tests`, or `tests` of a file in that itself."""
     return "/".join(PurePath(file_of(row["test"])).parts[:-1][:2])
@@ -172,8 +178,7 @@ def main() -> None:
     rows = json.loads(options.file.read_text())
     print(tables(rows))
     if options.refresh:
-        rounded = {file: round(seconds) for file, seconds in seconds_by(rows, lambda row: file_of(row["test"])).items()}
-        BY_FILE.write_text(json.dumps(dict(sorted(rounded.items())), indent=1) + "\n")
+        DURATIONS.write_text(json.dumps(asdict(durations(rows)), indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     python -m tests.mutants --count 60 --seed 1 [--rooms run,store,...]
 
 A change ("mutant") is small and legal: another comparison, another number, a condition turned round, a call left out.
-It is made in place, and undone before the next, so the files must be committed. The tests of a room are those that
-`make quick` runs of its folder; those that name the changed module run first, then the quickest, and they end at the
-first failure, which is printed. What no test notices is printed with its line, for a person to judge: some mutants mean
-the same as the original.
+It is made in place, and undone before the next, so the files must be committed. The tests of a room are those of its
+folder that are not `slow`; those that name the changed module run first, then the quickest, and they end at the first
+failure, which is printed. What no test notices is printed with its line, for a person to judge: some mutants mean the
+same as the original.
 """
 
 import argparse
@@ -156,7 +156,7 @@ def files_of(room: str, module: str = "") -> list[str]:
         is_named = module and re.search(rf"\b{module}\b", path.read_text())
         return not is_named, seconds.get(str(path.relative_to(PROJECT)), UNKNOWN)
 
-    seconds = measured()
+    seconds = measured().files
     return [str(path) for path in sorted((PROJECT / "tests" / room).rglob("test_*.py"), key=order)]
 
 

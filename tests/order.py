@@ -1,11 +1,12 @@
-"""Which tests share a worker of pytest-xdist, and which start first.
+"""Which tests share a worker of pytest-xdist, which start first, and which are left out for their time.
 
 The tests of a file are on one worker, so its fixtures are made once. The slowest files start first, so that no worker
-ends alone with one of them.
+ends alone with one of them. `--under SECONDS` leaves out the tests that took longer when they were measured.
 """
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,22 @@ TOGETHER = (
 )
 """Files and folders that share a slow fixture. `--dist loadgroup` groups nothing under pytest 9.2 (pytest-xdist #1386)."""
 
-BY_FILE = Path(__file__).with_name("durations.json")
-"""Seconds of each file; `python -m tests.durations --refresh` writes it."""
+DURATIONS = Path(__file__).with_name("durations.json")
+"""What was measured; `python -m tests.durations --refresh` writes it."""
+
+LONG = 0.5
+"""Seconds from which on a test is named in `DURATIONS`."""
 
 UNKNOWN = 600
 """Seconds of a file that was never measured: it starts early, in case it is slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """Seconds of each file, and of each test of `LONG` or more."""
+
+    files: Mapping[str, int]
+    tests: Mapping[str, float]
 
 
 def file_of(nodeid: str) -> str:
@@ -59,15 +71,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupSche
     return GroupScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the time that a test may have."""
+    parser.addoption("--under", metavar="SECONDS", type=float, help="leave out tests that took longer when measured")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort the tests of a worker; `--no-loadscope-reorder` keeps that order."""
+    """Leave out what takes longer than `--under`; sort the tests of a worker: `--no-loadscope-reorder` keeps that."""
+    durations = measured()
+    if (most := config.getoption("under")) is not None:
+        left = [item for item in items if durations.tests.get(item.nodeid, 0) >= most]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if durations.tests.get(item.nodeid, 0) < most]
     if hasattr(config, "workerinput"):
         files = [file_of(item.nodeid) for item in items]
-        places = {group: place for place, group in enumerate(slowest_first(dict.fromkeys(files), measured()))}
+        places = {group: place for place, group in enumerate(slowest_first(dict.fromkeys(files), durations.files))}
         ranks = [places[group_of(file)] for file in files]
         items[:] = [items[at] for at in sorted(range(len(items)), key=ranks.__getitem__)]
 
 
-def measured() -> dict[str, int]:
-    """Return the seconds of the files that were measured."""
-    return json.loads(BY_FILE.read_text()) if BY_FILE.exists() else {}
+def measured() -> Durations:
+    """Return what was measured."""
+    return Durations(**json.loads(DURATIONS.read_text())) if DURATIONS.exists() else Durations({}, {})

@@ -5,13 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.durations import KINDS, Traces, kind_of, tables
-from tests.order import TOGETHER, UNKNOWN, group_of, slowest_first
+from tests.durations import KINDS, Traces, durations, kind_of, tables
+from tests.order import TOGETHER, UNKNOWN, Durations, group_of, slowest_first
 
 PROJECT = Path(__file__).parents[1]
 
@@ -19,8 +20,9 @@ NUMBERED = ("test_a.py", "test_b.py")
 SHARED = ("tests/dags/test_build.py", "tests/dags/test_refine.py")
 
 CONFTEST = """
-import os, pytest
+import os, pathlib, pytest, tests.order
 pytest_plugins = ["tests.order", "tests.durations"]
+tests.order.DURATIONS = pathlib.Path("known.json")
 
 @pytest.fixture
 def s3_root():
@@ -44,7 +46,11 @@ def test_store(request): request.getfixturevalue("s3_root")
 def test_refused(): subprocess.run([sys.executable, "-c", "", "refinery", "run"])
 @pytest.mark.parametrize("name", ["a@b"])
 def test_fails(name): assert name == "a"
+def test_long(): pass
 """
+
+KNOWN = Durations({}, {f"{SHARED[0]}::test_long": 0.5, f"{SHARED[1]}::test_long": 0.4})
+"""What was measured before: one test takes what `--under 0.5` leaves out."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +60,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, A
     for name, text in {"conftest.py": CONFTEST, **dict.fromkeys(NUMBERED, ONE), **dict.fromkeys(SHARED, OTHER)}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    command = "-m pytest -n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider --record-durations=took.json"
+    (folder / "known.json").write_text(json.dumps(asdict(KNOWN)))
+    command = "-m pytest --under 0.5 -n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider --record-durations=took.json"
     (folder / "took.json").touch()  # of the run before: apart from its option, pytest would take it for a test file
     environ = os.environ | {"PYTHONPATH": str(PROJECT)}
     done = subprocess.run(
@@ -70,11 +77,15 @@ def test_make_names_the_file_in_one_word_with_its_option() -> None:
     assert [option for option in options if "=" not in option] == []
 
 
+def test_a_test_that_took_longer_is_left_out_on_every_worker(recorded: Any) -> None:
+    assert [row["test"] for row in recorded[0] if "long" in row["test"]] == [f"{SHARED[1]}::test_long"]
+
+
 def test_every_test_is_recorded_by_the_name_that_a_command_line_takes(recorded: Any) -> None:
     rows, _, printed = recorded
     ours = [f"{file}::test_it[{number}]" for file in NUMBERED for number in range(4)]
     others = [f"{file}::test_{name}" for file in SHARED for name in ("store", "refused", "fails[a@b]")]
-    assert sorted(row["test"] for row in rows) == sorted(ours + others)
+    assert sorted(row["test"] for row in rows if "long" not in row["test"]) == sorted(ours + others)
     assert any(row["seconds"] > 0 for row in rows)
     assert f"FAILED {SHARED[0]}::test_fails[a@b] - " in printed
 
@@ -124,6 +135,13 @@ def test_the_first_kind_that_fits_is_taken(seen: Traces, kind: str) -> None:
 def test_the_cases_above_are_of_every_kind() -> None:
     (cases,) = [mark for mark in test_the_first_kind_that_fits_is_taken.pytestmark if mark.name == "parametrize"]
     assert {kind for _, kind in cases.args[1]} == KINDS.keys()
+
+
+def test_the_file_of_durations_has_each_file_and_the_long_tests() -> None:
+    rows = [
+        {"test": f"tests/{file}.py::{name}", "seconds": s} for file, name, s in (("a", "b", 0.46), ("a", "c", 1.26))
+    ]
+    assert durations(rows) == Durations({"tests/a.py": 2}, {"tests/a.py::c": 1.3})
 
 
 def test_the_tables_sum_minutes_by_folder_and_kind() -> None:
