@@ -152,3 +152,9 @@ def is_bucket(uri: str) -> bool:
 def kind_of(uri: str) -> str:
     """Return how a URI of a bucket begins."""
     return next(kind for kind in BUCKETS if uri.startswith(kind))
+
+
+def bucket_and_prefix(uri: str) -> tuple[str, str]:
+    """Return the bucket of a URI, and what its keys begin with, as it is written there."""
+    bucket, _, prefix = uri.removeprefix(kind_of(uri)).partition("/")
+    return bucket, prefix

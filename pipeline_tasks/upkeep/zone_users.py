@@ -3,12 +3,15 @@
 `python -m pipeline_tasks.upkeep.zone_users LANDING ROOT` prints the policies, for who makes the users of a store.
 """
 
+import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pipeline_tasks.constraints import bucket_and_prefix
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import ablation_log, model_log, takedowns
 from pipeline_tasks.store import access_log, erasures
 
@@ -91,8 +94,11 @@ def _below(uri: str) -> str:
 
 
 def place_of(uri: str) -> tuple[str, str]:
-    """Return the bucket of a URI, and the prefix of its keys."""
-    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    """Return the bucket of a URI, and the prefix of its keys; RecipeError for one that is not of S3."""
+    if not uri.startswith("s3://"):
+        message = f"{uri}: policies are of users of S3: name s3://BUCKET/PREFIX"
+        raise RecipeError(message)
+    bucket, prefix = bucket_and_prefix(uri)
     return bucket, f"{prefix.rstrip('/')}/" if prefix.rstrip("/") else ""
 
 
@@ -108,6 +114,21 @@ def users_of(environment: Mapping[str, str]) -> list[User]:
     return users
 
 
+def main() -> None:
+    """Print the policies of the users of a landing place and a root."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline_tasks.upkeep.zone_users", description=__doc__)
+    parser.add_argument("landing", metavar="LANDING", help="s3://BUCKET/PREFIX of snapshots")
+    parser.add_argument("root", metavar="ROOT", help="s3://BUCKET/PREFIX of what is refined")
+    places = parser.parse_args()
+    try:
+        policies = {
+            "airflow": policy(places.landing, places.root),
+            "engines": engine_policy(places.landing, places.root),
+        }
+    except RecipeError as error:
+        parser.error(str(error))
+    sys.stdout.write(json.dumps(policies, indent=2) + "\n")
+
+
 if __name__ == "__main__":
-    landing, root = sys.argv[1:]
-    json.dump({"airflow": policy(landing, root), "engines": engine_policy(landing, root)}, sys.stdout, indent=2)
+    main()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.store.storage import connect
-from pipeline_tasks.upkeep import bucket
+from pipeline_tasks.upkeep import bucket, zone_users
 from pipeline_tasks.upkeep.zone_users import LOGS, Keys, users_of
 from tests.iam import allows
 from tests.s3_server import S3Server, free_port
@@ -177,3 +178,17 @@ def test_a_store_that_makes_no_users_is_named(endpoint: str, monkeypatch: pytest
     nowhere = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(StorageBusy, match=re.escape(f"{nowhere}/")):
         bucket._make_user(user, KEYS, nowhere)
+
+
+@pytest.mark.parametrize("root", ["refinery/root", "/srv/root", "gs://refinery/root"])
+def test_policies_are_printed_of_places_in_s3_alone(
+    root: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["zone_users", "s3://refinery/landing", root])
+    with pytest.raises(SystemExit) as refused:
+        zone_users.main()
+    assert refused.value.code == 2
+    assert root in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["zone_users", "s3://refinery/landing", "s3://refinery/root"])
+    zone_users.main()
+    assert json.loads(capsys.readouterr().out).keys() == {"airflow", "engines"}

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pipeline_tasks.constraints import AZURE, GOOGLE, kind_of
+from pipeline_tasks.constraints import AZURE, GOOGLE, bucket_and_prefix, kind_of
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.named_store import SetBy
 from pipeline_tasks.store.store_settings import Settings, settings_of
@@ -113,8 +113,7 @@ def quick_client(uri: str) -> Any:  # noqa: ANN401 -- as above
 
 def _place(uri: str) -> str:
     """Return the bucket of a URI, as URI."""
-    kind = kind_of(uri)
-    return kind + uri.removeprefix(kind).partition("/")[0]
+    return kind_of(uri) + bucket_and_prefix(uri)[0]
 
 
 def options_of_other_clients(uri: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pipeline_tasks.constraints import AZURE, kind_of
+from pipeline_tasks.constraints import AZURE, bucket_and_prefix, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.store.clouds.client import cloud_client, quick_client, set_by
 from pipeline_tasks.store.clouds.errors import NO_BUCKET, code_of, is_beyond, is_refusal, no_bucket, translated
@@ -48,7 +48,7 @@ class CloudStore:
 
     def __init__(self, uri: str) -> None:
         self.root, self._kind = uri, kind_of(uri)
-        self._bucket, _, self._prefix = uri.removeprefix(self._kind).partition("/")
+        self._bucket, self._prefix = bucket_and_prefix(uri)
 
     @property
     def _client(self) -> Any:  # noqa: ANN401 -- obstore's stores have no common class

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from pipeline_tasks.constraints import bucket_and_prefix
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.s3.errors import ABSENT, error_code, repeat_requests, translated
@@ -37,7 +38,7 @@ def s3_client(named: NamedStore | None = None, uri: str = "") -> Any:  # noqa: A
 
 def require_bucket(uri: str) -> None:
     """Raise RecipeError if the bucket of a URI does not exist."""
-    _require_bucket(settings_of(uri), uri.removeprefix("s3://").partition("/")[0])
+    _require_bucket(settings_of(uri), bucket_and_prefix(uri)[0])
 
 
 @lru_cache(maxsize=8)
@@ -151,7 +152,7 @@ def require_reachable(uri: str) -> None:
     """Raise RecipeError or StorageBusy within seconds if `s3://bucket/prefix` cannot be listed from here."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    bucket, prefix = bucket_and_prefix(uri)
     try:
         client = _new_client(settings_of(uri), QUICK, QUICK_TRIES)
         client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)

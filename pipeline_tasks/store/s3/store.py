@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from pipeline_tasks.constraints import bucket_and_prefix
 from pipeline_tasks.errors import DigestMismatch, RecipeError, StorageBusy
 from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import (
@@ -71,7 +72,7 @@ class S3Store:
 
     def __init__(self, uri: str, named: NamedStore | None = None, listed: tuple[int, str] | None = None) -> None:
         self.root = uri
-        self._bucket, _, self._prefix = uri.removeprefix("s3://").partition("/")
+        self._bucket, self._prefix = bucket_and_prefix(uri)
         self._named, self._listed = named, listed
 
     @property
