@@ -13,7 +13,7 @@ from pipeline_tasks.landing import listing
 from pipeline_tasks.recipe import ErrorBudget, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.task import StageIO, read_input
+from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.store.reading import read_manifest
 
 ROOT = Path(__file__).parent.parent

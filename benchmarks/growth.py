@@ -34,11 +34,11 @@ from whole_run import Run
 from pipeline_tasks.demo import warc
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, schema_pairs
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.task import Outcome, Receipt, Task
+from pipeline_tasks.run.tasks.task import Outcome, Receipt, Task
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.service.handle import handle

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import STAGES
-from pipeline_tasks.run.task import StageIO, read_input
+from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest

@@ -12,7 +12,7 @@ from pipeline_tasks.inspect.command import chosen_of
 from pipeline_tasks.inspect.sql import table
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.version_log import Version, recipes, versions
+from pipeline_tasks.publish.logs.version_log import Version, recipes, versions
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.training.dataset import TokenDataset

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args, is_typeddict
 
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import BUILD, Recipe, Versions, load_recipe, parse_recipe, stage_card
 from pipeline_tasks.run.request import Request
 from pipeline_tasks.sealed import path_of

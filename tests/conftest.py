@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pipeline_tasks import recipe
-from pipeline_tasks.run import states
+from pipeline_tasks.run.tasks import states
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3.client import s3_client
 from tests import cloud_servers

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.scorers.topics import dump_topics, train_topics
 from pipeline_tasks.text.near.vectors import packed, unpacked
 from tests.documents import documents

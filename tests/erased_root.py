@@ -16,7 +16,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pipeline_tasks.engines import choose
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LOCAL, Recipe, parse_recipe
 from pipeline_tasks.upkeep import compact
 from tests.chain import reply

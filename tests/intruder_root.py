@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.documents import documents
 from tests.refining import commit_parent, refined
 

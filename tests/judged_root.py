@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.chain import reply
 from tests.stages.test_filter_quality import PROSE
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.inspect.map.projecting import DOCUMENTS, SEED, DocumentMap, path_of
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import seal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import SEAL, canonical, path_of, seal
 from pipeline_tasks.store.reading import read_manifest
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot

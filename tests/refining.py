@@ -12,7 +12,7 @@ from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.task import StageIO, read_input
+from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.sealed import canonical, seal, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage

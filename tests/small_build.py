@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.tokenizer_pin import pin_path
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import Recipe, parse_recipe
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest

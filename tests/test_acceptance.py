@@ -33,8 +33,8 @@ from pipeline_tasks.inspect.document.trace import trace
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import path_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.constraints import MOST_BUCKETS
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import (
     BUCKET_BYTES,

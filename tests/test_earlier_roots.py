@@ -9,9 +9,9 @@ from pipeline_tasks import libraries
 from pipeline_tasks.inspect.document.trace import trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.libraries import release
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.rebuilding import rebuild
+from pipeline_tasks.publish.ledger.rebuilding import rebuild
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.upkeep.upgrade import outdated_versions

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline_tasks import errors
 from pipeline_tasks.errors import RefineryError, cause
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, RefineryError)]
 

@@ -19,7 +19,7 @@ from pipeline_tasks.manifest import fingerprint_of, load, shared_prefix
 from pipeline_tasks.profiles.removals import DERIVED
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.run.plan import RefineRequest, plan
-from pipeline_tasks.run.task import StageIO, Task, run
+from pipeline_tasks.run.tasks.task import StageIO, Task, run
 from pipeline_tasks.stage import Batches, Stage
 from pipeline_tasks.store import storage
 from tests.documents import documents
@@ -107,7 +107,7 @@ def imported(modules: Iterable[str]) -> set[str]:
 def below(card: Stage[Any]) -> set[str]:
     """What is imported below the rows of a stage, and below what its manifest counts of them."""
     modules = [f"pipeline_tasks.stages.{card.name}"]
-    modules += ["pipeline_tasks.run.landed_files"] if card.name == "ingest" else []
+    modules += ["pipeline_tasks.run.tasks.landed_files"] if card.name == "ingest" else []
     modules += ["pipeline_tasks.filters"] if card.name == "filter_quality" else []
     modules += ["pipeline_tasks.text.pii"] if card.name == "scrub_pii" else []
     modules += ["pipeline_tasks.profiles.removals"] if set(card.profiled) & set(DERIVED) else []

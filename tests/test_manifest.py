@@ -18,7 +18,7 @@ from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, identified, load, schema_pairs, total
 from pipeline_tasks.profiles.bins import octave_bins
 from pipeline_tasks.profiles.columns import merge, profile, quantile
-from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.run.tasks.task import load_receipt
 from pipeline_tasks.sealed import canonical, seal
 from pipeline_tasks.stage import Secret, Shard
 

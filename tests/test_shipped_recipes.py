@@ -13,7 +13,7 @@ import pytest
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.prose import english
 from pipeline_tasks.demo.show import FOLDER
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import RECIPES, recipe_names
 from pipeline_tasks.store.reading import read_manifest
 from tests.commands import Refinery

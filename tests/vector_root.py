@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.superseded import SUPERSEDED, store_superseded, superseded_facts
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store.reading import read_committed

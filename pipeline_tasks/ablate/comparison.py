@@ -38,9 +38,9 @@ from pipeline_tasks.ablate.statistics import (
 )
 from pipeline_tasks.ablate.verdict import Noise, Verdict
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 

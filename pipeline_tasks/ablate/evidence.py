@@ -13,7 +13,7 @@ from pipeline_tasks.ablate.plots import curve_rows
 from pipeline_tasks.ablate.statistics import Difference
 from pipeline_tasks.ablate.verdict import Verdict
 from pipeline_tasks.errors import ContractError, cause
-from pipeline_tasks.publish.ablation_log import LOG, Ablation
+from pipeline_tasks.publish.logs.ablation_log import LOG, Ablation
 from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 

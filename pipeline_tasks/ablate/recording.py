@@ -12,7 +12,8 @@ from pipeline_tasks.ablate.evidence import Evidence, evidence_of, keep_evidence
 from pipeline_tasks.ablate.job import jobs_of
 from pipeline_tasks.ablate.statistics import Difference
 from pipeline_tasks.ablate.verdict import Verdict
-from pipeline_tasks.publish.ablation_log import (
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.logs.ablation_log import (
     ATTRIBUTION,
     LOG,
     AblatedArm,
@@ -21,7 +22,6 @@ from pipeline_tasks.publish.ablation_log import (
     ablations,
     record_ablation,
 )
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
 
 
 @dataclass(frozen=True, slots=True)

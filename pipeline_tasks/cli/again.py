@@ -8,7 +8,6 @@ from pipeline_tasks.cli.judging import judged
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.manifest import manifest_path
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.building import restore_build
 from pipeline_tasks.publish.datasets.composing import compose_again
 from pipeline_tasks.publish.datasets.origin import (
@@ -22,8 +21,9 @@ from pipeline_tasks.publish.datasets.origin import (
     source_versions,
 )
 from pipeline_tasks.publish.datasets.tokenizer_pin import Special, has_digest, pin_again
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import PINNED, list_of, taken_down_of
-from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import BUILD, COMPOSE, TAKEDOWN, TOKENIZE
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of

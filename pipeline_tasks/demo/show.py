@@ -12,9 +12,9 @@ from pipeline_tasks.embedded.dag_run import BuildOptions, RunOptions, build, run
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import print_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.decoding import decoder_of
 from pipeline_tasks.publish.datasets.published_shards import Spot, open_build
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import ENGINES, RECIPES
 from pipeline_tasks.shipped import is_checkout
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from pipeline_tasks.run.cancellation import canceled_by
+from pipeline_tasks.run.tasks.cancellation import canceled_by
 
 _JOB: ContextVar[str] = ContextVar("job", default="")
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.recipe import Resources
-from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.made import Made
 from pipeline_tasks.run.runner import EngineFactory
@@ -19,7 +18,8 @@ from pipeline_tasks.run.scratch import (
     scatter_to_store,
 )
 from pipeline_tasks.run.shuffle import scatter_inputs
-from pipeline_tasks.run.task import Task, run
+from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
+from pipeline_tasks.run.tasks.task import Task, run
 from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import FilePath, Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage

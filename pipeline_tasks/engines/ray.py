@@ -21,9 +21,9 @@ from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RecipeError, RefineryError
 from pipeline_tasks.recipe import Resources
-from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
+from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store import store_settings

@@ -22,8 +22,8 @@ from pipeline_tasks.engines.job import current as current_job
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, RefineryError
-from pipeline_tasks.run.cancellation import raise_if_canceled
-from pipeline_tasks.run.state_cost import StateCost
+from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
+from pipeline_tasks.run.tasks.state_cost import StateCost
 from pipeline_tasks.run.tracker import guarded
 
 log = logging.getLogger("refinery")

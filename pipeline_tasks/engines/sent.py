@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, cast
 
-from pipeline_tasks.run.task import Task
+from pipeline_tasks.run.tasks.task import Task
 from pipeline_tasks.store import store_settings
 
 Ranked = tuple[int, Callable[[], Any]]

@@ -38,7 +38,7 @@ from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_inputs
-from pipeline_tasks.run.task import Outcome, Task, kernel_name
+from pipeline_tasks.run.tasks.task import Outcome, Task, kernel_name
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
 from pipeline_tasks.store import store_settings

@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages import enrich
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest, in_order
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import NAMED, Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import NAMED, Version
 from pipeline_tasks.recipe import MOST_NAME
 from pipeline_tasks.store.reading import read_manifest
 

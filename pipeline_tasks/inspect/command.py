@@ -15,8 +15,8 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.unpublished import Committed, committed, current_version, say
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import DEFAULT_BUILD, ENGINES, MAX_PARTITIONS, is_trial
 from pipeline_tasks.training.named import LATEST
 

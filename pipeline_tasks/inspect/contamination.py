@@ -22,9 +22,9 @@ from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result, versions_of
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.recipe import COMPOSE, load_recipe
 from pipeline_tasks.sealed import path_of

@@ -8,7 +8,7 @@ from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_res
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.profiles.removals import arrivals, losses
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of

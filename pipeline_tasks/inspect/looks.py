@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 
 from pipeline_tasks.inspect.command import whoami
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store import access_log
 
 _ELSEWHERE = ("root", "command", "debug", "version", "json", "requires_root", "purpose", "recipe", "snapshot", "stage")

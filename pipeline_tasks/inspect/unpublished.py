@@ -14,10 +14,10 @@ from typing import Literal
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
 from pipeline_tasks.gate.explaining import allowed, explain, number
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.database import Row
 from pipeline_tasks.publish.ledger import Ledger, is_absent, ledger_of, name_in_ledger, recorded_recipes
-from pipeline_tasks.publish.version_log import Retraction, Version
+from pipeline_tasks.publish.ledger.database import Row
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, STAGES
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage

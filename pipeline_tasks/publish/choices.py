@@ -10,10 +10,10 @@ from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.composing import CLUSTERS, SUPERSEDED
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import PINNED
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN, TOKENIZE, Step, stage_card
 from pipeline_tasks.run.plan import identity_of, resources_of
 from pipeline_tasks.sealed import digest_of, path_of

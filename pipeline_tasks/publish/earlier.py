@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.sealed import path_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage

@@ -8,7 +8,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe, Step, stage_card
 from pipeline_tasks.run.recipe_faults import EMBED, Finding, local_params
 from pipeline_tasks.scorers.embedder import name_of_vectors

@@ -19,8 +19,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.listing import landing_of, list_snapshot
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import CHECK_RIGHTS, INGEST, load_recipe
 from pipeline_tasks.schema import PAGE
 from pipeline_tasks.stage import HistoryReader, Shards

@@ -6,9 +6,9 @@ from typing import Any
 from pipeline_tasks.gate.facts.snapshots import refined_stages
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.earlier import is_partial, saved_history
 from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.summary import store_summary

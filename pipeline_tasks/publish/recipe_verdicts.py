@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.publish.ablation_log import COMPARISON, LOG, MIXTURE, AblatedArm, Ablation, ablations
 from pipeline_tasks.publish.choices import Choices, choices_made
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.ablation_log import COMPARISON, LOG, MIXTURE, AblatedArm, Ablation, ablations
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement
 from pipeline_tasks.store.reading import read_manifest
 

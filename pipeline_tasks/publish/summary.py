@@ -16,7 +16,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT
 from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage

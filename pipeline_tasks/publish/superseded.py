@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file, read_published_file
 from pipeline_tasks.store.reading import read_history
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from pipeline_tasks.profiles.columns import add, merge
 from pipeline_tasks.profiles.spread import Counts
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
-from pipeline_tasks.run.task import Receipt, load_receipt, receipt_path
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.tasks.task import Receipt, load_receipt, receipt_path
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store

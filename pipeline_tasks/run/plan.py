@@ -25,8 +25,8 @@ from pipeline_tasks.libraries import installed
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
 from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources, stage_card
 from pipeline_tasks.run.request import RefineReply, Request
-from pipeline_tasks.run.sorted_runs import run_bytes
-from pipeline_tasks.run.task import Files, StageIO, repoint
+from pipeline_tasks.run.tasks.sorted_runs import run_bytes
+from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
 from pipeline_tasks.store import storage

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.run.plan import Plan
-from pipeline_tasks.run.task import Outcome, Task, run, run_streams
+from pipeline_tasks.run.tasks.task import Outcome, Task, run, run_streams
 from pipeline_tasks.run.tracker import MapOptions, Tracker
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
 from pipeline_tasks.stage import LANDING, Batches, Layer, Shard, Shards, reject

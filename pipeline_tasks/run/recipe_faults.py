@@ -10,7 +10,7 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.recipe import BUILDING, STAGES, Recipe, Step, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
-from pipeline_tasks.run.task import repoint
+from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.schema import RECORD
 from pipeline_tasks.store.files import localize
 

@@ -35,7 +35,7 @@ from pipeline_tasks.run.finished import below_of, kept_profile, schema_of, sprea
 from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
 from pipeline_tasks.run.quarantine import quarantined
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage

@@ -27,7 +27,7 @@ import xxhash
 
 from pipeline_tasks.errors import StorageBusy
 from pipeline_tasks.run.shuffle import gather, piece_batches, scatter
-from pipeline_tasks.run.task import Outcome, StageIO, Task
+from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import CHUNK, Store

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from pipeline_tasks.run.sorted_runs import Rows, in_order, whole_numbers
-from pipeline_tasks.run.task import Outcome, StageIO, Task, read_input, run_streams
+from pipeline_tasks.run.tasks.sorted_runs import Rows, in_order, whole_numbers
+from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task, read_input, run_streams
 from pipeline_tasks.stage import Shard, Shards
 
 PIECE_BYTES = 32 * 1024 * 1024

@@ -13,14 +13,14 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.manifest import total
 from pipeline_tasks.run.alignment import aligned
-from pipeline_tasks.run.cancellation import raise_if_canceled
 from pipeline_tasks.run.finished import Collector, Finished
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.made import Made
-from pipeline_tasks.run.row_cache import cache_of, known_segments
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
-from pipeline_tasks.run.states import State
-from pipeline_tasks.run.task import (
+from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
+from pipeline_tasks.run.tasks.row_cache import cache_of, known_segments
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.tasks.states import State
+from pipeline_tasks.run.tasks.task import (
     Outcome,
     Receipt,
     StageIO,

@@ -16,14 +16,14 @@ from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import ContractError, RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.manifest import Manifest, dump, stage_prefix
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LOCAL, is_trial, stage_card
 from pipeline_tasks.run.alignment import overlapping
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
 from pipeline_tasks.run.runner import EngineFactory, RunningEngine
 from pipeline_tasks.run.shuffle import bucket_of
-from pipeline_tasks.run.sorted_runs import merged
-from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.run.tasks.sorted_runs import merged
+from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Section, Shard, Shards

@@ -8,8 +8,8 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.inspect.search.similar import add_store, default_store
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.lost_log import require_log, require_takedowns
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.vectors import FOLDER
 from pipeline_tasks.publish.vectors.stores import has_table, is_installed
 from pipeline_tasks.publish.vectors.syncing import Synced, store_of, sync

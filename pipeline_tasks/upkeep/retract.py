@@ -14,10 +14,10 @@ from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_o
 from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
 from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import taken_down_of
-from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -10,7 +10,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.libraries import REFINERY, present
 from pipeline_tasks.manifest import FORMAT, WRITER
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.outdated import Outdated, OutdatedVersion, outdated
 from pipeline_tasks.recipe import STAGES, is_trial, stage_card
 from pipeline_tasks.run.sizes import in_bytes

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.constraints import bucket_and_prefix
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish import ablation_log, model_log, takedowns
+from pipeline_tasks.publish import takedowns
+from pipeline_tasks.publish.logs import ablation_log, model_log
 from pipeline_tasks.store import access_log, erasures
 
 ENGINES = ("spark", "ray")

@@ -36,11 +36,11 @@ from pipeline_tasks.inspect.report.shares import site_shares
 from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
 from pipeline_tasks.inspect.whatif.stages import stage_bounds
 from pipeline_tasks.manifest import ABANDONED, Manifest
-from pipeline_tasks.publish import ablation_log, version_log
 from pipeline_tasks.publish.datasets.published_shards import refined_version
+from pipeline_tasks.publish.logs import ablation_log, version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILDS, COMPOSE, EMBED, recipe_names
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards

@@ -24,8 +24,8 @@ from pipeline_tasks.ablate.recording import record_attribution
 from pipeline_tasks.ablate.statistics import SAME, difference
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, ablations
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, ablations
 from pipeline_tasks.recipe import load_recipe
 
 RECIPE = """

@@ -10,7 +10,7 @@ from pipeline_tasks.ablate.comparison import VERDICT
 from pipeline_tasks.ablate.job import jobs_of, read_plan
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
-from pipeline_tasks.publish.ablation_log import ablations
+from pipeline_tasks.publish.logs.ablation_log import ablations
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import decode
 from tests.ablate import planted

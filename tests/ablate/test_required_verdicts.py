@@ -15,8 +15,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import gate_names
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, MIXTURE, Ablation, ablations, record_ablation
 from pipeline_tasks.publish.choices import choices_of
+from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, MIXTURE, Ablation, ablations, record_ablation
 from pipeline_tasks.publish.recipe_verdicts import PASSING, Judged, Standing, standing
 from pipeline_tasks.recipe import Requirement, load_recipe
 from tests.ablate import planted

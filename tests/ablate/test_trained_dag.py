@@ -17,7 +17,7 @@ from pipeline_tasks.ablate import running
 from pipeline_tasks.ablate.arms.data import ArmData
 from pipeline_tasks.ablate.job import RESULT, jobs_of, read_plan
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.publish.ablation_log import ablations
+from pipeline_tasks.publish.logs.ablation_log import ablations
 from tests.ablate import planted
 from tests.embedded import PLUGINS, embed
 

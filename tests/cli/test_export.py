@@ -16,7 +16,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, LookRefused, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.trainers.formats import FORMATS
 from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS, cut_tables
 from pipeline_tasks.recipe import EXPORTS, Versions, parse_recipe

@@ -14,7 +14,7 @@ import pytest
 
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.versions.staleness import stale_now
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.airflow_server import PATIENCE, Airflow, Server, airflow_server, archive_of, until
 from tests.archives import http, response, zipped
 from tests.embedded import PROJECT

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.errors import GateRefused, RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.commands import Refinery
 from tests.dags.test_run import words
 

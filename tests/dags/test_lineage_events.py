@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import GateRefused
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 from tests.airflow_server import land

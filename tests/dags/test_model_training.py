@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.publish.model_log import published_models
+from pipeline_tasks.publish.logs.model_log import published_models
 from tests.chain import command
 from tests.embedded import PLUGINS, embed
 from tests.inspect.test_publishing_models import MARKS, write

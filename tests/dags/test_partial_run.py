@@ -12,7 +12,7 @@ from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.versions.overview import overview_of
 from pipeline_tasks.manifest import PARTITION
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.commands import Refinery
 from tests.embedded import PROJECT
 from tests.poison import POISON, poisoned

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline_tasks.errors import BudgetExceeded, GateRefused, RecipeError, SnapshotIncomplete
 from pipeline_tasks.gate.verdicts import read_verdict
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.stages.tokenize.default import default_tokenizer
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.archives import http, response, zipped

@@ -10,7 +10,7 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.versions.staleness import stale_now
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.airflow_server import archive_of
 from tests.commands import Refinery

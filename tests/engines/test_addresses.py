@@ -13,7 +13,7 @@ from pipeline_tasks.engines import ray_jobs
 from pipeline_tasks.engines.address import FORMS, Place, ray_address, spark_address
 from pipeline_tasks.engines.choose import engine, start
 from pipeline_tasks.errors import JobLost, RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.archives import response, zipped
 from tests.chain import command
 from tests.cluster.containers import wait_until

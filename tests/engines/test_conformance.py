@@ -47,8 +47,8 @@ from pipeline_tasks.run import shuffle
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
-from pipeline_tasks.run.task import StageIO, Task
-from pipeline_tasks.run.task import run as run_task
+from pipeline_tasks.run.tasks.task import StageIO, Task
+from pipeline_tasks.run.tasks.task import run as run_task
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Batches, Shard
 from pipeline_tasks.store import storage

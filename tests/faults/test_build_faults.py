@@ -15,7 +15,7 @@ import pytest
 
 from pipeline_tasks.errors import StorageBusy
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from tests import small_build

@@ -16,8 +16,8 @@ from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify import objects as verified_objects
 from pipeline_tasks.inspect.verify.findings import Problem
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.published_shards import open_build
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import SEAL, path_of
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset

@@ -15,7 +15,7 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import Manifest, load
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.run.tasks.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_shards
 from tests.faults.forked import SERVER, ended, forked

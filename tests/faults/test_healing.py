@@ -11,8 +11,8 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import report_facts, verify
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.tokenizer_pin import pin_path
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import SEAL, path_of, seal, sha256
 from pipeline_tasks.store.log_chain import entry_path, head_body, head_path
 from pipeline_tasks.store.reading import read_manifest

@@ -24,7 +24,7 @@ from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.sums import MOMENTS
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.chain import reply
 from tests.examples import few_examples
 from tests.gate.drifts import (

@@ -11,7 +11,7 @@ import pytest
 from pipeline_tasks.cli.main import COMMANDS, SHOWING
 from pipeline_tasks.errors import ContractError, LookRefused
 from pipeline_tasks.inspect.command import whoami
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store import access_log
 from pipeline_tasks.store.access_log import Look, looks, record
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -8,7 +8,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.breakdown import breakdown
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests import small_build
 from tests.documents import documents
 from tests.refining import commit_parent, refined

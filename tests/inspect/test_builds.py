@@ -7,7 +7,7 @@ from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.diff import compare
 from pipeline_tasks.inspect.plan.bases import TOKENS_PER_SHUFFLED_BYTE
 from pipeline_tasks.inspect.plan.version_costs import version_basis, version_cost
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.unit_costs import cost_of
 from pipeline_tasks.store.reading import read_shards
 from tests.publish.test_building import (

@@ -9,7 +9,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import recipe_of
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 
 BUILT = {"corpus"}
 

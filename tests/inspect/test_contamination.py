@@ -16,7 +16,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect import contamination
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.sealed import sha256

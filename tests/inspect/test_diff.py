@@ -19,7 +19,7 @@ from pipeline_tasks.inspect.diff import compare, diff_lines, document_sets
 from pipeline_tasks.inspect.diff.document_sets import Amount, Comparison, Side, compare_documents
 from pipeline_tasks.inspect.diff.stages import Difference, Shift, shifts, stage_differences
 from pipeline_tasks.manifest import Manifest, dump
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import reference, sha256
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 from tests import refining

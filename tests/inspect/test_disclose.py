@@ -36,8 +36,8 @@ from pipeline_tasks.inspect.disclose.measures import rights_answers, rights_tabl
 from pipeline_tasks.inspect.disclose.page import cited, html, markdown
 from pipeline_tasks.inspect.disclose.spdx import spdx
 from pipeline_tasks.inspect.disclose.summary import summary
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import small_build
 from tests.chain import How, refined

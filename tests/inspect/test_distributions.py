@@ -17,7 +17,7 @@ from pipeline_tasks.inspect.report.distributions import (
 )
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.profiles.sums import SUMS
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.small_root import DAYS, RECIPE, SmallRoot
 

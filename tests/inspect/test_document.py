@@ -13,8 +13,8 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.document import bytes_of, document
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.reading import read_manifest, read_shards

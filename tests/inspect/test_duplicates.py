@@ -12,7 +12,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.duplicates import Cluster, duplicates, text_of
 from pipeline_tasks.inspect.document.word_differences import changes, side_by_side
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.text.page.identity import identity
 from tests.chain import reply
 from tests.scorers.networks import static_folder

@@ -17,7 +17,7 @@ from pipeline_tasks.inspect.intruder.answers import INTRUDERS, answers, found, s
 from pipeline_tasks.inspect.intruder.drawing import Population, draw, population, schema_of
 from pipeline_tasks.inspect.intruder.groups import Grouping, groupable, grouping
 from pipeline_tasks.inspect.read.sample import read_drawn
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from tests.intruder_root import DAY, RECIPE, TOPICS, WORDS, build
 
 

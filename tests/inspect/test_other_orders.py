@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.funnel import funnel
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import parent_of, read_manifest
 from tests.chain import reply
 

@@ -16,8 +16,8 @@ from pipeline_tasks.inspect.scorers.publishing import (
     train_below,
     uri_of,
 )
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.model_log import published_models
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.model_log import published_models
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named
 from tests.chain import reply

@@ -22,7 +22,7 @@ from pipeline_tasks.inspect.read.answers import READINGS, Answer, answers, save
 from pipeline_tasks.inspect.read.beside import LandedPage, Line, compared_lines
 from pipeline_tasks.inspect.read.sample import Choice, sample
 from pipeline_tasks.inspect.read.shares import Share, findings, reading
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.small_root import DAYS, RECIPE, SmallRoot
 
 ANSWER = Answer(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.documents import documents
 from tests.refining import commit_parent, refined
 

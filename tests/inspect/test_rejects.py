@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing import listing
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.documents import documents
 from tests.examples import few_examples
 from tests.fasttext_file import write_model

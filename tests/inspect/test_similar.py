@@ -9,7 +9,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.search.similar import Query, similar
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import record
 from pipeline_tasks.publish.vectors.syncing import sync
 from pipeline_tasks.publish.vectors.table import is_installed

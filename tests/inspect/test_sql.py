@@ -20,9 +20,9 @@ from pipeline_tasks.inspect.sql import table
 from pipeline_tasks.inspect.sql.column_types import type_of, united
 from pipeline_tasks.inspect.sql.writing import SHOWN
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import AblatedArm, Ablation, RateDifference, record_ablation
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateDifference, record_ablation
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.access_log import looks
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -10,7 +10,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.search import Bounds, Hit, TextSearch, search_lines, search_texts, search_urls
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_shards
 from tests import described_root, small_build
 from tests.inspect.test_breakdown import published as breakdown_root

@@ -10,7 +10,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.plan.token_target import parse_target, target_estimate
 from pipeline_tasks.inspect.whatif import whatif
 from pipeline_tasks.inspect.whatif.looser_bounds import looser_bounds
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.judged_root import RECIPE, TOKENS, judged_root
 
 

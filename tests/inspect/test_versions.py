@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.versions import list_versions
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.refining import resealed
 from tests.small_root import DAYS, RECIPE, SmallRoot
 

@@ -15,7 +15,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.whatif import Decision, Forecast, failures, whatif
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.stage import replace_column
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts
 from pipeline_tasks.store.reading import read_manifest

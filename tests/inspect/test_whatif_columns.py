@@ -9,8 +9,8 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.whatif.columns import columns_of, known_columns, whatif_columns
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest
 from tests.described_root import PLAIN, RECIPE, SNAPSHOT, published
 from tests.refining import refined, rows

@@ -13,8 +13,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.whatif.bounds import stage_recipe_lines
 from pipeline_tasks.inspect.whatif.stages import MEASURES, stage_bounds, stage_forecasts
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.stages.filter_toxicity import BOUNDS
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY

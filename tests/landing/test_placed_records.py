@@ -11,7 +11,7 @@ import pytest
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.landing.archives import placed_records
 from pipeline_tasks.landing.archives.record import Row
-from pipeline_tasks.run.landed_files import LandedFiles
+from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store.local_store import LocalStore

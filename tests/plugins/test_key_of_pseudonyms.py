@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests.wire import encode
 from pipeline_tasks.stage import Secret

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_tasks.inspect.versions.late_files import late_files
 from pipeline_tasks.inspect.versions.overview import overview_of
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.airflow_server import archive_of
 from tests.chain import reply
 from tests.commands import Refinery

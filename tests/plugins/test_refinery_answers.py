@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.funnel import funnel
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.mixed_root import DAYS, RECIPE
 
 FOLDED = ("Stages", "Bounds", "Languages and sites", "Distributions", "Before and after", "Time and cost")

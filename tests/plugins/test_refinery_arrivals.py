@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.airflow_server import archive_of
 from tests.chain import reply
 from tests.small_root import DAYS, RECIPE, SmallRoot

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.plan.build_estimate import build_estimate
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe
 from tests.markup import assert_inert
 from tests.publish.test_building import built, recipe_of, refined_days

@@ -13,8 +13,8 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.diff import compare
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents

@@ -13,7 +13,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.document import document
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import small_build
 from tests.archives import http, response, zipped

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import JobLost, RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.session import LOST, Session, open_jobs

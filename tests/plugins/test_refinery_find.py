@@ -10,7 +10,7 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.search.find import find, reach_of
 from pipeline_tasks.inspect.search.phrases import search_phrase
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.markup import assert_inert
 from tests.publish.test_building import built, documents, recipe_of, refined_days
 

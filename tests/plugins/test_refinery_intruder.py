@@ -11,7 +11,7 @@ import pytest
 from pipeline_tasks.inspect.intruder.answers import answers
 from pipeline_tasks.inspect.intruder.drawing import draw, population, schema_of
 from pipeline_tasks.inspect.intruder.groups import grouping
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.intruder_root import DAY, RECIPE, build
 from tests.markup import assert_inert
 from tests.plugins.test_refinery_read import be, field

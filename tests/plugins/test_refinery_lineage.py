@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.inspect.versions.lineage import lineage
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests import small_build
 from tests.markup import assert_inert
 from tests.small_root import DAYS, RECIPE, SmallRoot

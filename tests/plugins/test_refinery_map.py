@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.inspect.map.projecting import path_of
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.map_root import RECIPE, SCRIPT, SNAPSHOT, given_map, published
 from tests.markup import assert_inert
 

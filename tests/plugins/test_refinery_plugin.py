@@ -12,7 +12,7 @@ import pytest
 
 from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.manifest import ABANDONED
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
 from tests.archives import http, response, zipped
 from tests.chain import reply

@@ -12,7 +12,7 @@ import pytest
 from pipeline_tasks.inspect.read.answers import READINGS, answers
 from pipeline_tasks.inspect.read.beside import LandedPage, cut_pieces, landed_page
 from pipeline_tasks.inspect.read.sample import Choice, sample
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.archives import http, response, zipped
 from tests.chain import How, refined
 from tests.markup import assert_inert

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline_tasks.inspect.rejects.rows import rejected_rows
 from pipeline_tasks.inspect.search import Bounds
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents
 from tests.markup import assert_inert

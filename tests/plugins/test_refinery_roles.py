@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import access_log
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -34,7 +34,7 @@ def test_documents_with_the_phrase_are_listed_and_lead_to_their_page(visitor: An
 def test_what_was_not_searched_is_said_and_one_link_away(root: Path, monkeypatch: pytest.MonkeyPatch, app: Any) -> None:
     from refinery_airflow.texts import search as refinery_search
 
-    from pipeline_tasks.publish import version_log
+    from pipeline_tasks.publish.logs import version_log
 
     version = version_log.current(str(root), "tiny")
     monkeypatch.setattr(refinery_search, "HITS_SHOWN", 2)

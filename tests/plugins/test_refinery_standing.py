@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.budget import Budget, Rate
 from tests.publish.test_taking_down import published, records

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_tasks.inspect.plan.token_target import target_estimate
 from pipeline_tasks.inspect.whatif import whatif
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.judged_root import RECIPE, SNAPSHOT, TOKENS, judged_root
 
 PAGE = f"/whatif/{RECIPE}/{SNAPSHOT}"

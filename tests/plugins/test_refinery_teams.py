@@ -18,7 +18,7 @@ from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.engines import cluster_jobs, ray_jobs
 from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.processes import environment

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
 from pipeline_tasks.ablate.statistics import SAME
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, AblatedArm, ablations, record_ablation
+from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, AblatedArm, ablations, record_ablation
 from tests.ablated_root import given_verdict, made
 from tests.plugins.browser import NEEDS_CHROMIUM, browser, opened, served
 

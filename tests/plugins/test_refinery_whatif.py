@@ -12,7 +12,7 @@ import yaml
 
 from pipeline_tasks.inspect.whatif import whatif
 from pipeline_tasks.inspect.whatif.stages import stage_forecasts
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.documents import documents
 from tests.fasttext_file import write_model
 from tests.markup import assert_inert

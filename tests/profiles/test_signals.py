@@ -22,7 +22,7 @@ from pipeline_tasks.profiles.signals import (
     value_at,
     with_quantiles,
 )
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.judged_root import RECIPE, judged_root
 

@@ -26,9 +26,9 @@ from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.composing import superseded_within
 from pipeline_tasks.publish.datasets.published_shards import Spot, open_build
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe, Versions, load_build, load_recipe, parse_recipe
 from pipeline_tasks.store.log_chain import entry_path, head_path
 from pipeline_tasks.store.reading import read_manifest, read_shards

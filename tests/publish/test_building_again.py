@@ -13,9 +13,9 @@ from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets import building, origin
 from pipeline_tasks.publish.datasets.origin import parse_origin, read_origin
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.sealed import SEAL, path_of, seal
 from pipeline_tasks.training.index import read_index

@@ -10,7 +10,6 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.manifest import WRITER, Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.origin import (
     Origin,
     Source,
@@ -22,6 +21,7 @@ from pipeline_tasks.publish.datasets.origin import (
     require_same_code,
     source_versions,
 )
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.sealed import SEAL, seal, sha256
 

@@ -11,9 +11,9 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
 from pipeline_tasks.inspect.document.trace import trace
 from pipeline_tasks.manifest import ABANDONED
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
 from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.sealed import path_of, sha256

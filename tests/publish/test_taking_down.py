@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import takedowns
 from pipeline_tasks.publish.taking_down import DELETED, deletions_taken_down, entries_of, read_deletions
 from pipeline_tasks.store.reading import read_manifest, read_shards

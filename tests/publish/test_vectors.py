@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import record
 from pipeline_tasks.publish.vectors import syncing
 from pipeline_tasks.publish.vectors.documents import FACTS, dataset_of, vectors_of

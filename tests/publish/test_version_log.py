@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store.log_chain import dataset_log, entry_path, head_path, read_chain
 from tests.refining import resealed

@@ -21,7 +21,7 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import DigestMismatch, JobLost, RowsVanished
 from pipeline_tasks.manifest import ABANDONED, Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run import history as run_history
 from pipeline_tasks.run.history import compactions, cover
 from pipeline_tasks.run.plan import RefineRequest

@@ -14,7 +14,7 @@ from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.run.finished import Collector, kept_profile
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.task import Receipt, StageIO, load_receipt
+from pipeline_tasks.run.tasks.task import Receipt, StageIO, load_receipt
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.store.reading import read_manifest

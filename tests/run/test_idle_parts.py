@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_tasks.embedded.summary import summary_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.run.idle_parts import idle_parts
 from tests.documents import documents
 from tests.refining import commit_parent, refined

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Batches, Layer, Shard, Shards, reject, replace_column
 from pipeline_tasks.store.shards.file import ShardWriter

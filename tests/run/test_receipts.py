@@ -11,7 +11,7 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import DeterminismViolation
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.task import Receipt, StageIO, commit_receipt, load_receipt, stored_receipt
+from pipeline_tasks.run.tasks.task import Receipt, StageIO, commit_receipt, load_receipt, stored_receipt
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.store import storage
 from pipeline_tasks.text.base.tables import unchanged

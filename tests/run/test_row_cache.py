@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.run import row_cache
-from pipeline_tasks.run.row_cache import NEWEST, CachedRows, KnownRows, cache_of, known_segments
+from pipeline_tasks.run.tasks import row_cache
+from pipeline_tasks.run.tasks.row_cache import NEWEST, CachedRows, KnownRows, cache_of, known_segments
 from pipeline_tasks.text.base.hashed import text_keys
 
 PREFIX = cache_of("score_quality", "scores")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.run import shuffle
 from pipeline_tasks.run.shuffle import bucket_of, scatter
-from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.stage import Shard
 
 SHARDS, IO = (Shard("given/data", 0, 0, ""),), StageIO("root", "stage/f")

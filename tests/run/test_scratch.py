@@ -16,7 +16,7 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import StorageBusy
 from pipeline_tasks.run import scratch, shuffle
 from pipeline_tasks.run.shuffle import scatter_inputs
-from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.run import sorted_runs
-from pipeline_tasks.run.sorted_runs import in_order, row_order
+from pipeline_tasks.run.tasks import sorted_runs
+from pipeline_tasks.run.tasks.sorted_runs import in_order, row_order
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,7 +110,7 @@ def test_a_full_disk_is_no_space(tmp_path: Path) -> None:
     program = """
 import resource, signal
 import pyarrow as pa
-from pipeline_tasks.run import sorted_runs
+from pipeline_tasks.run.tasks import sorted_runs
 from pipeline_tasks.run.tracker import guarded
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -136,8 +136,9 @@ HOT = """
 import resource, sys
 import pyarrow as pa
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.run import shuffle, sorted_runs
-from pipeline_tasks.run.task import StageIO
+from pipeline_tasks.run import shuffle
+from pipeline_tasks.run.tasks import sorted_runs
+from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stages.dedup_exact import keep_first
 from pipeline_tasks.store.shards.file import ShardWriter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 
 GPU, CPU = {"edu": {"NVIDIA H200": 30}}, {"edu": {"cpu": 12, "NVIDIA H200": 3}, "clean": {"cpu": 9}}
 

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.run import states
-from pipeline_tasks.run.cancellation import canceled_by, raise_if_canceled
+from pipeline_tasks.run.tasks import states
+from pipeline_tasks.run.tasks.cancellation import canceled_by, raise_if_canceled
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ The fixture `ordered` starts them; two weeks of days go in order in `tests/dags/
 import pytest
 
 from pipeline_tasks.inspect.versions.staleness import stale_now
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.airflow_server import Airflow, Server
 from tests.server.conftest import ABSENT, EARLIER, LATER
 

@@ -17,7 +17,7 @@ from typing import Any
 import boto3
 import pytest
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.airflow_server import Airflow, Server, airflow_server, archive_of, until
 from tests.channels import Hooks, serving
 from tests.crawl_mirror import CRAWL, Mirror, mirrored

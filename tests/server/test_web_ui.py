@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.airflow_server import Airflow, Server, land
 from tests.archives import http, response, zipped

@@ -14,9 +14,9 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.tokenizer_pin import pin_path, read_pin, require_pinned
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.sealed import seal
 from pipeline_tasks.store.reading import read_manifest

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, SourceBusy
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources.recipe import parse_source, pull_recipe
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import connect

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources.tables.libraries import require_library
 from pipeline_tasks.store.storage import options_of_other_clients
 from tests.commands import Refinery

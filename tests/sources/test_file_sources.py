@@ -16,7 +16,7 @@ import zstandard
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources.recipe import parse_source, pull_recipe
 from tests.commands import Refinery
 from tests.sources.pulling import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.training.dataset import TokenDataset
 from tests.archives import PAGE, http, response, zipped
 from tests.commands import Refinery

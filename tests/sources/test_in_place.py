@@ -14,7 +14,7 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources.in_place import require_bucket
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.named_store import NamedStore

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from tests.commands import Refinery
 from tests.sources.pulling import Killed, digests_of, killed_after, promise_of, pull_source, records_of
 

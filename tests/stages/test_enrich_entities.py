@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.run import states
 from pipeline_tasks.run.idle_parts import idle_parts
+from pipeline_tasks.run.tasks import states
 from pipeline_tasks.scorers.entities import WINDOW, read_card, windows
 from pipeline_tasks.stages.enrich import Params, check_files
 from tests.refining import commit_parent, refined, rows

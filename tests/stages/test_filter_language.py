@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.run import task
+from pipeline_tasks.run.tasks import task
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_language import STAGE, Params, check_files, identify, packaged_model, resources
 from pipeline_tasks.store.files import localize

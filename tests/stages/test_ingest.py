@@ -18,7 +18,7 @@ from pipeline_tasks.engines import choose
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.landing.listing import land
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine, seal
 from pipeline_tasks.schema import PAGE, RECORD

@@ -11,11 +11,11 @@ import pytest
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.recipe import bind, parse_recipe
-from pipeline_tasks.run import row_cache, task
 from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.recipe_faults import recipe_faults
 from pipeline_tasks.run.runner import refine
-from pipeline_tasks.run.state_cost import StateCost
+from pipeline_tasks.run.tasks import row_cache, task
+from pipeline_tasks.run.tasks.state_cost import StateCost
 from pipeline_tasks.scorers import encoder
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, STAGE
 from pipeline_tasks.store import storage
@@ -129,7 +129,7 @@ def test_what_computed_each_row_is_recorded_and_no_identity(tmp_path: Path, monk
     """A row that is found again keeps what computed it: in the cache, and in a layer that another run has stored."""
     model, root = onnx_folder(tmp_path / "model"), tmp_path / "root"
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("pipeline_tasks.run.task.hardware_of", lambda _: "a GPU")
+        elsewhere.setattr("pipeline_tasks.run.tasks.task.hardware_of", lambda _: "a GPU")
         first = spent(root, commit_parent(root, [table(TEXTS[:20])], "first"), params(model))
     assert first.hardware == {"word": {"a GPU": 20}}
     parent = commit_parent(root, [table([*TEXTS[10:25], None]), table(TEXTS[25:30])], "second")  # type: ignore[list-item]

@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.scorers.check import check
 from pipeline_tasks.inspect.scorers.judges import of_classifier
 from pipeline_tasks.inspect.scorers.texts import read_texts
 from pipeline_tasks.inspect.whatif.stages import stage_forecasts
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.recipe_faults import recipe_faults

@@ -12,8 +12,8 @@ import pytest
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.facts.personal import summarize_findings
 from pipeline_tasks.gate.facts.subject import Subject
-from pipeline_tasks.run import states
 from pipeline_tasks.run.idle_parts import idle_parts
+from pipeline_tasks.run.tasks import states
 from pipeline_tasks.scorers.entities import read_card
 from pipeline_tasks.stage import FilePath, replace_column
 from pipeline_tasks.stages.scrub_pii import FAILED, KEY_VARIABLE, PII, Params, check_files

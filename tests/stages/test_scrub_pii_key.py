@@ -12,7 +12,7 @@ import pytest
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import parse_recipe
-from pipeline_tasks.run.task import kernel_name
+from pipeline_tasks.run.tasks.task import kernel_name
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import Secret

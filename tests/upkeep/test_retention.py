@@ -20,7 +20,7 @@ import yaml
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.trainers.place import FILES
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root

@@ -11,7 +11,7 @@ from pipeline_tasks.inspect.disclose.about import About
 from pipeline_tasks.inspect.disclose.facts import collected
 from pipeline_tasks.inspect.disclose.summary import summary
 from pipeline_tasks.inspect.verify.statements import Checked, check_statement, statement_conclusion
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.statements.keys import public_key
 from pipeline_tasks.store.erasures import erased_by_path
 from tests import erased_root

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.trainers.place import CLAIM, FILES
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.ablate.job import Arm
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.choices import choices_behind
 from pipeline_tasks.publish.datasets.building import plan_of
-from pipeline_tasks.publish.version_log import PACK, Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import PACK, Version
 from pipeline_tasks.recipe import COMPOSE, MIX
 from pipeline_tasks.store.reading import read_manifest
 

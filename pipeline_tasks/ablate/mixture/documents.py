@@ -16,8 +16,8 @@ from pipeline_tasks.ablate.mixture.pool import Pool
 from pipeline_tasks.ablate.mixture.search_plan import Counts
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import SELECT, TOKENIZE
 from pipeline_tasks.stages.mix.groups import groups_of
 from pipeline_tasks.stages.mix.params import Params

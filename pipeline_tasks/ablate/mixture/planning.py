@@ -37,7 +37,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 

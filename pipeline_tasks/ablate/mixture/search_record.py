@@ -17,7 +17,7 @@ from pipeline_tasks.ablate.mixture.search_plan import Proxy, Search
 from pipeline_tasks.ablate.plots import rows_of_curves
 from pipeline_tasks.ablate.recording import Recorded, ablated_arm, entered, intervals
 from pipeline_tasks.ablate.statistics import bits_per_byte
-from pipeline_tasks.publish.ablation_log import MIXTURE, Ablation
+from pipeline_tasks.publish.logs.ablation_log import MIXTURE, Ablation
 
 Pair = tuple[Sequence[Proxy], Sequence[Proxy]]
 

@@ -11,10 +11,10 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result, whoami
 from pipeline_tasks.inspect.search.find import current_versions, uses
-from pipeline_tasks.publish.lost_log import require_takedowns
+from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import current_rows, takedowns
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LOCAL, PACKED, TAKEDOWN
 from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.text.urls.takedown import of_rows

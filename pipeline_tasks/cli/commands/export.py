@@ -10,12 +10,12 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, outside, print_result
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.search.find import uses
-from pipeline_tasks.publish.lost_log import require_takedowns
+from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.publish.trainers.exporting import run
 from pipeline_tasks.publish.trainers.format import DATA
 from pipeline_tasks.publish.trainers.versions import Target, export_of, processors
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import EXPORTS, MOST_SHARD_BYTES
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.training.named import LATEST

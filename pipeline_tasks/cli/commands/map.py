@@ -13,7 +13,7 @@ from pipeline_tasks.inspect.command import add_snapshot, number, print_result, v
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.map.points import ColoredMap, colored, columns_to_color
 from pipeline_tasks.inspect.map.projecting import DOCUMENTS, FEWEST, SEED, DocumentMap, make_map, path_of
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 
 MOST = 50_000
 """Documents that a map has at most: a browser draws each as a mark of its own."""

@@ -17,9 +17,10 @@ from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
 from pipeline_tasks.inspect.search.find import add_documents, current_versions, find, named_entries
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.published_shards import open_build
-from pipeline_tasks.publish.lost_log import require_takedowns
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.opted_out import OptedOut, opted_out, reason_of
 from pipeline_tasks.publish.takedowns import (
     Entry,
@@ -32,7 +33,6 @@ from pipeline_tasks.publish.takedowns import (
 )
 from pipeline_tasks.publish.taking_down import entries_of as entries_of_deletions
 from pipeline_tasks.publish.taking_down import read_deletions, take_down
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle

@@ -19,9 +19,9 @@ from pipeline_tasks.inspect.diff.stages import (
     stage_differences,
 )
 from pipeline_tasks.inspect.report.shares import language_shares
-from pipeline_tasks.publish.ablation_log import Ablation
+from pipeline_tasks.publish.logs.ablation_log import Ablation
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.recipe_verdicts import said, verdict_between
-from pipeline_tasks.publish.version_log import Version
 
 SHOWN = 60
 """Characters of a setting in the table; `--json` has all of it."""

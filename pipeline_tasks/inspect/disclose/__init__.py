@@ -19,7 +19,7 @@ from pipeline_tasks.inspect.disclose.facts import Facts, collected
 from pipeline_tasks.inspect.disclose.page import Page, html, markdown
 from pipeline_tasks.inspect.disclose.spdx import spdx
 from pipeline_tasks.inspect.disclose.summary import DOMAINS, summary
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import sha256
 
 SUMMARY, DATASHEET, CROISSANT, SPDX = "summary", "datasheet", "croissant.json", "spdx.json"

@@ -11,11 +11,11 @@ from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
 from pipeline_tasks.inspect.disclose.page import Answer, Evidence
 from pipeline_tasks.inspect.versions import uncounted
 from pipeline_tasks.manifest import Manifest, total
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
 from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND, PACKED, STAGES, TAKEDOWN, stage_card
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of

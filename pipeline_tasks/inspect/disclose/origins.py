@@ -13,8 +13,8 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.inspect.disclose.about import About, Category, SourceAbout
 from pipeline_tasks.landing.archives.warcinfo import read_warcinfo
 from pipeline_tasks.landing.listing import ARCHIVES, PROMISE
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.statements.statement import Stated
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import LANDING, Shards

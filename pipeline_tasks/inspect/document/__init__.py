@@ -21,8 +21,8 @@ from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import valid_entries
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import BY_ID, LANDING, Shard, Shards

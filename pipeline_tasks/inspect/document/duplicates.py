@@ -19,9 +19,9 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.superseded import read_superseded
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES as ORDER
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import Shards

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pipeline_tasks.inspect.redactions import STAGE
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stages import scrub_pii
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.text.pii.kinds import BY_MODEL, Action

@@ -15,9 +15,9 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.landing.decompression import GZIP, PlainSource, Reader, inflated_start
 from pipeline_tasks.landing.first_look import OF_TABLES
 from pipeline_tasks.landing.formats import read_records
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.decoding import decoder_of
 from pipeline_tasks.publish.datasets.published_shards import PublishedShards, Spot, open_build, refined_version
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store import storage
 
 AROUND = 24

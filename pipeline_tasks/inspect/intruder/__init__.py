@@ -18,7 +18,7 @@ from pipeline_tasks.inspect.intruder.groups import Grouping, grouping
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.read.sample import Sampled, read_drawn
 from pipeline_tasks.inspect.read.shares import Share
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 
 CHARACTERS = 700
 """Characters of a text that are shown."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pipeline_tasks.inspect.intruder.drawing import Draw
 from pipeline_tasks.inspect.read.answers import stored
 from pipeline_tasks.inspect.read.shares import Share
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import digest_of, seal
 from pipeline_tasks.store import storage
 

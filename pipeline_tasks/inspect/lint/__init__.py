@@ -34,12 +34,12 @@ from pipeline_tasks.inspect.whatif import (
 )
 from pipeline_tasks.landing.listing import Listing, folder_of, list_snapshot, require_readable
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe
 from pipeline_tasks.run.bill import Prices, bill_lines, bill_of
 from pipeline_tasks.run.recipe_faults import Finding, recipe_faults
 from pipeline_tasks.run.sizes import size_facts, size_lines, sizes_of
-from pipeline_tasks.run.task import repoint
+from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
 

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, MAX_PARTITIONS
 from pipeline_tasks.run.history import compactions, cover, has_keys
 from pipeline_tasks.run.partitions import PARTITION_SECONDS

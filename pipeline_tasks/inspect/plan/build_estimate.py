@@ -11,9 +11,9 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.facts.subject import profiles_of
 from pipeline_tasks.inspect.chosen import document_manifest, ordered_manifests
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.composing import selected
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, MIX, TOKENIZE, Recipe, Versions
 from pipeline_tasks.stages.mix import STAGE
 from pipeline_tasks.stages.mix.params import Params

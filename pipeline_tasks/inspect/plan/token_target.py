@@ -13,8 +13,8 @@ from pipeline_tasks.inspect.plan.version_costs import (
     version_basis,
     version_cost,
 )
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stages.filter_quality import STAGE
 
 MOST_TOKENS = 1e18

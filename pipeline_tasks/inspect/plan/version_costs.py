@@ -16,10 +16,10 @@ from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.plan.bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
 from pipeline_tasks.inspect.plan.demand import Basis, StageRate
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import recorded_seconds
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, TOKENIZE
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of, file_cost
 from pipeline_tasks.sealed import path_of

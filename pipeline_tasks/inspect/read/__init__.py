@@ -21,7 +21,7 @@ from pipeline_tasks.inspect.read.beside import LandedPage, landed_page
 from pipeline_tasks.inspect.read.sample import Choice, Sampled, sample
 from pipeline_tasks.inspect.read.shares import Reading, Share, findings, reading
 from pipeline_tasks.inspect.unpublished import say
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 
 SHOWN = 3000
 """Characters of a text that are shown at a time."""

@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.inspect.document.text_edits import Piece, marked_whole, scrubbed
 from pipeline_tasks.inspect.read.sample import Sampled
 from pipeline_tasks.landing.formats import read_records
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.stage import LANDING
 from pipeline_tasks.stages import ingest

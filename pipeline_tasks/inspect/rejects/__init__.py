@@ -21,7 +21,7 @@ from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.words.language_codes import parse_language
 

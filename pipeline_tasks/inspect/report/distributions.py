@@ -7,8 +7,8 @@ from typing import Any
 from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import SUMS
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.distributions import SERIES
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.store.reading import read_manifest
 

@@ -14,9 +14,10 @@ from pipeline_tasks.inspect.report.distributions import REFINED, before_and_afte
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.report.shares import name_courses
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.comparisons import Comparison, comparisons
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.comparison import comparison_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.drawing import png, svg
@@ -26,7 +27,6 @@ from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.plots.shares import shares_plot
 from pipeline_tasks.publish.plots.times import stage_times
 from pipeline_tasks.publish.report.html import Child, Html, count, page, percent, section, shown, table, tag
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.store.reading import read_manifest
 

@@ -8,8 +8,8 @@ from statistics import median
 from pipeline_tasks.gate.facts.sites import SITE, Sites, sites_of
 from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
 from pipeline_tasks.profiles.removals import LARGEST, arrivals, bins_of
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.languages import LanguageShare
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.store.reading import read_manifest
 

@@ -12,7 +12,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.run.plan import resources_of
-from pipeline_tasks.run.task import repoint
+from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import computing_params, digest_of_model
 from pipeline_tasks.scorers.scorer import Scores, kind_of, load

@@ -11,7 +11,7 @@ from pipeline_tasks.inspect.scorers.check import check
 from pipeline_tasks.inspect.scorers.judges import Judge, of_classifier, of_trained
 from pipeline_tasks.inspect.scorers.texts import read_texts
 from pipeline_tasks.inspect.scorers.training import TrainingReport, gather, train
-from pipeline_tasks.publish.model_log import (
+from pipeline_tasks.publish.logs.model_log import (
     PublishedModel,
     commit_report,
     folder_of,

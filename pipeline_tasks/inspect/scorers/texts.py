@@ -14,8 +14,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import split_reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named, localize

@@ -18,8 +18,8 @@ from pipeline_tasks.inspect.command import add_snapshot, number, print_result, v
 from pipeline_tasks.inspect.conditions import FORM, HELP, Conditions, columns_read, conditions_of, has_columns, meets
 from pipeline_tasks.inspect.document import KEPT, PARTS, TEXT
 from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import valid_entries
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -15,12 +15,12 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
 from pipeline_tasks.inspect.conditions import FORM, HELP
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build, open_lineage
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.takedowns import Entry, valid_entries
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, TakenDown, evidence, of_entries
 
 pc: Any = pyarrow.compute

@@ -8,8 +8,8 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import conditions_of
 from pipeline_tasks.inspect.search import Bounds, Hit, search_texts
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.run.sizes import in_bytes
 from pipeline_tasks.store.reading import read_manifest
 

@@ -16,7 +16,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.publish.vectors.documents import Dataset, Made, dataset_of
 from pipeline_tasks.publish.vectors.nearest import (

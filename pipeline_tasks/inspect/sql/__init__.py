@@ -17,7 +17,7 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.sql.querying import Answer, described, queried
 from pipeline_tasks.inspect.sql.writing import FORMATS, JSONL, PARQUET, TABLE, read_text, write
 from pipeline_tasks.inspect.unpublished import say
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.access_log import NAMED
 from pipeline_tasks.store.storage import require_root
 

@@ -19,8 +19,8 @@ from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.sql.named import Named, View, named_in
 from pipeline_tasks.inspect.sql.rows import Hidden, Rows
 from pipeline_tasks.inspect.sql.views import OF_DOCUMENTS, QUARANTINE, REJECTS, VersionViews
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.text.urls.takedown import of_rows
 
 BATCH = 8192

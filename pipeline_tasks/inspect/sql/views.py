@@ -15,10 +15,10 @@ from pipeline_tasks.inspect.sql.rows import Hidden, Part, Rows, columns_of, with
 from pipeline_tasks.inspect.versions import list_versions
 from pipeline_tasks.inspect.versions.lineage import lineage
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import ablations
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.ablation_log import ablations
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.recipe_verdicts import short_names
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.schema import REDACTION
 from pipeline_tasks.stages import scrub_pii
 

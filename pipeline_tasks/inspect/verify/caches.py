@@ -12,7 +12,7 @@ from pipeline_tasks.inspect.verify.rows import shard_below
 from pipeline_tasks.manifest import ABANDONED, Manifest, load, stage_prefix
 from pipeline_tasks.run.history import saved_digests
 from pipeline_tasks.run.runner import POISON, partition_name
-from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.run.tasks.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import require_place

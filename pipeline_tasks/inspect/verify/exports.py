@@ -2,9 +2,9 @@
 
 from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.inspect.verify.objects import Expected, check_object
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.trainers.place import FILES, files_of
 from pipeline_tasks.publish.trainers.versions import EXPORTS
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store import storage
 
 

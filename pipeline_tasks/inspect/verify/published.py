@@ -18,10 +18,10 @@ from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, 
 from pipeline_tasks.publish.earlier import is_partial, saved_history
 from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
+from pipeline_tasks.publish.logs.version_log import Version, version_path
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests
-from pipeline_tasks.publish.version_log import Version, version_path
 from pipeline_tasks.recipe import COMPOSE, TAKEDOWN, TOKENIZE
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stages.tokenize.params import FILES

@@ -17,8 +17,8 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.manifest import Manifest, is_shared
 from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
-from pipeline_tasks.run.task import load_receipt
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.tasks.task import load_receipt
 from pipeline_tasks.scorers.answers import NothingKnown
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import COMPUTING

@@ -16,7 +16,9 @@ from pipeline_tasks.errors import RecipeError, SignatureRefused
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.versions import uncounted
-from pipeline_tasks.publish import ablation_log, takedowns, version_log
+from pipeline_tasks.publish import takedowns
+from pipeline_tasks.publish.logs import ablation_log, version_log
+from pipeline_tasks.publish.logs.version_log import Version, version_path
 from pipeline_tasks.publish.statements.envelope import open_envelope
 from pipeline_tasks.publish.statements.keys import PublicKey
 from pipeline_tasks.publish.statements.statement import (
@@ -28,7 +30,6 @@ from pipeline_tasks.publish.statements.statement import (
     stated_versions,
     verdicts,
 )
-from pipeline_tasks.publish.version_log import Version, version_path
 from pipeline_tasks.sealed import canonical, parse
 from pipeline_tasks.stage import LANDING
 from pipeline_tasks.store import erasures, storage

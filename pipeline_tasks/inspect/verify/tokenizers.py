@@ -6,7 +6,7 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import digest_of
 from pipeline_tasks.inspect.verify.published import tokenizer_file
 from pipeline_tasks.publish.datasets.tokenizer_pin import pin_path, read_pin_alone
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import TOKENIZE
 
 

@@ -6,7 +6,7 @@ from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import how_removed
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, VERDICT
 from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage

@@ -9,9 +9,9 @@ from pipeline_tasks.counted import or_dash
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.inspect.unpublished import stopped_runs
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.summary import read_summary
-from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.store import storage
 
 PUBLISHED, SUPERSEDED, RETRACTED = "published", "superseded", "retracted"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.landing.listing import list_snapshot, missing_line, missing_of
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.stage import LANDING, WHOLE
 from pipeline_tasks.store.reading import read_manifest

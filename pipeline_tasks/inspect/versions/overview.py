@@ -8,11 +8,11 @@ from typing import Any, Literal
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, runs_among
 from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_among
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.database import Row
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.ledger.database import Row
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.summary import Summary, read_summary
-from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import COMPOSE
 
 State = Literal["published", "approved", "partial", "stale", "retracted", "refused", "failed", "unfinished"]

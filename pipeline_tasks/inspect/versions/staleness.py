@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.summary import Summary, read_summary
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES, is_trial, stage_card
 
 

@@ -9,10 +9,10 @@ from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, re
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
 from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_now
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.summary import read_summary
-from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.store.reading import read_manifest
 
 FACTS = (

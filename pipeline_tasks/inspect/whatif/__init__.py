@@ -21,7 +21,7 @@ from pipeline_tasks.inspect.conditions import FORM, HELP
 from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.stage import FilePath, Shard, Shards
 from pipeline_tasks.stages.filter_quality import (
     DIGEST,

@@ -11,7 +11,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.filters import Filter, packs
 from pipeline_tasks.inspect.whatif import Decision, bound_of, decision_of, plain_key, published
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stages.filter_quality import FILTERS, STAGE
 
 PACKS = "packs"

@@ -17,7 +17,7 @@ from pipeline_tasks.inspect.grouping import can_group, columns_grouped, groups_o
 from pipeline_tasks.inspect.plan.version_costs import tokens_of
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stages.select import Condition
 from pipeline_tasks.store.reading import read_manifest, read_shards
 

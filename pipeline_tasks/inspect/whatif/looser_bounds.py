@@ -13,7 +13,7 @@ import pyarrow.compute
 
 from pipeline_tasks.filters import Floats, Rule, fails, packs
 from pipeline_tasks.inspect.whatif import ALL, Decision, bound_of, decisions, failures, published, weighted_signals
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stages.filter_quality import resolve_profiles, signals_column
 
 pc = pyarrow.compute

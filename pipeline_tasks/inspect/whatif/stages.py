@@ -18,7 +18,7 @@ from pipeline_tasks.inspect.whatif import ALL, sampled_shards
 from pipeline_tasks.inspect.whatif.scores import ScoreBounds, bounds_of, recount
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import similarity
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stages import filter_toxicity
 from pipeline_tasks.stages.filter_language import PACKS

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.card import card_text
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
@@ -21,11 +20,12 @@ from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.exports.tokens import dtype_for
 from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.takedowns import taken_down_of
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILD, COMPOSE, PACKED, TAKEDOWN, TOKENIZE
 from pipeline_tasks.sealed import SEAL, canonical, path_of, reference, sha256
 from pipeline_tasks.store import storage

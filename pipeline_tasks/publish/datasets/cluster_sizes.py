@@ -13,9 +13,9 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.profiles.removals import WINNER
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.superseded import SUPERSEDED, read_superseded
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 EXACT = "dedup_exact"

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path, stage_prefix
 from pipeline_tasks.profiles.columns import merge
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.cluster_sizes import sizes_within
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.takedowns import PINNED, beginning, holds, pinned_list
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, SELECT, Versions
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of, path_of

@@ -7,9 +7,9 @@ from typing import Any
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.libraries import differences, present
 from pipeline_tasks.manifest import WRITER, Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, STAGES, stage_card
 from pipeline_tasks.sealed import seal, sha256, unseal
 from pipeline_tasks.store import storage

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.building import Entry, file_of
 from pipeline_tasks.publish.datasets.origin import INDEX
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile, read_published_file, require_size
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import TOKENIZE
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stages.tokenize.choosing import load_tokenizer

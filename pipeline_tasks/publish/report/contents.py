@@ -11,7 +11,7 @@ import xxhash
 
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.version_log import Retraction
+from pipeline_tasks.publish.logs.version_log import Retraction
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards, sampled

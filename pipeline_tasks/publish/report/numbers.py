@@ -28,7 +28,7 @@ from pipeline_tasks.publish.report.html import (
 )
 from pipeline_tasks.recipe import PUBLISH, stage_card
 from pipeline_tasks.run.idle_parts import idle_parts
-from pipeline_tasks.run.state_cost import SECONDS, StateCost
+from pipeline_tasks.run.tasks.state_cost import SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 
 NAMES_SHOWN = 12

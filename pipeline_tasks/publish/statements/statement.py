@@ -13,11 +13,12 @@ from typing import Any
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.manifest import Manifest, in_order
-from pipeline_tasks.publish import ablation_log, takedowns
+from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.datasets.origin import DIGEST, read_origin, source_versions
+from pipeline_tasks.publish.logs import ablation_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.summary import override_of
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.sealed import canonical, path_of, sha256, split_reference
 from pipeline_tasks.stage import LANDING, WHOLE, Shard

@@ -14,7 +14,7 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, TAKEDOWN
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard

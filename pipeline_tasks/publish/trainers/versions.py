@@ -9,6 +9,7 @@ from typing import Any
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.datasets.card import facts_of, front_matter, origin
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.trainers.documents import documents_of
 from pipeline_tasks.publish.trainers.exporting import Export, run
@@ -18,7 +19,6 @@ from pipeline_tasks.publish.trainers.stretch import open_dataset
 from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS
 from pipeline_tasks.publish.trainers.texts import DEFAULT_BYTES, text_jobs
 from pipeline_tasks.publish.trainers.token_shards import token_jobs
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store.reading import read_manifest

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.composing import superseded_within
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import Takedown, rows_of, takedowns
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL

@@ -21,7 +21,7 @@ from pipeline_tasks.constraints import (
 from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions, Versions
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.request import RefineReply, Reply, Request
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 
 
 @dataclass(frozen=True, slots=True)

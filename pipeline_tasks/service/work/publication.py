@@ -7,11 +7,12 @@ from pipeline_tasks.binding import require_known
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.versions.late_files import late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_now
-from pipeline_tasks.publish import publishing, version_log
+from pipeline_tasks.publish import publishing
 from pipeline_tasks.publish.datasets.building import publish_build
 from pipeline_tasks.publish.datasets.origin import INDEX
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.lost_log import require_takedowns
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.recipe import COMPOSE, EXPORTS
 from pipeline_tasks.service.requests.publication import (

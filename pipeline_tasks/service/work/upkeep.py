@@ -5,7 +5,7 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify import verification
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.service.requests.upkeep import (
     CompactReply,
     CompactRequest,

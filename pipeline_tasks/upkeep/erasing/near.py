@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.duplicates import duplicates
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.store.reading import read_manifest, read_shards

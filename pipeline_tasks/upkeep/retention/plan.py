@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.manifest import Manifest, fingerprint_in
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.ledger import recorded_recipes
-from pipeline_tasks.publish.lost_log import require_log
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.lost_log import require_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.trainers.place import FILES
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, STAGES, TAKEDOWN, TOKENIZE
-from pipeline_tasks.run.row_cache import CACHE as CACHE_FOLDER
+from pipeline_tasks.run.tasks.row_cache import CACHE as CACHE_FOLDER
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage

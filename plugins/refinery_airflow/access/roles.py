@@ -24,8 +24,8 @@ from fastapi import HTTPException, Request
 
 from pipeline_tasks.deployment import deployed
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, Ablation, ablations
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, Ablation, ablations
 from pipeline_tasks.recipe import STAGES, untried
 from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
 from refinery_airflow.runs.credentials import CONNECTION, DEFAULTS

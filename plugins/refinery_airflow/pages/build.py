@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.plan.build_estimate import BuildEstimate, build_estimate
-from pipeline_tasks.publish import version_log
 from pipeline_tasks.publish.datasets.composing import selected
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_names
 from refinery_airflow.pages.overview import airflow
 

@@ -13,13 +13,13 @@ from pipeline_tasks.inspect.diff.stages import Difference, Rows, Shift, StageDif
 from pipeline_tasks.inspect.report.distributions import paired_distributions
 from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.funnel import COPIES
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.recipe_verdicts import said
-from pipeline_tasks.publish.version_log import Version
 from refinery_airflow.runs.run import base
 
 FEWEST = 2

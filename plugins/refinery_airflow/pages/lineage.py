@@ -8,9 +8,9 @@ from operator import attrgetter
 from urllib.parse import quote
 
 from pipeline_tasks.inspect.versions.lineage import Lineage, lineage
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode, lineage_plot
 from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.version_log import Version
 from refinery_airflow.runs.run import base
 
 PLACES_SHOWN = 8

@@ -11,6 +11,7 @@ from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.report.plotted import known_manifests
 from pipeline_tasks.inspect.report.shares import language_shares, name_courses
 from pipeline_tasks.publish.comparisons import Comparison, comparisons
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.comparison import comparison_plot
 from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.funnel import funnel_plot
@@ -19,7 +20,6 @@ from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.plots.room import room_plot
 from pipeline_tasks.publish.plots.shares import shares_plot
 from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILDS, COMPOSE, load_build, recipe_names
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.runs.newest import SnapshotRun, newest_runs, partition_seconds

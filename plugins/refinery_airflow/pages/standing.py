@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.sources.recipe import SourceRecipe, chosen_sources
 from pipeline_tasks.sources.standing import LandedSource, Standing, standings

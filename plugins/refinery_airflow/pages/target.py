@@ -7,7 +7,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.plan.token_target import TargetEstimate, parse_target, published_tokens, target_estimate
 from pipeline_tasks.inspect.whatif import Forecast
 from pipeline_tasks.inspect.whatif.looser_bounds import LooserBound, looser_bounds
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 
 TARGET = "target_tokens"
 """Name of the field of the tokens that a person wants."""

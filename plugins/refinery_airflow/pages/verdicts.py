@@ -9,12 +9,19 @@ from pipeline_tasks.ablate.attribution import COSTS, PAYS, WORDS
 from pipeline_tasks.ablate.evidence import Evidence, read_evidence
 from pipeline_tasks.ablate.plots import forest_plot, plot_of_curves
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.ablation_log import ATTRIBUTION, MIXTURE, AblatedArm, Ablation, RateDifference, ablations
 from pipeline_tasks.publish.choices import choices_of
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.ablation_log import (
+    ATTRIBUTION,
+    MIXTURE,
+    AblatedArm,
+    Ablation,
+    RateDifference,
+    ablations,
+)
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.recipe_verdicts import UNCOUNTED, Judged, Standing, chosen_otherwise, short_names, standing
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names
 from refinery_airflow.pages.compare import address_of
 from refinery_airflow.pages.dataset import OPEN

@@ -29,9 +29,9 @@ from pipeline_tasks.inspect.whatif.stages import (
     stage_forecasts,
     stage_key,
 )
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.version_log import Version
 from pipeline_tasks.recipe import STAGES, untried
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.pages.target import TARGET, Goal, goal_of

@@ -96,7 +96,7 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
     def unseen(self, context: Context, dag_id: str, recipe: str) -> Iterator[str]:
         """Yield the names of landed folders that no run of a DAG has seen complete, or waits for."""
-        from pipeline_tasks.publish import version_log
+        from pipeline_tasks.publish.logs import version_log
 
         events = context["inlet_events"][asset_of(recipe, "arrivals")]
         seen = {event.partition_key for event in events}
@@ -116,7 +116,7 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
 def backlog_now(landing: str, root: str, recipe: str, now: float) -> Backlog:
     """Return the snapshots of a recipe that have landed, or are expected, and are not published."""
-    from pipeline_tasks.publish import version_log
+    from pipeline_tasks.publish.logs import version_log
 
     published = {entry.snapshot for entry in version_log.log(root, recipe)}
     store = storage.connect(landing)
@@ -153,7 +153,7 @@ def landed_start(dag_id: str, name: str, params: Mapping[str, Any], accept: floa
 def log_late(dag_id: str, recipe: str, root: str) -> None:
     """Log which published snapshots have files that came after they were refined; a rerun is a person's decision."""
     from pipeline_tasks.inspect.versions.late_files import late_files, late_line
-    from pipeline_tasks.publish import version_log
+    from pipeline_tasks.publish.logs import version_log
 
     for snapshot, names in late_files(root, version_log.latest_by_snapshot(root, recipe)).items():
         log.warning("%s  snapshot %s: %s", dag_id, snapshot, late_line(names))
@@ -166,7 +166,7 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
     """
     from pipeline_tasks.inspect.versions.staleness import stale_now
     from pipeline_tasks.landing.listing import text_field_of
-    from pipeline_tasks.publish import version_log
+    from pipeline_tasks.publish.logs import version_log
     from pipeline_tasks.recipe import LAND
     from pipeline_tasks.store.reading import read_manifest
 

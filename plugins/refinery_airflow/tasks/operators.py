@@ -35,7 +35,7 @@ from pipeline_tasks.recipe import (
 )
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply
-from pipeline_tasks.run.state_cost import NO_STATES, StateCost
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeReply, JudgeRequest, JudgeSnapshotRequest
 from pipeline_tasks.service.requests.publication import (

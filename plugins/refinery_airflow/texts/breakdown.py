@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.breakdown import ACROSS, USUAL, VALUES, Breakdown, Group, breakdown, shown_cell
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest
 
 MOST_BYTES = 64_000_000

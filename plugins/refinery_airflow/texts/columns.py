@@ -14,7 +14,7 @@ from pipeline_tasks.inspect.whatif.columns import (
     known_columns,
     whatif_columns,
 )
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 
 MOST_ROWS = 500_000
 """Documents whose columns a request reads; of a larger version a sample of whole shards."""

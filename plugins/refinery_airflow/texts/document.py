@@ -14,8 +14,8 @@ from pipeline_tasks.inspect.document.text_edits import COMPARED, Piece, TextEdit
 from pipeline_tasks.inspect.document.trace import landed_header
 from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.places import Place, placed
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.text.urls.takedown import DOC
 
 MOST_BYTES = 256_000_000

@@ -10,7 +10,7 @@ from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.phrases import PhraseSearch, looked_for, read_text, search_phrase
 from pipeline_tasks.inspect.search.places import Place, placed
-from pipeline_tasks.publish import version_log
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL
 from refinery_airflow.runs.run import base

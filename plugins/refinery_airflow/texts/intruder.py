@@ -12,8 +12,8 @@ from pipeline_tasks.inspect.intruder.answers import Found, IntruderAnswer, answe
 from pipeline_tasks.inspect.intruder.drawing import CHANCE, Draw, Population, draw, population, rows_of, schema_of
 from pipeline_tasks.inspect.intruder.groups import groupable, grouping
 from pipeline_tasks.inspect.read.sample import Sampled, read_drawn
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from refinery_airflow.runs.run import base
 from refinery_airflow.texts.read import MOST_ROWS, token_of
 

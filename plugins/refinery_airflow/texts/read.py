@@ -25,8 +25,8 @@ from pipeline_tasks.inspect.read.sample import (
     rows_drawn_from,
 )
 from pipeline_tasks.inspect.read.shares import Reading, findings, reading
-from pipeline_tasks.publish import version_log
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
 from refinery_airflow.runs.run import base
 
 MOST_ROWS = 500_000

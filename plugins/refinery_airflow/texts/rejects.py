@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.rejects.rows import RejectedRows, rejected_rows
 from pipeline_tasks.inspect.search import Bounds
 from pipeline_tasks.inspect.unpublished import UnpublishedRun
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from refinery_airflow.runs.run import base
 
 ROWS_SHOWN = 20

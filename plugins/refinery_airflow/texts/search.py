@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.search import Bounds, TextSearch, part_text, search_texts, search_urls
-from pipeline_tasks.publish.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version
 from refinery_airflow.runs.run import base
 
 MOST_BYTES = 256_000_000

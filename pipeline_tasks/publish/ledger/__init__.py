@@ -14,12 +14,20 @@ from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.landing.listing import missing_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.ablation_log import Ablation
-from pipeline_tasks.publish.database import PARAMETER, SQL, Database, Row, is_postgres, sqlite_path, without_comments
+from pipeline_tasks.publish.ledger.database import (
+    PARAMETER,
+    SQL,
+    Database,
+    Row,
+    is_postgres,
+    sqlite_path,
+    without_comments,
+)
+from pipeline_tasks.publish.logs.ablation_log import Ablation
+from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import Takedown
-from pipeline_tasks.publish.version_log import Retraction, Version
 from pipeline_tasks.recipe import LAND, PUBLISH, STAGES, VERDICT
-from pipeline_tasks.run.state_cost import NO_STATES, SECONDS, StateCost
+from pipeline_tasks.run.tasks.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.credential import database_of, variable_of

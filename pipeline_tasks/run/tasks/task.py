@@ -21,14 +21,14 @@ from pipeline_tasks.manifest import WRITER, schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
-from pipeline_tasks.run.cancellation import raise_if_canceled
-from pipeline_tasks.run.landed_files import LandedFiles
-from pipeline_tasks.run.layered import LayerInput, columns_read
-from pipeline_tasks.run.row_cache import CachedRows, KnownRows
-from pipeline_tasks.run.sorted_runs import RUN_BYTES
-from pipeline_tasks.run.state_cost import Hardware
-from pipeline_tasks.run.states import State, hardware_of, state_of
-from pipeline_tasks.run.stopwatch import Stopwatch
+from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
+from pipeline_tasks.run.tasks.landed_files import LandedFiles
+from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
+from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
+from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
+from pipeline_tasks.run.tasks.state_cost import Hardware
+from pipeline_tasks.run.tasks.states import State, hardware_of, state_of
+from pipeline_tasks.run.tasks.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards

@@ -17,7 +17,7 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, JobLost
 from pipeline_tasks.manifest import shard_of
-from pipeline_tasks.run.stopwatch import Stopwatch
+from pipeline_tasks.run.tasks.stopwatch import Stopwatch
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stage import replace_column
 from pipeline_tasks.store import storage
