@@ -41,7 +41,7 @@ class Scores(NamedTuple):
 
 
 class Scorer(Protocol):
-    """A loaded model. One thread uses it at a time; whoever is done with it returns it (`run.states`)."""
+    """A loaded model. One thread uses it at a time; whoever is done with it returns it (`run.tasks.states`)."""
 
     hardware: str
     """What computes: `cpu`, or the name of a GPU."""

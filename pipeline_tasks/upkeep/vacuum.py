@@ -42,7 +42,7 @@ UNUSED = "a shared shard that no manifest names"
 """Why shared shards go (`stage.Engine.map`, `stage.Layer`): a run that asks for one again computes it again."""
 
 CACHED = "kept for rows that come again, and old"
-"""Why what is below `cache` goes, with `--expire` alone (`run.row_cache`): it is computed again where it is needed."""
+"""Why what is below `cache` goes, with `--expire` alone (`run.tasks.row_cache`): it is computed again where needed."""
 
 UNPUBLISHED = "written to be published, and named by no version"
 """Why published files go: of a build that was refused or killed, or a report that was written again."""
