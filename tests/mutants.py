@@ -114,8 +114,11 @@ def places(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all below it, but nothing of an f-string: Python 3.11 does not say where its parts are."""
-    if not isinstance(node, ast.JoinedStr):
+    """Yield a node and all below it.
+
+    Nothing of an f-string: Python 3.11 does not say where its parts are. No `strict` of a zip: it asserts, and does nothing.
+    """
+    if not isinstance(node, ast.JoinedStr) and not (isinstance(node, ast.keyword) and node.arg == "strict"):
         yield node
         for child in ast.iter_child_nodes(node):
             yield from _within(child)
