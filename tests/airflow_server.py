@@ -21,7 +21,7 @@ import psutil
 
 from tests.archives import http, response, zipped
 from tests.embedded import PROJECT, migrated
-from tests.s3_server import free_port
+from tests.ports import free_port
 
 USERS = {"admin": "admin", "ada": "user", "vera": "viewer"}
 """The users of the web API: their roles by name."""

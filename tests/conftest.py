@@ -16,7 +16,7 @@ from pipeline_tasks import recipe
 from pipeline_tasks.run.tasks import states
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3.client import s3_client
-from tests import cloud_servers
+from tests import cloud_servers, ports
 from tests import mixed_root as mixed_roots
 from tests import small_root as small_roots
 from tests.commands import Refinery
@@ -78,6 +78,13 @@ def s3_root(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in s3_server.env.items():
         monkeypatch.setenv(name, value)
     bucket = f"refinery-{uuid4().hex[:12]}"
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that refuses connections as long as the test runs."""
+    with ports.closed_port() as port:
+        yield port
+
+
     s3_client().create_bucket(Bucket=bucket)
     return f"s3://{bucket}/root"
 

@@ -95,13 +95,6 @@ def s3_server(folder: Path, key: str = "") -> Iterator[S3Server]:
             server.wait()
 
 
-def free_port() -> int:
-    """Return a port of the loopback interface that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _wait_until_it_answers(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
     end = time.monotonic() + START
     while time.monotonic() < end and server.poll() is None:

@@ -22,8 +22,9 @@ import yaml
 
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
+from tests.ports import free_port
 from tests.refining import commit_parent, refined
-from tests.s3_server import S3Server, free_port
+from tests.s3_server import S3Server
 from tests.toys import table
 
 PROJECT = Path(__file__).parents[1]

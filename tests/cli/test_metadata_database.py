@@ -12,7 +12,6 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.embedded import airflow_home, postgresql
 from pipeline_tasks.embedded.postgresql import dsn_of
 from pipeline_tasks.errors import RecipeError, StorageBusy
-from tests.s3_server import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -104,11 +103,11 @@ def test_another_kind_of_database_is_refused(named: str, tmp_path: Path) -> None
 
 
 def test_airflows_command_says_who_runs_its_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("REFINERY_HOME", str(tmp_path))
     home = tmp_path / "airflow"
-    airflow_home.choose_database(home, postgresql.url_of(free_port(), postgresql.password_of(home)))
+    airflow_home.choose_database(home, postgresql.url_of(closed_port, postgresql.password_of(home)))
     assert main(["airflow", "dags", "list"]) == StorageBusy.exit_code
     said = capsys.readouterr().err
     assert "`refinery up` runs it" in said

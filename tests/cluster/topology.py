@@ -25,7 +25,7 @@ from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
 from tests.cluster.containers import Container, Containers, own_addresses, wait_until
 from tests.embedded import PROJECT
-from tests.s3_server import free_port
+from tests.ports import free_port
 from tests.test_compose import COMPOSE, fill, made_env, of_one_user, spark_conf
 
 BIN = Path(sys.executable).parent

@@ -19,7 +19,7 @@ from tests.compose import browser
 from tests.compose.docker import Services, docker, missing
 from tests.compose.images import images
 from tests.embedded import PROJECT
-from tests.s3_server import free_port
+from tests.ports import free_port
 from tests.test_compose import ONCE, OURS, THEIRS, made_env, of_one_user
 
 pytestmark = [pytest.mark.compose, pytest.mark.nightly, pytest.mark.timeout(5400)]

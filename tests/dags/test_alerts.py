@@ -16,7 +16,6 @@ from tests.airflow_server import land
 from tests.channels import Hooks, serving
 from tests.commands import Done, Refinery
 from tests.embedded import PLUGINS, PROJECT, embed
-from tests.s3_server import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -123,9 +122,9 @@ def test_a_refused_gate_sends_one_message_and_one_that_passes_in_spite_of_it_ano
 
 
 def test_a_channel_that_is_down_leaves_the_run_green(
-    tmp_path: Path, refinery: Refinery, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, refinery: Refinery, closed_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect(monkeypatch, f"http://127.0.0.1:{free_port()}")
+    connect(monkeypatch, f"http://127.0.0.1:{closed_port}")
     passed = run(refinery, tmp_path, "--override", "extract=a crawl of one site")
     assert passed.returncode == 0, passed.stderr
     assert "alert  refinery_alerts_webhook  failed: ConnectionError; look at this connection" in passed.stdout

@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost
 from tests.embedded import PROJECT
-from tests.s3_server import free_port
+from tests.ports import free_port
 
 HOST = f"127.200.{os.getpid() // 250 % 250}.{1 + os.getpid() % 250}"
 """A loopback address of this process's own: `ray start` takes 127.0.0.1 for the machine's outer address."""

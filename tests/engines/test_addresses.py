@@ -22,7 +22,6 @@ from tests.dags.test_run import page
 from tests.embedded import PROJECT
 from tests.engines.ray_head import RayHead, ray_head
 from tests.refining import commit_parent, refined
-from tests.s3_server import free_port
 from tests.toys import table
 
 RECIPE = """
@@ -225,8 +224,8 @@ def test_the_token_of_a_cluster_is_taken_from_where_ray_takes_it(
         ray_jobs.has_ended(address, "by-file")
 
 
-def test_a_jobs_api_that_is_not_there_is_a_lost_job() -> None:
-    address = f"http://127.0.0.1:{free_port()}"
+def test_a_jobs_api_that_is_not_there_is_a_lost_job(closed_port: int) -> None:
+    address = f"http://127.0.0.1:{closed_port}"
     with pytest.raises(JobLost, match=address):
         ray_jobs.has_ended(address, "any")
 

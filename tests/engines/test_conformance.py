@@ -56,7 +56,6 @@ from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.text.base.tables import unchanged
 from tests.cluster.containers import wait_until
 from tests.refining import commit_parent, refined, rows
-from tests.s3_server import free_port
 from tests.toys import hang_or_fail, refuse, table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
@@ -539,8 +538,8 @@ def test_a_ray_of_our_own_lets_nobody_in_without_its_token(ray_processes: list[p
     ("address", "connect"),
     [("", connect_ray), ("ray://", connect_ray), ("spark://", session), ("sc://", session)],
 )
-def test_a_cluster_that_is_not_there_is_named(address: str, connect: Callable[[str], object]) -> None:
-    place = f"127.0.0.1:{free_port()}"
+def test_a_cluster_that_is_not_there_is_named(address: str, connect: Callable[[str], object], closed_port: int) -> None:
+    place = f"127.0.0.1:{closed_port}"
     with pytest.raises(ClusterUnreachable, match=re.escape(f"{address}{place} ")):
         connect(f"{address}{place}")
 

@@ -27,7 +27,6 @@ from pipeline_tasks.service import handle
 from pipeline_tasks.store.reading import read_manifest
 from tests.chain import command, program, reply
 from tests.faulty_s3 import FaultyS3
-from tests.s3_server import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -272,8 +271,10 @@ def test_wrong_credentials(refused: Refused, landing: Path, s3_root: str, faults
     assert faults.coming == []
 
 
-def test_unreachable_store(refused: Refused, landing: Path, s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+def test_unreachable_store(
+    refused: Refused, landing: Path, s3_root: str, closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed_port}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     refused.request({"verb": "land", "root": s3_root, "input": str(landing)}, StorageBusy, s3_root)
 

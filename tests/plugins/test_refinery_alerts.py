@@ -73,12 +73,6 @@ def sent(*alerts: Alert, **more: Any) -> None:
     send(context(**more), alerts)
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 # --- Channels ----------------------------------------------------------------------------------------------------------
 
 
@@ -166,11 +160,11 @@ def test_no_alert_is_no_message(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_channel_that_fails_is_named_without_its_secret_and_the_others_are_sent(
-    hooks: Hooks, mails: Mails, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    hooks: Hooks, mails: Mails, closed_port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     hooks.status = 404
     connect(
-        monkeypatch, "SLACK", conn_type="http", host=f"http://127.0.0.1:{free_port()}/services", password="topsecret"
+        monkeypatch, "SLACK", conn_type="http", host=f"http://127.0.0.1:{closed_port}/services", password="topsecret"
     )
     connect(monkeypatch, "WEBHOOK", conn_type="http", host=f"{hooks.url}/topsecret")
     connect(monkeypatch, "EMAIL", **mail_to(mails.port))

@@ -13,7 +13,6 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests.models import CheckModelRequest, TrainModelRequest
 from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.wire import raise_refusal
-from tests.s3_server import free_port
 
 EMR = "emr-serverless://00fg0oh5mvbu4d0l/;role=arn:aws:iam::123456789012:role/refinery"
 
@@ -101,10 +100,10 @@ def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         address_of("ray")
 
 
-def test_a_jobs_api_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jobs_api_that_is_not_there_is_named(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from refinery_airflow.tasks.launch import submit
 
-    place = f"127.0.0.1:{free_port()}"
+    place = f"127.0.0.1:{closed_port}"
     monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", json.dumps({"conn_type": "generic", "host": f"http://{place}"}))
     with pytest.raises(JobLost, match=re.escape(f"http://{place} ")):
         submit(replace(REQUEST, engine="ray"), "try1")

@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from pipeline_tasks.errors import ClusterUnreachable, RecipeError
-from tests.s3_server import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -55,12 +54,11 @@ def test_all_that_is_wrong_is_one_error_and_nothing_has_landed(folder: Path) -> 
 
 
 def test_a_cluster_that_does_not_answer_is_found_before_the_first_stage_and_is_worth_a_retry(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, closed_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = free_port()
-    monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", f"ray://127.0.0.1:{port}")
+    monkeypatch.setenv("AIRFLOW_CONN_RAY_DEFAULT", f"ray://127.0.0.1:{closed_port}")
     steps = [{"stage": "ingest", "params": {}, "engine": "ray"}]
-    with pytest.raises(ClusterUnreachable, match=f"127.0.0.1:{port}"):
+    with pytest.raises(ClusterUnreachable, match=f"127.0.0.1:{closed_port}"):
         land(folder, steps)
     assert not (folder / "root").exists()
     [part] = land(folder, [{**steps[0], "engine": "local"}])

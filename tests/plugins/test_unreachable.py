@@ -16,7 +16,6 @@ from pipeline_tasks.errors import ClusterUnreachable
 from tests.chain import command
 from tests.commands import Refinery
 from tests.engines.test_addresses import RECIPE
-from tests.s3_server import free_port
 
 SOON = """
 import importlib, os
@@ -46,11 +45,11 @@ def run(tmp_path: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(("engine", "scheme"), [("spark", "spark"), ("spark", "sc"), ("ray", "ray"), ("ray", "http")])
 def test_a_cluster_that_does_not_answer_is_said_before_anything_runs(
-    monkeypatch: pytest.MonkeyPatch, engine: str, scheme: str
+    monkeypatch: pytest.MonkeyPatch, engine: str, scheme: str, closed_port: int
 ) -> None:
     from refinery_airflow.tasks.launch import TRIES, require_clusters
 
-    address = f"{scheme}://127.0.0.1:{free_port()}"
+    address = f"{scheme}://127.0.0.1:{closed_port}"
     connection = {"conn_type": "generic", "host": address}
     monkeypatch.setenv(f"AIRFLOW_CONN_{engine.upper()}_DEFAULT", json.dumps(connection))
     with pytest.raises(ClusterUnreachable, match=re.escape(f"{address} ")):
@@ -88,7 +87,7 @@ def test_a_cluster_that_answers_at_the_second_look_is_there(
 
 @pytest.mark.slow
 def test_a_run_whose_cluster_is_down_ends_soon_with_a_line_per_look(
-    monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...], tmp_path: Path, refinery: Refinery
+    monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...], tmp_path: Path, refinery: Refinery, closed_port: int
 ) -> None:
     """Between its looks it waits for seconds, and here not at all."""
     from refinery_airflow.tasks import launch as refinery_launch
@@ -96,7 +95,7 @@ def test_a_run_whose_cluster_is_down_ends_soon_with_a_line_per_look(
     assert refinery_launch.TRIES * refinery_launch.PAUSE < 20
     looks = functools.partial(refinery_launch.require_clusters, pause=0)
     monkeypatch.setattr(refinery_launch, "require_clusters", looks)
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", f"spark://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", f"spark://127.0.0.1:{closed_port}")
     ended = refinery(*run, "--engine", "spark")
     assert ended.returncode == ClusterUnreachable.exit_code == 75
     assert ended.stdout.count("spark  is tried again in ") == refinery_launch.TRIES - 1
@@ -106,9 +105,12 @@ def test_a_run_whose_cluster_is_down_ends_soon_with_a_line_per_look(
 
 @contextlib.contextmanager
 def answering_once() -> Iterator[int]:
-    """Have a port at which something listens until the first connection."""
-    with socket.socket() as cluster:
-        cluster.bind(("127.0.0.1", 0))
+    """Have a port at which something listens until the first connection, and which nobody else gets after that."""
+    with socket.socket() as taken, socket.socket() as cluster:
+        for each in (taken, cluster):
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # both may have the port, and one listen
+        taken.bind(("127.0.0.1", 0))
+        cluster.bind(taken.getsockname())
         cluster.listen()
 
         def leave() -> None:
@@ -118,7 +120,7 @@ def answering_once() -> Iterator[int]:
             cluster.close()
 
         threading.Thread(target=leave, daemon=True).start()
-        yield int(cluster.getsockname()[1])
+        yield int(taken.getsockname()[1])
 
 
 @pytest.mark.slow

@@ -29,7 +29,6 @@ from pipeline_tasks.store.s3 import store as s3_store
 from pipeline_tasks.store.s3.client import s3_client
 from pipeline_tasks.store.storage import commit, connect, open_landed
 from tests.faulty_s3 import Fault, FaultyS3
-from tests.s3_server import free_port
 
 WRITERS = 16
 ROUNDS = 12
@@ -609,7 +608,7 @@ def test_missing_credentials_are_named(s3_root: str, tmp_path: Path, monkeypatch
 
 
 def test_an_output_is_tried_before_anything_starts(
-    s3_root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3_root: str, closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An S3 output without credentials was found after 77 s, by its first task."""
     storage.require_usable(s3_root)
@@ -617,7 +616,7 @@ def test_an_output_is_tried_before_anything_starts(
     with pytest.raises(RecipeError, match="s3://refinery-nobody-made-this/x: "):
         storage.require_usable("s3://refinery-nobody-made-this/x")
     with monkeypatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed_port}")
         with pytest.raises(StorageBusy, match=f"{re.escape(s3_root)}: .*AWS_ENDPOINT_URL"):
             storage.require_usable(s3_root)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
@@ -681,17 +680,21 @@ def test_a_server_that_redirects_every_request_is_named(monkeypatch: pytest.Monk
         server.shutdown()
 
 
-def test_an_unreachable_server_is_busy_and_named(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+def test_an_unreachable_server_is_busy_and_named(
+    s3_root: str, closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed_port}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     for call in (connect(s3_root).read, connect(s3_root).size, lambda path: connect(s3_root).create(path, b"")):
         with pytest.raises(StorageBusy, match=rf"{re.escape(s3_root)}.*127\.0\.0\.1.*AWS_ENDPOINT_URL"):
             call("object")
 
 
-def test_the_endpoint_for_s3_alone_goes_before_the_general_one(s3_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_endpoint_for_s3_alone_goes_before_the_general_one(
+    s3_root: str, closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", os.environ["AWS_ENDPOINT_URL"])
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed_port}")
     assert connect(s3_root).create("object", b"present")
     assert connect(s3_root).read("object") == b"present"
 

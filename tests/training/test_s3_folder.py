@@ -20,7 +20,6 @@ from pipeline_tasks.training.cache import Cache
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.training.share import Passes, Split
 from tests.faulty_s3 import FaultyS3
-from tests.s3_server import free_port
 from tests.training_dataset import Packed, write_dataset
 
 PASSES = Passes(epochs=2, shuffle="later", block=8)
@@ -187,9 +186,9 @@ def test_who_stops_reading_waits_for_no_busy_server(
 
 
 @pytest.mark.usefixtures("quick")
-def test_patience_ends(uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_patience_ends(uri: str, closed_port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     dataset = TokenDataset(uri, cache=cache(tmp_path, patience_s=0.0))
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed_port}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(StorageBusy, match=re.escape(uri.partition("/publish/")[0])):
         next(iter(dataset))

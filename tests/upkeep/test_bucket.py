@@ -17,7 +17,7 @@ from pipeline_tasks.store.storage import connect
 from pipeline_tasks.upkeep import bucket, zone_users
 from pipeline_tasks.upkeep.zone_users import LOGS, Keys, users_of
 from tests.iam import allows
-from tests.s3_server import S3Server, free_port
+from tests.s3_server import S3Server
 from tests.small_root import STAGES, SmallRoot
 
 KEYS = Keys("root", "root-secret")
@@ -170,12 +170,12 @@ def test_what_an_engine_may_not_write_is_tried(monkeypatch: pytest.MonkeyPatch) 
     assert len(Refusing.put) == len(LOGS) + 1
 
 
-def test_a_store_that_makes_no_users_is_named(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_makes_no_users_is_named(endpoint: str, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Admin, "status", 404)
     user, *_ = users_of(environment(endpoint))
     with pytest.raises(RecipeError, match=re.escape(endpoint) + ".* 404: .*S3_ROOT_ACCESS_KEY"):
         bucket._make_user(user, KEYS, endpoint)
-    nowhere = f"http://127.0.0.1:{free_port()}"
+    nowhere = f"http://127.0.0.1:{closed_port}"
     with pytest.raises(StorageBusy, match=re.escape(f"{nowhere}/")):
         bucket._make_user(user, KEYS, nowhere)
 

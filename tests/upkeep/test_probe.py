@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline_tasks.upkeep import probe
-from tests.s3_server import free_port
 
 Answers = dict[str, tuple[int, str]]
 
@@ -80,8 +79,8 @@ def test_what_a_server_says_is_the_reason(
     assert why in capsys.readouterr().err
 
 
-def test_nothing_that_answers_is_not_healthy(capsys: pytest.CaptureFixture[str]) -> None:
-    assert probe.main(["spark-master", f"http://127.0.0.1:{free_port()}"]) == 1
+def test_nothing_that_answers_is_not_healthy(closed_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert probe.main(["spark-master", f"http://127.0.0.1:{closed_port}"]) == 1
     assert "did not answer" in capsys.readouterr().err
 
 
