@@ -11,6 +11,8 @@ from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from pipeline_tasks import recipe
 from pipeline_tasks.run.tasks import states
@@ -35,6 +37,19 @@ settings.register_profile("ci", EVERYWHERE, max_examples=50, derandomize=True)
 settings.register_profile("quick", EVERYWHERE, max_examples=12, derandomize=True)
 settings.register_profile("nightly", EVERYWHERE, max_examples=500, print_blob=True)
 settings.load_profile("ci")  # `pytest --hypothesis-profile` takes another
+
+words_of_the_project = providers._get_local_constants
+
+
+def _constants() -> Constants:
+    """Return what Hypothesis draws beside its random values: nothing of the project where examples are the same each time.
+
+    It draws the words and numbers in every module that was imported by then, and which those are the order of tests says.
+    """
+    return Constants() if (settings.default or EVERYWHERE).derandomize else words_of_the_project()
+
+
+providers._get_local_constants = _constants
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -63,6 +78,13 @@ def refinery(airflow_here: None, capfd: "pytest.CaptureFixture[str]") -> Refiner
     return Refinery(capfd)
 
 
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that refuses connections as long as the test runs."""
+    with ports.closed_port() as port:
+        yield port
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A real S3 server of this test session; `s3_root` points this process at it."""
@@ -78,13 +100,6 @@ def s3_root(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in s3_server.env.items():
         monkeypatch.setenv(name, value)
     bucket = f"refinery-{uuid4().hex[:12]}"
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port that refuses connections as long as the test runs."""
-    with ports.closed_port() as port:
-        yield port
-
-
     s3_client().create_bucket(Bucket=bucket)
     return f"s3://{bucket}/root"
 
