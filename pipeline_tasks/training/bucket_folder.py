@@ -83,8 +83,9 @@ class BucketFolder:
                 self._future(span)
 
     def close(self) -> None:
-        self._closed.set()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._closed.set()  # after that, so that who waits for a busy store leaves the queue empty
+        self._threads.shutdown()
         if self._is_counted:
             s3_client().meta.events.unregister("needs-retry.s3", self._count)
 
@@ -123,15 +124,15 @@ class BucketFolder:
         self._sized.add(file)
 
     def _patiently(self, request: Callable[[], _Any]) -> _Any:
-        """Return what a request returns, repeated while the store is busy; StorageBusy when patience ends."""
+        """Return what a request returns, repeated while the store is busy; StorageBusy if patience ends, or reading."""
         end, pause = time.monotonic() + self._cache.patience_s, FIRST_PAUSE
         while True:
             try:
                 return request()
             except StorageBusy:
-                if time.monotonic() + pause > end or self._closed.is_set():
+                share = 1 + os.getpid() % 97 / 97  # workers do not come back all at once
+                if time.monotonic() + pause > end or self._closed.wait(pause * share):
                     raise
-            self._closed.wait(pause * (1 + os.getpid() % 97 / 97))  # workers do not come back all at once
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _count(self, response: tuple[Any, Any] | None = None, **_: object) -> None:
