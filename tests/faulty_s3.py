@@ -50,8 +50,9 @@ class FaultyS3:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next(self, method: str) -> Fault | None:
-        """Take the fault that is due, if it is for this method."""
+        """Count a request, and take the fault that is due, if it is for this method."""
         with self.lock:
+            self.requests += 1
             if zlib.crc32(b"%d" % self.requests) % 100 < self.busy:
                 return 503, "SlowDown"
             if not self.coming or self.coming[0][0] != method:
@@ -72,7 +73,6 @@ class _Proxy(BaseHTTPRequestHandler):
         if len(body) < length:  # The client died. MiniStack would store what arrived of it, S3 stores nothing.
             self.close_connection = True
             return
-        self.faults.requests += 1
         self.faults.ranges += filter(None, [self.headers.get("Range")])
         sent = ((name, self.headers.get(name)) for name in ("If-None-Match", "X-Goog-If-Generation-Match"))
         self.faults.conditions += [f"{name.lower()}: {value}" for name, value in sent if value]
