@@ -403,6 +403,7 @@ def test_a_page_asks_once_a_day_for_a_purpose(
     from refinery_airflow.access import purpose as refinery_purpose
 
     monkeypatch.setenv("REFINERY_ACCESS_LOG", "purposes")
+    monkeypatch.setattr(refinery_purpose, "_today", lambda: "2030-12-31")
     page = "/search/tiny/2026-11-20?phrase=the"
     asked = ask("curator", f"GET {page}")
     assert (asked.status_code, shown(asked, crawl.kept)) == (403, [])
@@ -423,6 +424,8 @@ def test_a_page_asks_once_a_day_for_a_purpose(
     assert ask("steward", f"GET {page}").status_code == 403  # a cookie is of one user
     monkeypatch.setattr(refinery_purpose, "_today", lambda: "2031-01-01")
     assert ask("curator", f"GET {page}").status_code == 403
+    monkeypatch.setattr(refinery_purpose, "_today", lambda: "2030-12-31")
+    assert ask("curator", f"GET {page}").status_code == 200
     for damaged in (
         cookie[:-1],
         "refinery_purpose=.",
