@@ -2,6 +2,7 @@
 
 import html
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +92,14 @@ def test_who_may_not_read_texts_sees_no_values(visitor: Any, app: Any) -> None:
         assert (path, refused.status_code, "kitchen.example" in refused.text) == (path, 403, False)
 
 
-def test_shares_of_topics_over_snapshots_are_plotted_from_the_second_on(visitor: Any, root: Path) -> None:
+def test_shares_of_topics_over_snapshots_are_plotted_from_the_second_on(
+    visitor: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Path(shutil.copytree(root, tmp_path / "root"))
+    monkeypatch.setenv("REFINERY_ROOT", str(copy))
     folded = "Topics and types over snapshots"
     assert folded not in visitor.get(f"/snapshot/web/{SNAPSHOT}").text
-    publish(root, "2026-11-21", described(root), 5)
+    publish(copy, "2026-11-21", described(copy), 5)
     page = visitor.get("/snapshot/web/2026-11-21").text.split(folded)[1]
     assert "Topic over snapshots" in page
     assert "t0001 40.00% 40.00% 40.00% 40.00% 40.00%" in words(page)

@@ -2,6 +2,8 @@
 
 import html
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +81,14 @@ def test_who_may_not_read_texts_sees_nothing(app: Any, stranger: Any, published:
 
 
 @pytest.mark.skipif(not is_installed(), reason="pylance is not installed (requirements-dev.txt has it)")
-def test_with_a_store_the_page_says_so(visitor: Any, published: VectorRoot) -> None:
-    sync(published.root, RECIPE)
-    published.publish(DAYS[2], texts(9, 15))
-    one = next(iter(published.stored(DAYS[0]).values()))
+def test_with_a_store_the_page_says_so(
+    visitor: Any, published: VectorRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = replace(published, root=str(shutil.copytree(published.root, tmp_path / "root")))
+    monkeypatch.setenv("REFINERY_ROOT", copy.root)
+    sync(copy.root, RECIPE)
+    copy.publish(DAYS[2], texts(9, 15))
+    one = next(iter(copy.stored(DAYS[0]).values()))
     page = words(visitor.get(f"/similar/{RECIPE}", params={"doc": one["id"]}).text)
     assert "40 documents of the store" in page
     assert "15 documents of 1 snapshot without a store" in page
