@@ -9,14 +9,13 @@ import pytest
 
 from pipeline_tasks.store import known_digests, storage
 from pipeline_tasks.store.known_digests import LARGE
-from pipeline_tasks.store.temporary import user_folder
 
 BODY = b"model" * (LARGE // 5 + 1)
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files that were read."""
+def opened(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were read; digests are kept in a folder where no other process of this user keeps any."""
     seen: list[str] = []
     before = storage.open_landed
 
@@ -26,6 +25,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(storage, "open_landed", noted)
     monkeypatch.setattr(known_digests, "SETTLED", 0.0)
+    folder = tmp_path_factory.mktemp("user")
+    monkeypatch.setattr(known_digests, "user_folder", lambda: folder)
     return seen
 
 
@@ -61,7 +62,8 @@ def test_a_file_that_was_changed_in_place_with_its_times_is_read_again(tmp_path:
     digest_in_a_new_process(str(path))
     with path.open("r+b") as stream:
         stream.write(b"M")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # until the clock of the file system has moved on
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert digest_in_a_new_process(str(path))[1] == sha256(b"M" + BODY[1:]).hexdigest()
     assert opened == [str(path)] * 2
 
@@ -80,9 +82,8 @@ def test_a_file_that_has_just_changed_is_not_kept(
 def test_what_is_kept_and_damaged_is_not_believed(damage: bytes, tmp_path: Path, opened: list[str]) -> None:
     path = tmp_path / "model.bin"
     path.write_bytes(BODY)
-    before = set((user_folder() / "digests").glob("*"))
     digest_in_a_new_process(str(path))
-    (kept,) = set((user_folder() / "digests").glob("*")) - before
+    (kept,) = (known_digests.user_folder() / "digests").iterdir()
     kept.write_bytes(damage)
     assert digest_in_a_new_process(str(path)) == (len(BODY), sha256(BODY).hexdigest())
     assert len(opened) == 2
