@@ -1,12 +1,10 @@
 """Models are trained to the byte, also after kills, and tell a planted fault."""
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,13 +19,24 @@ from tests.ablate import planted
 torch = pytest.importorskip("torch", reason="needs torch: make models-test")
 
 RUN = """
-import sys
+import os, signal, sys
 from pathlib import Path
 import torch
 from pipeline_tasks.ablate import training_run
 from pipeline_tasks.ablate.running import run_jobs
 
-training_run.KEPT_AFTER = 0.0
+left, keep = int(sys.argv[2]), training_run._keep
+
+def kept(*of):
+    global left
+    left -= 1
+    if left == 0 and sys.argv[3] == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    keep(*of)
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+training_run.KEPT_AFTER, training_run._keep = 0.0, kept
 run_jobs(Path(sys.argv[1]), 0, 1, print)
 """
 
@@ -56,8 +65,9 @@ def models_in(to: Path, plan: Plan) -> dict[str, str]:
     return {job.name: json.loads((to / job.name / RESULT).read_bytes())["model"] for job in jobs_of(plan)}
 
 
-def started(to: Path) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-c", RUN, str(to)], stdout=subprocess.DEVNULL)
+def started(to: Path, states: int = 0, when: str = "after") -> "subprocess.Popen[bytes]":
+    """Start the runs of a plan; the process is killed before or after it keeps that many states, and never for 0."""
+    return subprocess.Popen([sys.executable, "-c", RUN, str(to), str(states), when], stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.slow
@@ -70,15 +80,10 @@ def test_runs_that_are_killed_end_with_the_same_bytes(folder: Path, tmp_path: Pa
     prepared(folder, tmp_path / "killed")
     draws, kills = random.Random(3), 0
     while unfinished(tmp_path / "killed", plan):
-        run = started(tmp_path / "killed")
-        until = time.monotonic() + (draws.uniform(2, 6) if kills < 4 else 600)
-        while run.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
-        if run.poll() is None:
-            os.kill(run.pid, signal.SIGKILL)
-            kills += 1
-        run.wait()
-    assert kills
+        halt = draws.randrange(1, plan.steps) if kills < 4 else 0
+        run = started(tmp_path / "killed", halt, ("before", "after")[kills % 2])
+        kills += run.wait() == -signal.SIGKILL
+    assert kills == 4
     assert models_in(tmp_path / "killed", plan) == calm
     results = [
         [json.loads((tmp_path / name / job.name / RESULT).read_bytes())["bits"] for job in jobs_of(plan)]

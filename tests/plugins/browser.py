@@ -10,9 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+SECONDS = 60
+"""Within which a page has to show what a test expects of it; it is a bound against hanging, and not a promise."""
+
+expect.set_options(timeout=SECONDS * 1000)
 
 NEEDS_CHROMIUM = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium on this machine: install it (apt-get install chromium)"
@@ -48,7 +53,9 @@ def browser() -> Iterator[Browser]:
 
 def opened(browser: Browser, address: str, faults: list[str], **settings: Any) -> Page:
     """Return the page at an address; faults of its scripts are added to `faults`."""
-    page = browser.new_context(**settings).new_page()
+    context = browser.new_context(**settings)
+    context.set_default_timeout(SECONDS * 1000)
+    page = context.new_page()
     page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(address)

@@ -41,7 +41,9 @@ def test_it_is_whole_and_accessible(browser: Browser, served: str, root: Path, t
     page = opened(browser, f"{served}{PAGE}?by=level", faults, viewport=size, color_scheme=theme)
     for key in ("", "2", "n"):  # before and after an answer, and the next draw
         page.keyboard.press(key) if key else None
-        expect(page.get_by_text({"": "Nobody has looked", "2": "Document", "n": "draw 2"}[key]).first).to_be_visible()
+        expect(
+            page.get_by_text({"": "Nobody has looked", "2": "the others are of", "n": "draw 2"}[key]).first
+        ).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         violations = Axe().run(page).response["violations"]
         assert [fault["id"] for fault in violations if fault["impact"] in ("serious", "critical")] == []

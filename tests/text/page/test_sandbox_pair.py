@@ -79,12 +79,15 @@ def test_both_children_are_paid_for() -> None:
 
 @pytest.fixture
 def busy_threads() -> Iterator[None]:
-    """Let as many processes run as there are processors."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    """Let as many processes run as there are processors, and wait until they do."""
+    command = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+    loops = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in os.sched_getaffinity(0)]
+    begun = [loop.stdout.readline() for loop in loops if loop.stdout]
     yield
     for loop in loops:
         loop.kill()
-        loop.wait()
+        loop.communicate()
+    assert begun == [b"\n"] * len(loops)
 
 
 @pytest.mark.usefixtures("busy_threads")
