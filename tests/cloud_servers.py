@@ -28,7 +28,7 @@ WHERE = "REFINERY_AZURITE"
 """The variable that names the command; without it `make azurite` has put it below `.refinery`."""
 
 INSTALLED = Path(__file__).parents[1] / ".refinery/azurite/node_modules/.bin/azurite-blob"
-START = 60.0
+START = 120.0
 VERSION = "2021-08-06"
 
 

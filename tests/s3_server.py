@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-START = 30.0
+START = 120.0
 """Seconds that the server may take until it answers."""
 
 SERVE = """

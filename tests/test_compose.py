@@ -464,7 +464,7 @@ def probe(services: Mapping[str, Any], name: str, where: Mapping[str, str]) -> l
     return [*natively([python, *flags], where), named, *natively([python, *urls], where)[1:]]
 
 
-def wait_for_probe(check: list[str], why: str = "", seconds: float = 60) -> None:
+def wait_for_probe(check: list[str], why: str = "", seconds: float = 300) -> None:
     """Wait until a health check succeeds, or fails for a reason: a master is elected, and knows its workers, later."""
     end = time.monotonic() + seconds
     while True:
@@ -475,7 +475,7 @@ def wait_for_probe(check: list[str], why: str = "", seconds: float = 60) -> None
         time.sleep(0.5)
 
 
-def wait_for(address: str, process: "subprocess.Popen[bytes]", log: Path, seconds: float = 60) -> None:
+def wait_for(address: str, process: "subprocess.Popen[bytes]", log: Path, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(JobLost):
@@ -545,7 +545,7 @@ def test_the_spark_services_make_a_cluster_that_refines(
     assert "Registering app refinery" in (tmp_path / "master.log").read_text()
 
 
-def node_address(dashboard: str, token: str, seconds: float = 60) -> str:
+def node_address(dashboard: str, token: str, seconds: float = 300) -> str:
     """Return the address of a head's own node as it lists it, which may be another than the one it was started with."""
     end = time.monotonic() + seconds
     wanted = urllib.request.Request(f"{dashboard}/nodes?view=summary", headers={"Authorization": f"Bearer {token}"})

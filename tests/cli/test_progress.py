@@ -97,7 +97,7 @@ def test_a_silent_stage_is_shown_until_its_line_comes(tmp_path: Path) -> None:
     progress = Progress(screen, silence=0.05)
     with progress.watching():
         progress.emit(record("3 tasks", step=replace(STEP, root=str(tmp_path))))
-        assert screen.shown.wait(30)
+        assert screen.shown.wait(120)
     progress.emit(record("extract  done", stage="extract", reply={"rows_in": 1}, which=""))
     before = screen.getvalue()
     with progress.watching():

@@ -37,7 +37,7 @@ def woken(times: int) -> list[Any]:
         stream = trigger.run()
         return [await anext(stream) for _ in range(times)]
 
-    return asyncio.run(asyncio.wait_for(events(), 30))
+    return asyncio.run(asyncio.wait_for(events(), 120))
 
 
 def left(queue: tuple[Any, str]) -> int:

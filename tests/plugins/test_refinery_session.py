@@ -184,15 +184,18 @@ sys.path.insert(0, "plugins")
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.requests.wire import decode
 from refinery_airflow.tasks.session import post, wait
-sessions.PATIENCE, sessions.LISTEN = 12.0, 1.0
+sessions.PATIENCE, sessions.LISTEN = float(sys.argv[3]), 1.0
 waiting = post(decode(json.loads(sys.argv[1])), sys.argv[2])
 print(waiting.driver, waiting.job, wait(waiting)["rows"])
 """
 """A task with REFINERY_DEFER=0, as the KubernetesExecutor runs it: all that it started ends with it."""
 
 
-def pod(request: RefineRequest, attempt: str) -> "subprocess.Popen[str]":
-    """Run a task as the first process of its own PID namespace: the kernel kills the others when it ends."""
+def pod(request: RefineRequest, attempt: str, patience: float = sessions.PATIENCE) -> "subprocess.Popen[str]":
+    """Run a task as the first process of its own PID namespace: the kernel kills the others when it ends.
+
+    It gives its driver up after `patience` seconds without a beat; a living one beats every ten.
+    """
     alone = [
         "unshare",
         *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]),
@@ -202,7 +205,7 @@ def pod(request: RefineRequest, attempt: str) -> "subprocess.Popen[str]":
     ]
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this system makes no PID namespace")
-    command = [*alone, sys.executable, "-c", POD, json.dumps(encode(request)), attempt]
+    command = [*alone, sys.executable, "-c", POD, json.dumps(encode(request)), attempt, str(patience)]
     return subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -236,7 +239,7 @@ def test_the_retry_of_a_pod_that_was_killed_starts_another_driver_for_the_same_j
     first.kill()
     first.communicate()
     assert session.reply(job) is None
-    said, failed = end_of(pod(request, "try2"))
+    said, failed = end_of(pod(request, "try2", patience=12.0))
     assert (said, "JobLost" in failed, f"driver 1 of {session.name}" in failed) == ([], True, True), failed
     said, failed = end_of(pod(request, "try3"))
     assert said == ["2", job, "150001"], failed

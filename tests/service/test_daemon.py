@@ -164,7 +164,7 @@ def test_a_defect_comes_back_with_its_trace_and_the_next_request_gets_a_new_daem
     with pytest.raises(RuntimeError, match=r"(?s)^ValueError: .*a page that no extractor survives"):
         daemon.send(RefineRequest(root, "extract", {}, parent, landing=day))
     for process in daemons(folder):
-        process.wait(timeout=30)
+        process.wait(timeout=120)
     assert daemon.send(land(folder, "after"))["snapshot"] == "after"
 
 
@@ -178,7 +178,7 @@ def test_a_daemon_of_older_code_is_replaced(folder: Path, monkeypatch: pytest.Mo
         (older,) = daemons(folder)
         (folder / "code" / "newer.py").touch()
         daemon.send(land(folder, "after"))
-    older.wait(timeout=30)
+    older.wait(timeout=120)
     assert len(daemons(folder)) == 1
 
 
@@ -200,5 +200,5 @@ def test_a_daemon_exits_when_it_is_stopped(folder: Path) -> None:
     daemon.send(land(folder, "s"))
     (process,) = daemons(folder)
     daemon.stop()
-    process.wait(timeout=30)
+    process.wait(timeout=120)
     assert daemons(folder) == []

@@ -239,7 +239,7 @@ def test_parts_have_cursors_of_their_own(api: Api, tmp_path: Path) -> None:
 
 
 def test_a_record_that_two_parts_bring_at_one_time_is_refused(api: Api, tmp_path: Path) -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=120)
     api.reply = lambda _asked: Reply([item(number) for number in range(3000)], hold=both.wait)
     split = {"params": ["part"], "values": [1, 2]}
     with pytest.raises(ContractError, match=r"record '0', and so has [12]-"):
