@@ -211,18 +211,22 @@ BOMBS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str | None, int]]] =
     ),
 }
 
-MEASURE = """
-import json, resource, sys
+MEASURE = r"""
+import json, re, sys
 from collections import Counter
+from pathlib import Path
 from pipeline_tasks.landing.formats import read_records
 import pyarrow.parquet
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def peak():  # its own: `ru_maxrss` begins with that of the process that started this one
+    return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+
+before = peak()
 errors = Counter()
 with open(sys.argv[1], "rb") as stream:
     for batch in read_records(sys.argv[2], stream, snapshot="s"):
         errors.update(batch["error"].to_pylist())
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps([list(errors.items()), after - before]))
+print(json.dumps([list(errors.items()), peak() - before]))
 """
 
 

@@ -15,6 +15,7 @@ from pipeline_tasks.store.shards import file as shard_file
 from pipeline_tasks.store.shards.file import HashingStream, PieceStream, ShardWriter, checked
 from pipeline_tasks.store.shards.rows import read_shard
 from pipeline_tasks.store.storage import connect
+from tests.descriptors import descriptors
 
 TABLE = pa.table(
     {"id": [f"{at:032x}" for at in range(5000)], "text": pa.array(["text " * 9] * 5000, pa.large_string())}
@@ -103,13 +104,12 @@ def test_a_writer_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.M
     assert [path.name for path in tmp_path.iterdir()] == ["root"]
 
 
-def test_writers_leave_no_open_descriptor(tmp_path: Path) -> None:
-    stored(tmp_path)
-    before = len(list(Path("/proc/self/fd").iterdir()))
+def test_writers_leave_no_open_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_file.tempfile, "tempdir", str(tmp_path))
     for _ in range(3):
-        stored(tmp_path)
+        stored(tmp_path / "root")
         ShardWriter(TABLE.schema).discard()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert descriptors(tmp_path) == []
 
 
 def test_a_shard_that_was_removed_is_named(any_root: str, monkeypatch: pytest.MonkeyPatch) -> None:
