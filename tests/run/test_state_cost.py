@@ -1,8 +1,15 @@
 """What models took adds up over partitions, and tells an operator what to change."""
 
+from pathlib import Path
+
 import pytest
 
+from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
+from tests.refining import commit_parent
+from tests.toys import table
 
 GPU, CPU = {"edu": {"NVIDIA H200": 30}}, {"edu": {"cpu": 12, "NVIDIA H200": 3}, "clean": {"cpu": 9}}
 
@@ -37,3 +44,12 @@ def test_a_line_advises_what_the_numbers_ask_for(cost: StateCost, advised: tuple
 
 def test_a_stage_without_models_says_nothing() -> None:
     assert NO_STATES.line == ""
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize(("stage", "has_state"), [("toy_map", False), ("toy_state", True)])
+def test_the_seconds_of_tasks_are_those_of_kernels_with_a_state(stage: str, has_state: bool, tmp_path: Path) -> None:
+    given = {"log": str(tmp_path)} if has_state else {}
+    request = RefineRequest(str(tmp_path), stage, given, commit_parent(tmp_path, [table(0, 10)]))
+    states = refine(request, engine("local")).cost.states
+    assert (states.tasks > 0, states.model > 0, states == NO_STATES) == (has_state, has_state, not has_state)
