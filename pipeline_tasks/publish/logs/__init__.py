@@ -1,0 +1,1 @@
+"""The append-only logs of a root, and what tells that one of them was cut."""
