@@ -308,6 +308,14 @@ def test_a_calendar_has_dates_at_its_top_and_beside_its_marks() -> None:
     assert "CC-MAIN-2026-45</text>" in vl_convert.vegalite_to_svg(named.spec, vl_version="6.1")
 
 
+def test_no_label_of_a_week_is_drawn_over_the_next() -> None:
+    drawn = vl_convert.vegalite_to_svg(
+        calendar([(name, "published", "") for name in ("2026-11-19", "2026-11-27", "2026-12-01")]).spec,
+        vl_version="6.1",
+    )
+    assert re.findall(r">((?:Nov|Dec) *\d+)<", drawn) == ["Nov 16", "Nov 30"]
+
+
 def test_distributions_are_shares_of_each_snapshot() -> None:
     whole = {"kind": "whole", "count": 4, "sum": 10, "bins": {"16": 1, "2": 3}}
     name = {"kind": "name", "count": 3, "bins": {"en": 2, "de": 1}}

@@ -93,7 +93,13 @@ def _calendar_spec(cells: Sequence[Mapping[str, Any]]) -> Spec:
     weeks = _weeks(cells)
     is_dated = len(weeks) <= DATED_WEEKS
     axis = {"labelExpr": "utcFormat(toDate(datum.value), '%b %e')", "labelAngle": 0, "orient": "top"}
-    axis |= {"labelAlign": "left", "labelOverlap": "greedy", "labelOffset": -(DATED if is_dated else CELL) / 2}
+    # Of two labels that overlap Vega leaves none out: a cell is narrower than its label, two cells are wider.
+    axis |= {
+        "values": weeks[::2],
+        "labelAlign": "left",
+        "labelOverlap": "greedy",
+        "labelOffset": -(DATED if is_dated else CELL) / 2,
+    }
     bare = {"title": None, "axis": {"domain": False, "ticks": False, "grid": False, **axis}}
     days = {"domain": False, "ticks": False, "grid": False, "values": DAYS if is_dated else ["Mon", "Wed", "Fri"]}
     place = {
