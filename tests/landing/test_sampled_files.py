@@ -45,3 +45,16 @@ def test_a_trial_reads_whole_files_and_pieces_of_large_ones(tmp_path: Path) -> N
     assert set(part.shards) < set(whole.shards)
     assert [shard.path for shard in part.shards].count("landing:large.jsonl") == 1
     assert (part.params, whole.params) == ({"snapshot": "day", "sample": 0.4}, {"snapshot": "day"})
+
+
+def test_a_trial_that_reads_everything_is_the_snapshot(tmp_path: Path) -> None:
+    landing, root = tmp_path / "landing" / "day", tmp_path / "root"
+    landing.mkdir(parents=True)
+    root.mkdir()
+    for name in ("a", "b"):
+        (landing / f"{name}.jsonl").write_bytes(b'{"text": "aaa"}\n')
+    (_, part, _), (path, whole, _), (same, _, _) = (
+        land(str(root), str(landing), sample=each) for each in (0.4, 1, 0.9)
+    )
+    assert (part.params, len(part.shards)) == ({"snapshot": "day", "sample": 0.4}, 1)
+    assert (whole.params, len(whole.shards), path) == ({"snapshot": "day"}, 2, same)

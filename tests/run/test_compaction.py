@@ -237,6 +237,13 @@ def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "FANOUT", 2)
 
 
+def test_runs_of_every_length_are_found(by_two: None, tmp_path: Path) -> None:
+    for number in range(7):
+        day(tmp_path, number)
+    compact(tmp_path)
+    assert segments(tmp_path) == [4, 2, 1]
+
+
 def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(by_two: None, tmp_path: Path) -> None:
     """One key costs one page; with 1, 2, 4 and 8 times the history, the same day reads the same, but for chance."""
     spent: dict[tuple[int, int], Mapping[str, int]] = {}
