@@ -433,6 +433,11 @@ def test_a_lineage_has_a_point_per_manifest_and_few_columns(count: int) -> None:
     addressed = [point for point in values(plot) if "address" in point]
     assert len(addressed) == (count if count <= DRAWN + 1 else DRAWN), "a point that stands for many leads nowhere"
     assert ("stands for" in plot.note) == (count > DRAWN + 1)
+    lines, _, *texts = plot.spec["layer"]
+    assert lines["encoding"]["color"]["scale"]["domain"] == [MADE_FROM, *([HISTORY] if count else [])]
+    toned = [(row["tone"], text["mark"]["color"]) for text in texts for row in text["data"]["values"]]
+    assert len(toned) == 3 * len(own)
+    assert all(tone == color for tone, color in toned)
     assert set(colors(plot.spec)) <= set(DRAWABLE)
 
 
