@@ -27,7 +27,8 @@ from pipeline_tasks.sealed import SEAL, canonical, sha256
 from pipeline_tasks.training import dataset as datasets
 from pipeline_tasks.training.batch import IGNORED, Batch, Item
 from pipeline_tasks.training.dataset import TokenDataset
-from pipeline_tasks.training.reader import MOST_MAPS
+from pipeline_tasks.training.folder import LocalFolder
+from pipeline_tasks.training.reader import MOST_MAPS, Reader
 from pipeline_tasks.training.share import Passes, Share, Split, Tail, Worker
 from pipeline_tasks.training.usage import Stalls, Usage, usage_of
 from tests.descriptors import descriptors
@@ -42,6 +43,15 @@ WORKERS = (0, 2, 4)
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Packed:
     return write_dataset(tmp_path_factory.mktemp("dataset"), [100, 1, 57, 0, 143])
+
+
+def test_what_is_mapped_is_not_fetched_again(packed: Packed) -> None:
+    index = TokenDataset(str(packed.folder)).index
+    reader, sequences = Reader(index, LocalFolder(packed.folder)), np.arange(index.sequences)
+    asked = list(reader.spans(sequences))
+    assert {shard.bin for shard in index.shards if shard.sequences} <= {span.file for span in asked}
+    assert len(list(reader.rows(sequences))) == len(sequences)
+    assert list(reader.spans(sequences)) == []
 
 
 def loader(dataset: TokenDataset, workers: int) -> Iterator[Batch]:
