@@ -80,9 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what takes longer than `--under`; sort the tests of a worker: `--no-loadscope-reorder` keeps that."""
     durations = measured()
     if (most := config.getoption("under")) is not None:
-        left = [item for item in items if durations.tests.get(item.nodeid, 0) >= most]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if durations.tests.get(item.nodeid, 0) < most]
+        left = {name for name, seconds in durations.tests.items() if seconds >= most}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+        items[:] = [item for item in items if item.nodeid not in left]
     if hasattr(config, "workerinput"):
         files = [file_of(item.nodeid) for item in items]
         places = {group: place for place, group in enumerate(slowest_first(dict.fromkeys(files), durations.files))}

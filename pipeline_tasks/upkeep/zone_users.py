@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pipeline_tasks.constraints import bucket_and_prefix
+from pipeline_tasks.constraints import S3, bucket_and_prefix
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import ablation_log, model_log
@@ -96,7 +96,7 @@ def _below(uri: str) -> str:
 
 def place_of(uri: str) -> tuple[str, str]:
     """Return the bucket of a URI, and the prefix of its keys; RecipeError for one that is not of S3."""
-    if not uri.startswith("s3://"):
+    if not uri.startswith(S3):
         message = f"{uri}: policies are of users of S3: name s3://BUCKET/PREFIX"
         raise RecipeError(message)
     bucket, prefix = bucket_and_prefix(uri)

@@ -211,22 +211,19 @@ BOMBS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str | None, int]]] =
     ),
 }
 
-MEASURE = r"""
-import json, re, sys
+MEASURE = """
+import json, sys
 from collections import Counter
-from pathlib import Path
 from pipeline_tasks.landing.formats import read_records
+from tests.peak import peak_kb
 import pyarrow.parquet
 
-def peak():  # its own: `ru_maxrss` begins with that of the process that started this one
-    return int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
-
-before = peak()
+before = peak_kb()
 errors = Counter()
 with open(sys.argv[1], "rb") as stream:
     for batch in read_records(sys.argv[2], stream, snapshot="s"):
         errors.update(batch["error"].to_pylist())
-print(json.dumps([list(errors.items()), peak() - before]))
+print(json.dumps([list(errors.items()), peak_kb() - before]))
 """
 
 

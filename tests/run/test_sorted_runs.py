@@ -132,9 +132,8 @@ def test_a_task_of_little_memory_sorts_little_in_it(memory: float, size: int) ->
     assert sorted_runs.run_bytes(memory) == size
 
 
-HOT = r"""
-import re, sys
-from pathlib import Path
+HOT = """
+import sys
 import pyarrow as pa
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.run import shuffle
@@ -143,6 +142,7 @@ from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stages.dedup_exact import keep_first
 from pipeline_tasks.store.shards.file import ShardWriter
+from tests.peak import peak_kb
 
 root, megabytes = sys.argv[1], int(sys.argv[2])
 shuffle.SCATTER_BYTES, sorted_runs.BLOCK_BYTES = 4 << 20, 1 << 20
@@ -168,8 +168,7 @@ engine = LocalEngine(Tracker(StageIO(root, "stage/f", batch_rows=500, run_bytes=
 order = ("crawled_at", "snapshot", "file", "offset")
 kept = engine.group(keep_first, tuple(shards), by="id", order=order, buckets=2)
 print(sum(shard.rows for shard in kept), sum(engine.rejected.values()))
-own = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]
-print(int(own) / 1024)  # `ru_maxrss` begins with that of the process that started this one
+print(peak_kb() / 1024)
 """
 """Groups so many MB of pages that are one page, with runs of 16 MB."""
 
