@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import boto3
+import numpy as np
 import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, NoSpace, RecipeError, StorageBusy
@@ -19,7 +20,9 @@ from pipeline_tasks.store.storage import connect
 from pipeline_tasks.training import bucket_folder
 from pipeline_tasks.training.cache import Cache
 from pipeline_tasks.training.dataset import TokenDataset
+from pipeline_tasks.training.reader import Reader
 from pipeline_tasks.training.share import Passes, Split
+from tests.cluster.containers import wait_until
 from tests.faulty_s3 import FaultyS3
 from tests.training_dataset import Packed, write_dataset
 
@@ -191,6 +194,23 @@ def test_who_stops_reading_waits_for_no_busy_server(
     faults.busy = 100
     items.close()  # type: ignore[attr-defined]  # a generator
     assert dataset.fetching.throttled <= 1
+
+
+def test_a_fetch_that_waits_as_reading_ends_asks_no_more(
+    uri: str, faults: FaultyS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setattr(bucket_folder, "FIRST_PAUSE", 600.0)
+    dataset = TokenDataset(uri, cache=cache(tmp_path, chunk_bytes=32, ahead=100, threads=1, patience_s=3600.0))
+    index = dataset.index
+    folder = bucket_folder.BucketFolder(uri, dataset.cache, dataset.fetching)
+    faults.busy = 100
+    folder.prefetch(Reader(index, folder).spans(np.arange(index.sequences)))
+    for _ in wait_until("a fetch waits", 60, each=0.01):
+        if dataset.fetching.throttled:
+            break
+    folder.close()
+    assert dataset.fetching.throttled == 1
 
 
 @pytest.mark.usefixtures("quick")
