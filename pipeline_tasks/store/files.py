@@ -1,14 +1,15 @@
 """Files and folders that params name, such as models: their digests, which are identity, and copies on this machine."""
 
+import hashlib
 import re
-import shutil
 from pathlib import Path
 
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import DigestMismatch, MachineFailed, RecipeError
-from pipeline_tasks.sealed import digest_of_folder, visible
+from pipeline_tasks.sealed import digest_of_folder, sha256, visible
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import files_below
+from pipeline_tasks.store.protocol import CHUNK, confined
 from pipeline_tasks.store.temporary import user_folder
 
 HUB = "hf://"
@@ -43,18 +44,16 @@ def localize(uri: str, digest: str) -> str:
     names = _files_of(uri)
     if names is None:
         return storage.localize(uri, digest)
-    if digest_of_named(uri) != digest:
+    digests = {name: storage.digest_of_file(f"{uri}/{name}")[1] for name in names}
+    if digest_of_folder(digests) != digest:
         message = f"{uri}: its files are not those of when the run was planned; run it again"
         raise DigestMismatch(message)
     if not is_bucket(uri):
         return uri.removeprefix("file://")
-    for name in names:
-        target = copy / name
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fetched = storage.localize(f"{uri}/{name}", storage.digest_of_file(f"{uri}/{name}")[1])
-        if not target.exists():
-            shutil.copyfile(fetched, target.with_suffix(".part"))
-            target.with_suffix(".part").replace(target)
+    for name, known in digests.items():
+        storage.fetch(f"{uri}/{name}", known, copy / confined(str(copy), name))
+    for name in set(_files_of(str(copy)) or ()) - digests.keys():
+        (copy / name).unlink(missing_ok=True)  # of a copy that another release made, or somebody changed
     return str(copy)
 
 
@@ -87,10 +86,34 @@ def _of_hub(uri: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(match[1], revision=match[2]))
+        folder = Path(snapshot_download(match[1], revision=match[2]))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         message = (
             f"{uri} could not be downloaded ({type(error).__name__}: {str(error)[:200]}); without internet, copy its "
             "folder here and name that"
         )
         raise MachineFailed(message) from error
+    _require_whole(uri, folder)
+    return folder
+
+
+def _require_whole(uri: str, folder: Path) -> None:
+    """Raise MachineFailed if a file in the cache of the hub is not what it was: that cache believes what exists.
+
+    Its blobs are named as the hub names them: large files by their SHA-256, others as Git does by SHA-1.
+    """
+    for path in files_below(folder):
+        blob = path.resolve()
+        is_large = len(blob.name) == len(sha256(b""))
+        if path.is_symlink() and blob.name != (storage.digest_of_file(str(blob))[1] if is_large else _git_name(blob)):
+            message = f"{uri}: {blob} is not what the hub gave; remove it and {path}, and run again"
+            raise MachineFailed(message)
+
+
+def _git_name(path: Path) -> str:
+    """Return the name that Git gives to a file of this content."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

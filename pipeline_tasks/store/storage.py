@@ -217,15 +217,19 @@ def localize(uri: str, digest: str) -> str:
     if not is_bucket(uri):
         _require_planned(uri, digest_of_file(uri)[1], digest)
         return uri.removeprefix("file://")
-    cache = user_folder() / digest
-    target = cache / uri.rpartition("/")[2]
-    if not target.exists() or digest_of_file(str(target))[1] != digest:
-        cache.mkdir(exist_ok=True, mode=0o700)
-        _copy_checked(uri, digest, target)
+    target = user_folder() / digest / uri.rpartition("/")[2]
+    fetch(uri, digest, target)
     return str(target)
 
 
-def _copy_checked(uri: str, digest: str, target: Path) -> None:
+def fetch(uri: str, digest: str, target: Path) -> None:
+    """Have a copy of the file at `uri` at a local path: one that is there is believed by its digest alone.
+
+    DigestMismatch unless the file at `uri` has the digest.
+    """
+    if target.is_file() and digest_of_file(str(target))[1] == digest:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with os_errors(str(target)), new_file(target) as (stream, path):
         with open_landed(uri) as source:
             shutil.copyfileobj(source, stream, CHUNK)

@@ -1,5 +1,6 @@
 """A file or folder that a recipe names has one digest wherever it is, and is brought to this machine whole."""
 
+import ast
 import hashlib
 import re
 from pathlib import Path
@@ -7,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.constraints import is_bucket
-from pipeline_tasks.errors import DigestMismatch, RecipeError
+from pipeline_tasks.errors import DigestMismatch, MachineFailed, RecipeError
 from pipeline_tasks.store import files
 from pipeline_tasks.store.storage import connect
+from tests.embedded import PROJECT
 
 MODEL = {"config.json": b"{}", "weights/part-1.bin": b"one", "weights/part-2.bin": b"two"}
 
@@ -63,6 +65,67 @@ def test_a_folder_is_brought_to_this_machine_and_again_from_its_copy(any_root: s
     assert read(copy) == MODEL
     assert (copy == uri) == (not is_bucket(uri))
     assert files.localize(f"file://{copy}", digest) == copy
+
+
+PARTS = {"model.bin": b"weights", "model.json": b"{}", "model": b"no suffix", "deep/model.bin": b"other"}
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "removed", "added"])
+def test_a_copy_is_believed_by_its_digest_and_mended(any_root: str, damage: str) -> None:
+    uri = put(any_root, PARTS)
+    digest = files.digest_of_named(uri)
+    copy = Path(files.localize(uri, digest))
+    if not is_bucket(uri):
+        return
+    if damage == "added":
+        (copy / "more.bin").write_bytes(b"more")
+    elif damage == "removed":
+        (copy / "model.bin").unlink()
+    else:
+        (copy / "model.bin").write_bytes(b"WEIGHTS" if damage == "changed" else b"")
+    assert read(files.localize(uri, digest)) == PARTS
+
+
+def hub_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the hub, without a network: a model of one small and one large file; returns the folder of blobs."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(place))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    model = place / "models--owner--name"
+    blobs, snapshot = model / "blobs", model / "snapshots" / ("a" * 40)
+    for folder in (blobs, snapshot):
+        folder.mkdir(parents=True)
+    small = hashlib.sha1(b"blob 2\0{}", usedforsecurity=False).hexdigest()
+    large = hashlib.sha256(b"weights").hexdigest()
+    for name, blob, body in (("config.json", small, b"{}"), ("model.bin", large, b"weights")):
+        (blobs / blob).write_bytes(body)
+        (snapshot / name).symlink_to(blobs / blob)
+    return blobs
+
+
+def test_a_file_in_the_cache_of_the_hub_is_what_the_hub_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blobs, uri = hub_cache(tmp_path / "hub", monkeypatch), f"hf://owner/name@{'a' * 40}"
+    assert read(files.localize(uri, files.digest_of_named(uri))) == {"config.json": b"{}", "model.bin": b"weights"}
+    for blob in blobs.iterdir():
+        body = blob.read_bytes()
+        blob.write_bytes(body[:-1])
+        with pytest.raises(MachineFailed, match=re.escape(str(blob))):
+            files.digest_of_named(uri)
+        blob.write_bytes(body)
+
+
+def test_no_cached_file_is_believed_because_it_exists() -> None:
+    """Whoever has a place for what is kept on this machine does not ask there whether something exists."""
+    cached, askers = set(), set()
+    for module in (path for folder in ("pipeline_tasks", "plugins") for path in (PROJECT / folder).rglob("*.py")):
+        for function in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef) and module.name not in ("temporary.py", "session.py"):
+                called = {ast.unparse(call.func) for call in ast.walk(function) if isinstance(call, ast.Call)}
+                if any(name.endswith("user_folder") for name in called):
+                    cached.add(function.name)
+                    names = {name.rpartition(".")[2] for name in called}
+                    askers |= {f"{module.stem}.{function.name}"} if names & {"exists", "lexists"} else set()
+    assert {"localize", "_kept"} <= cached
+    assert not askers
 
 
 def test_a_folder_that_changed_since_it_was_planned_is_not_used(any_root: str) -> None:

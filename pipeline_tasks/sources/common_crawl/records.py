@@ -163,11 +163,9 @@ class CrawlRecords:
     def _selected(self, web: Web) -> pa.Table:
         """Return what the query chooses: the index of a crawl never changes, so it is asked once per user."""
         digest = digest_of(dict(self.query()))
-        kept = user_folder(budget.PLACE) / f"records-{digest[:32]}.parquet"
         with _lock:
             if digest not in _tables:
-                if not kept.exists():
-                    _keep(self._query_index(web), kept)
+                kept = _kept(digest) or _keep(self._query_index(web), digest)
                 _tables.clear()
                 _tables[digest] = pq.read_table(kept)
             return _tables[digest]
@@ -181,11 +179,18 @@ class CrawlRecords:
         return selected(web, self.address, files, self.selection)
 
 
-def _keep(table: pa.Table, path: Path) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    with os_errors(str(path)):
+def _kept(digest: str) -> Path | None:
+    """Return the file of a query that was kept, if it is what was written: its name has the SHA-256 of its bytes."""
+    files = user_folder(budget.PLACE).glob(f"records-{digest}-*.parquet")
+    return next((path for path in files if path.stem.endswith(f"-{sha256_of(path)}")), None)
+
+
+def _keep(table: pa.Table, digest: str) -> Path:
+    folder = user_folder(budget.PLACE)
+    temporary = folder / f"records-{digest}.{os.getpid()}"
+    with os_errors(str(temporary)):
         pq.write_table(table, temporary)
-        temporary.replace(path)
+        return temporary.replace(folder / f"records-{digest}-{sha256_of(temporary)}.parquet")
 
 
 def _starts(table: pa.Table) -> range:

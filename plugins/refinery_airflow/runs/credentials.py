@@ -309,9 +309,8 @@ def _config_file(sections: Mapping[str, Mapping[str, Any]]) -> Path:
     config.write(text)
     body = text.getvalue().encode()
     path = temporary.user_folder() / f"aws-{hashlib.sha256(body).hexdigest()[:16]}.config"
-    if not path.exists():
-        draft = path.with_suffix(f".{os.getpid()}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-            stream.write(body)
-        draft.replace(path)
+    draft = path.with_suffix(f".{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        stream.write(body)
+    draft.replace(path)  # also over one that is there: only what was written now is known to be whole
     return path
