@@ -31,14 +31,14 @@ from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.listed_store import LIST, listed_files
+from pipeline_tasks.store.listed_store import LIST, listed_files, require_named
 from pipeline_tasks.store.protocol import PARALLEL_REQUESTS
 
 PROMISE = LIST
 """The list of files that a producer writes last: `{"snapshot": id, "files": [{"path", "bytes", "sha256"}]}`.
 
 It may have `fields`: the names that some of `schema.FIELDS` have in the files. A file that has an `address` and an
-`etag` is not in the folder but there, in the store that its `store` names among `stores`."""
+`etag` is not in the folder but there, in the store that its `store` names, below a place that the operator names."""
 
 PULL = ".pull/"
 """Folder of what a pull of a source has brought so far: it is there until `snapshot.json` is."""
@@ -149,14 +149,16 @@ def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listin
         promise = json.loads(_list_body(folder, PROMISE))
         files = tuple(_promised_file(file) for file in promise["files"])
         fields = _promised_fields(promise.get("fields", {}))
-        elsewhere, beside = frozenset(listed_files(promise)), _beside(promise)
+        listed, beside = listed_files(promise), _beside(promise)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = (
             f'{folder.store.root}/{PROMISE} is not {{"snapshot", "files": [{{"path", "bytes", "sha256"}}]}} '
             f"({str(error)[:200]!a}); correct it"
         )
         raise ContractError(message) from error
+    require_named(promise, listed, folder.store.root)
     _require_some(folder, PROMISE, [name for name, _, _ in files])
+    elsewhere = frozenset(listed)
     here = {name: size for name, size, _ in files if name not in elsewhere}
     missing = _require(folder, here, len(files), accept)
     ignored = sorted(set(folder.files) - here.keys() - beside - {PROMISE})
@@ -450,11 +452,14 @@ def landing_of(uri: str) -> str:
     return folder_of(uri, list_snapshot(uri))
 
 
-def connections_of(uri: str) -> list[str]:
-    """Return the Airflow connections that have the keys of stores in which a landing lists files; none if it cannot."""
+def stores_of(uri: str) -> list[str]:
+    """Return the names of stores in which a landing lists files; none if it cannot be read, or may not point there."""
+    store = storage.connect(_absolute(uri))
     try:
-        promise = json.loads(storage.connect(_absolute(uri)).read(PROMISE))
-        return sorted({store["connection"] for store in promise["stores"].values() if "connection" in store})
+        promise = json.loads(store.read(PROMISE))
+        listed = listed_files(promise)
+        require_named({}, listed, store.root)
+        return sorted({file.store for file in listed.values()} - {""})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # who reads its files says what is wrong
         return []
 

@@ -8,11 +8,10 @@ from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.source import UNKNOWN, Part, Received
 from pipeline_tasks.sources.web import Web
-from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.s3.store import S3Store
 
 
-def locate(web: Web, part: Part, named: NamedStore | None) -> Received:
+def locate(web: Web, part: Part, named: str) -> Received:
     """Return where a part stays, after one request for its length and ETag.
 
     SnapshotIncomplete if it is gone, or has other bytes than were listed; ContractError if its store gives no ETag.
@@ -34,13 +33,13 @@ def locate(web: Web, part: Part, named: NamedStore | None) -> Received:
     return Received(size, "", etag, address=part.address)
 
 
-def query_of(*, in_place: bool, store: NamedStore | None) -> Mapping[str, Any]:
+def query_of(*, in_place: bool, store: str) -> Mapping[str, Any]:
     """Return what a query says of where its files stay: nothing for one that lands copies from its own store."""
     said: dict[str, Any] = {"in_place": True} if in_place else {}
-    return said | ({"store": {"name": store.name, **store.block()}} if store else {})
+    return said | ({"store": store} if store else {})
 
 
-def require_bucket(place: str, *, in_place: bool, store: NamedStore | None) -> None:
+def require_bucket(place: str, *, in_place: bool, store: str) -> None:
     """Raise RecipeError for files of this machine that are to stay in a store, or to come from one."""
     if place.startswith(S3) or not (in_place or store):
         return

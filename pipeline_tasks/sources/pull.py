@@ -32,7 +32,6 @@ from pipeline_tasks.sources.source import UNKNOWN, Flow, InPlace, Mapped, Part, 
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import flush_folder, os_errors
-from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import Store
 
 QUERY = f"{PULL}query.json"
@@ -367,7 +366,7 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
     if lost:
         message = f"{landing.uri} has lost {_some(lost)} while others were pulled; run the same command again"
         raise SnapshotIncomplete(message)
-    store = source.store if isinstance(source, InPlace) and source.in_place else None
+    store = source.store if isinstance(source, InPlace) and source.in_place else ""
     there = [(part, _file(part.name, receipts[part.name], store)) for part in parts if receipts[part.name].rows]
     files = [file for part, file in there if not part.beside]
     beside = [file for part, file in there if part.beside and not part.is_rights]
@@ -392,17 +391,16 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
             **_known("facts", {name: receipt.facts for name, receipt in receipts.items() if receipt.facts}),
         },
         **_known("fields", dict(source.read_by) if isinstance(source, Mapped) else {}),
-        **_known("stores", {store.name: store.block()} if store else {}),
         "files": files,
     }
     storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")
     return Landed(source.snapshot, len(files), total, in_place=sum("address" in file for file in files))
 
 
-def _file(name: str, receipt: Received, store: NamedStore | None) -> dict[str, Any]:
+def _file(name: str, receipt: Received, store: str) -> dict[str, Any]:
     file = {"path": name, "bytes": receipt.bytes, "sha256": receipt.sha256}
     if receipt.address:
-        file |= {"address": receipt.address, "etag": receipt.etag, **_known("store", store.name if store else "")}
+        file |= {"address": receipt.address, "etag": receipt.etag, **_known("store", store)}
     return file if receipt.rows == UNKNOWN else {**file, "rows": receipt.rows}
 
 

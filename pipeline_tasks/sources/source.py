@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from pipeline_tasks.sources.web import Web
-from pipeline_tasks.store.named_store import NamedStore
 
 UNKNOWN = -1
 """Bytes or rows of a part whose source promises none."""
@@ -128,8 +127,8 @@ class InPlace(Protocol):
         """Whether its files stay."""
 
     @property
-    def store(self) -> NamedStore | None:
-        """The store that has them, None: that of the process."""
+    def store(self) -> str:
+        """The store that has them, "": that of the process."""
 
 
 class Source(Protocol):

@@ -1,7 +1,8 @@
 """Reads a landing whose list points to objects elsewhere: each by its name in the landing, and only as it was listed.
 
 The landing is then named by its list, `folder/snapshot.json`, so that whoever joins a name to it reads the object where
-it is, on any worker: address and store are in the list, and the secret in the worker's environment.
+it is, on any worker: the address and the name of its store are in the list. Which store that is and whose keys its
+requests have the operator says, and also below which places an address may be (`named_store`, `places`).
 """
 
 import hashlib
@@ -17,7 +18,8 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.store.clouds.store import CloudStore
 from pipeline_tasks.store.local_store import LocalStore
-from pipeline_tasks.store.named_store import NamedStore
+from pipeline_tasks.store.named_store import NAME, require_as_set
+from pipeline_tasks.store.places import require_pointed
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.s3.store import S3Store
 
@@ -35,21 +37,24 @@ _OF_LIST = re.compile(rf"(.+)/{re.escape(LIST)}(?:/(.*))?")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object elsewhere: its address, its bytes and ETag as they were listed, and its store, None: the process's."""
+    """An object elsewhere: its address, its bytes and ETag as they were listed, and its store, "": the process's."""
 
     address: str
     bytes: int
     etag: str
-    store: NamedStore | None = None
+    store: str = ""
 
     @property
     def digest(self) -> str:
         """What stands for the digest of bytes that nobody has read: SHA-256 of their number and the ETag."""
         return hashlib.sha256(canonical([self.etag, self.bytes])).hexdigest()
 
-    @property
-    def place(self) -> tuple[S3Store, str]:
-        """The store of the object, which refuses it if it was changed, and its path there."""
+    def found(self, landing: str) -> tuple[S3Store, str]:
+        """Return the store of the object, which refuses it if it was changed, and its path there.
+
+        RecipeError for a place that the list of a landing may not point to.
+        """
+        require_pointed(landing, [(self.address, self.store)])
         folder, _, name = self.address.rpartition("/")
         return S3Store(folder, self.store, (self.bytes, self.etag)), name
 
@@ -62,18 +67,28 @@ def split_list(uri: str) -> tuple[str, str] | None:
 
 def listed_files(promise: Mapping[str, Any]) -> dict[str, Listed]:
     """Return the files of a `snapshot.json` that are elsewhere, by name; ValueError, TypeError, KeyError if wrong."""
-    stores = {name: _named(name, block) for name, block in promise.get("stores", {}).items()}
-    return {file["path"]: _listed(file, stores) for file in promise["files"] if "address" in file}
+    for name, block in promise.get("stores", {}).items():  # as lists of earlier releases have them
+        if not isinstance(block, dict):
+            message = f"stores: {_store_name(name)} has no fields"
+            raise TypeError(message)
+    return {file["path"]: _listed(file) for file in promise["files"] if "address" in file}
 
 
-def _named(name: str, block: Mapping[str, Any]) -> NamedStore:
-    if not all(isinstance(value, bool if field == "anonymous" else str) for field, value in block.items()):
-        message = f"stores: {name[:100]!a} has a value of another type: texts, and true or false for `anonymous`"
+def require_named(promise: Mapping[str, Any], files: Mapping[str, Listed], landing: str) -> None:
+    """Raise RecipeError for a list that points to places, or says of stores, what the operator has not named."""
+    for name, block in promise.get("stores", {}).items():
+        require_as_set(name, block)
+    require_pointed(landing, [(file.address, file.store) for file in files.values()])
+
+
+def _store_name(name: object) -> str:
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        message = f"{str(name)[:100]!a} is no name of a store, in small letters, digits and _"
         raise ValueError(message)
-    return NamedStore(name, **block)
+    return name
 
 
-def _listed(file: Mapping[str, Any], stores: Mapping[str, NamedStore]) -> Listed:
+def _listed(file: Mapping[str, Any]) -> Listed:
     address, etag, store = file["address"], file.get("etag"), file.get("store", "")
     if not isinstance(file["path"], str) or not _NAME.fullmatch(file["path"]) or file["path"] == LIST:
         message = f"{str(file['path'])[:100]!a} is no path of a file in the folder, which is its name"
@@ -90,10 +105,7 @@ def _listed(file: Mapping[str, Any], stores: Mapping[str, NamedStore]) -> Listed
     if not _ETAG.fullmatch(etag):
         message = f"{address} has the `etag` {etag[:100]!a}, which none is"
         raise ValueError(message)
-    if store and (not isinstance(store, str) or store not in stores):
-        message = f"{address} is in the store {str(store)[:100]!a}, and `stores` has {', '.join(stores) or 'none'}"
-        raise ValueError(message)
-    return Listed(address, file["bytes"], etag.strip('"'), stores[store] if store else None)
+    return Listed(address, file["bytes"], etag.strip('"'), _store_name(store) if store else "")
 
 
 class ListedStore:
@@ -117,7 +129,7 @@ class ListedStore:
     def _at(self, path: str) -> tuple[Store, str]:
         """Return the store of a file, and its path there."""
         listed = self.listed(path)
-        return listed.place if listed else (self._folder, f"{self._prefix}{path}")
+        return listed.found(self._folder.root) if listed else (self._folder, f"{self._prefix}{path}")
 
     def read(self, path: str) -> bytes:
         store, path = self._at(path)

@@ -18,7 +18,6 @@ from pipeline_tasks.store.clouds.store import CloudStore
 from pipeline_tasks.store.known_digests import keep_digest, known_digest
 from pipeline_tasks.store.listed_store import ListedStore, split_list
 from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
-from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Store
 from pipeline_tasks.store.s3 import client as s3_client
 from pipeline_tasks.store.s3.client import require_reachable
@@ -33,7 +32,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-def connect(uri: str, named: NamedStore | None = None) -> Store:
+def connect(uri: str, named: str = "") -> Store:
     """Return the store at `uri`: `s3://`, `gs://` or `az://bucket/prefix`, `file:///path` or a local path.
 
     `folder/snapshot.json` is a landing by its list, whose files may be elsewhere. A bucket may be of a `named` store.
@@ -52,14 +51,14 @@ def is_other_kind(uri: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _connect(uri: str, named: NamedStore | None) -> LocalStore | S3Store | CloudStore:
+def _connect(uri: str, named: str) -> LocalStore | S3Store | CloudStore:
     if is_other_kind(uri):
         message = f"{uri}: no storage of this kind; give s3://, gs:// or az://bucket/prefix, or a local path"
         raise RecipeError(message)
     if uri.startswith("s3://"):
         return S3Store(uri, named)
-    if named is not None:
-        message = f"{uri} is no bucket of S3, and the store {named.name} is one; name s3://bucket/prefix"
+    if named:
+        message = f"{uri} is no bucket of S3, and the store {named} is one; name s3://bucket/prefix"
         raise RecipeError(message)
     if is_bucket(uri):
         return CloudStore(uri)
@@ -192,8 +191,8 @@ def is_absolute(path: str) -> bool:
     return "://" in path or path.startswith("/")
 
 
-def open_landed(uri: str, named: NamedStore | None = None) -> BinaryIO:
-    """Open a landed file by its absolute URI; its bucket may be of a `named` store."""
+def open_landed(uri: str, named: str = "") -> BinaryIO:
+    """Open a landed file by its absolute URI; its bucket may be of a store that is `named`."""
     folder, _, name = uri.rpartition("/")
     return connect(folder or "/", named).open(name)
 

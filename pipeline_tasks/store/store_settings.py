@@ -15,6 +15,10 @@ from pipeline_tasks.errors import RecipeError
 STORES = "REFINERY_STORES"
 """The variable by which a process has from the one that started it what was given, by URI, as JSON."""
 
+OF_PLACES, PLACES = "places:/", "REFINERY_PLACES"
+"""What stands before a landing in what was given: the places that its lists may point to. The variable has them for all
+landings, with blanks between them, and for runs the places that their params may name."""
+
 ALL = "s3://"
 """The URI that all objects are below."""
 
@@ -71,7 +75,13 @@ def _given(variables: Mapping[str, str]) -> Settings:
 
 def _known() -> dict[str, Settings]:
     """Return what was given, by URI; what this process was given itself comes first."""
-    return {**_read(os.environ.get(STORES, "")), **_RECEIVED, **_GIVEN}
+    return {**_places(), **_read(os.environ.get(STORES, "")), **_RECEIVED, **_GIVEN}
+
+
+def _places() -> dict[str, Settings]:
+    """Return the places that the lists of all landings may point to; none where the operator names none."""
+    named = [*os.environ.get(PLACES, "").split(), os.environ.get("REFINERY_LANDING", "")]
+    return {OF_PLACES.rstrip("/"): _given({PLACES: "\n".join(filter(None, named))})} if any(named) else {}
 
 
 def _written(known: Mapping[str, Settings]) -> str:

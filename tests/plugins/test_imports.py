@@ -32,6 +32,8 @@ ALLOWED = {
     "plugins/refinery_airflow/runs/credentials.py": {
         "publish.ledger",
         "store.credential",
+        "store.named_store",
+        "store.places",
         "store.s3.client",
         "store.store_settings",
         "store.temporary",
@@ -63,7 +65,7 @@ ALLOWED = {
     "plugins/refinery_airflow/alerts/openlineage.py": {"alerts", *VOCABULARY},
     "plugins/refinery_airflow/tasks/operators.py": {"alerts", "run.tasks.state_cost", *VOCABULARY, *REQUESTS},
     "plugins/refinery_airflow/pages/overview.py": READS,
-    "plugins/refinery_airflow/runs/places.py": VOCABULARY,
+    "plugins/refinery_airflow/runs/places.py": {"store.store_settings", *VOCABULARY},
     "plugins/refinery_airflow/plugin.py": READS,
     "plugins/refinery_airflow/access/purpose.py": {"store.access_log"},
     "plugins/refinery_airflow/tasks/quarantine.py": {"errors", "service.alone"} | REQUESTS,

@@ -13,6 +13,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.requests.models import CheckModelRequest, TrainModelRequest
 from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.wire import raise_refusal
+from pipeline_tasks.store import store_settings
 
 EMR = "emr-serverless://00fg0oh5mvbu4d0l/;role=arn:aws:iam::123456789012:role/refinery"
 
@@ -73,23 +74,35 @@ def test_a_token_of_spark_connect_is_in_no_request(
 
 
 @pytest.mark.parametrize("is_landed", [False, True])
-def test_a_task_finds_the_connections_of_stores_that_its_landing_names(
+def test_a_task_finds_the_connection_of_a_store_that_its_landing_names_and_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_landed: bool
 ) -> None:
+    """The list names a store, and what it says of another connection is not heeded."""
     from airflow.sdk import Connection
     from refinery_airflow.tasks.launch import prepared
 
-    monkeypatch.setenv("AIRFLOW_CONN_PARTNER_S3", "")  # it is put back at the end
-    monkeypatch.delenv("AIRFLOW_CONN_PARTNER_S3")
-    kept = Connection(conn_id="partner_s3", conn_type="aws", login="key", password="s3cret")
-    monkeypatch.setattr(Connection, "get", lambda _name: kept)
-    stores = {"partner": {"connection": "partner_s3"}, "public": {"anonymous": True}}
-    (tmp_path / "snapshot.json").write_text(json.dumps({"stores": stores, "files": []}))
-    prepared(replace(REQUEST, engine="local", landing=f"{tmp_path}/plain"))
-    assert "AIRFLOW_CONN_PARTNER_S3" not in os.environ
-    of_task = replace(REQUEST, engine="local", landing=f"{tmp_path}/snapshot.json")
-    prepared(of_task if is_landed else LandRequest("/r", str(tmp_path)))
-    assert "s3cret" in os.environ["AIRFLOW_CONN_PARTNER_S3"]
+    asked: list[str] = []
+
+    def kept(name: str) -> Connection:
+        asked.append(name)
+        return Connection(conn_id=name, conn_type="aws", login="key", password="s3cret")
+
+    monkeypatch.setattr(store_settings, "_GIVEN", {})
+    monkeypatch.setattr(Connection, "get", kept)
+    monkeypatch.setenv("REFINERY_PLACES", f"partner+s3://crawls {tmp_path} /r")
+    file = {"path": "a.jsonl", "bytes": 1, "sha256": "", "address": "s3://crawls/a", "etag": "1", "store": "partner"}
+    evil = {"partner": {"connection": "aws_default"}}
+    (tmp_path / "snapshot.json").write_text(json.dumps({"stores": evil, "files": [file]}))
+    local = replace(REQUEST, root="/r", engine="local")
+    prepared(replace(local, landing=f"{tmp_path}/plain"))
+    assert asked == []
+    prepared(replace(local, landing=f"{tmp_path}/snapshot.json") if is_landed else LandRequest("/r", str(tmp_path)))
+    assert asked == ["refinery_store_partner"]
+    assert "s3cret" in store_settings.sendable()
+    file["store"] = "other"  # which may be a store of another team
+    (tmp_path / "snapshot.json").write_text(json.dumps({"files": [file]}))
+    prepared(LandRequest("/r", str(tmp_path)))
+    assert asked == ["refinery_store_partner"]
 
 
 def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,10 +110,9 @@ def test_who_starts_a_run_cannot_send_a_secret_elsewhere(monkeypatch: pytest.Mon
 def test_who_starts_a_run_cannot_read_another_bucket_by_the_keys_of_a_store() -> None:
     from refinery_airflow.tasks import sources as refinery_sources
 
-    store = {"name": "partner", "connection": "partner_s3"}
-    raw = {"source": {"files": {"place": "s3://crawl/news", "format": "jsonl", "in_place": True, "store": store}}}
+    raw = {"source": {"files": {"place": "s3://crawl/news", "format": "jsonl", "in_place": True, "store": "partner"}}}
     recipe = parse_source(raw, "news.yaml", {})
-    evil = {"place": "s3://private", "store": {**store, "endpoint": "https://evil.example"}}
+    evil = {"place": "s3://private", "store": "other"}
     now: Any = refinery_sources.asked(recipe, {**evil, "exclude": ["a"], "rate": 1, "workers": 1}).source
     assert (now.place, now.store, now.exclude) == ("s3://crawl/news", recipe.source.store, ("a",))  # type: ignore[attr-defined]
     assert not {"place", "store"} & set(refinery_sources.params_of_pull(recipe, "landing", "root"))

@@ -18,6 +18,7 @@ from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.engines import cluster_jobs, ray_jobs
 from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
@@ -232,6 +233,31 @@ def test_a_run_of_a_recipe_may_name_its_own_places_alone(file: Path, place: str)
             prepared(request)
         assert str(refused.value).startswith(f"{place} is no place that a run may name")
         assert "s3://blogs" not in str(refused.value).removeprefix(place), "the others' places are not told"
+
+
+def test_a_list_points_to_places_of_its_own_team_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from refinery_airflow.tasks.launch import prepared
+
+    monkeypatch.setattr(store_settings, "_GIVEN", {})
+    written = "".join(
+        f"  {team}: {{root: {tmp_path}/{team}/root, landing: {tmp_path}/{team}/landing, places: ['s3://{team}']}}\n"
+        for team in TEAMS
+    )
+    (tmp_path / "teams.yaml").write_text(f"recipes:\n{written}")
+    monkeypatch.setenv("REFINERY_DEPLOYMENT", str(tmp_path / "teams.yaml"))
+    monkeypatch.setenv("REFINERY_PLACES", "s3://blogs s3://all")  # which is not asked beside the file
+    for team in TEAMS:
+        landing = tmp_path / team / "landing" / DAY
+        landing.mkdir(parents=True)
+        for bucket in (*TEAMS, "all"):
+            file = {"path": "a.jsonl", "bytes": 1, "sha256": "", "address": f"s3://{bucket}/a", "etag": "1"}
+            (landing / "snapshot.json").write_text(json.dumps({"files": [file]}))
+            prepared(LandRequest(f"{tmp_path}/{team}/root", str(landing), recipe=team))
+            if bucket == team:
+                assert list_snapshot(str(landing)).elsewhere == {"a.jsonl"}
+            else:
+                with pytest.raises(RecipeError, match=f"lists s3://{bucket}/a"):
+                    list_snapshot(str(landing))
 
 
 def test_a_task_of_no_recipe_stays_at_one_root(file: Path) -> None:

@@ -17,7 +17,6 @@ from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources.in_place import require_bucket
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.s3.client import s3_client
 from tests.archives import PAGE, http, response, warc, zipped
 from tests.commands import Refinery
@@ -38,7 +37,7 @@ run: {partitions: 1}
 gates: {}
 """
 KEYS = ("partner", "partner/secret+1")
-VARIABLE = "REFINERY_PARTNER"
+VARIABLE = "REFINERY_STORE_PARTNER"
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +49,15 @@ def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A store of another: what a recipe says of it, its gate, and a bucket in it."""
+    """A store of another: its gate, and a bucket in it."""
 
-    said: dict[str, Any]
     gate: FaultyS3
     bucket: str
     server: S3Server
 
     def client(self) -> Any:
         """A client of who owns it."""
-        return s3_client(NamedStore("owner", self.server.endpoint, anonymous=True))
+        return s3_client("owner")
 
     def put(self, key: str, body: bytes) -> None:
         self.client().put_object(Bucket=self.bucket, Key=key, Body=body)
@@ -78,15 +76,12 @@ def other(
     """Another store: one that takes requests of one pair of keys, or none that are signed."""
     bucket = f"{request.param}-{s3_root.partition('-')[2][:12]}"
     with faulty_s3(other_server.endpoint) as gate:
-        said: dict[str, Any] = {"name": "partner", "endpoint": gate.endpoint}
-        if request.param == "keys":
-            gate.keys = KEYS
-            said["env"] = VARIABLE
-            monkeypatch.setenv(VARIABLE, ":".join(KEYS))
-        else:
-            gate.keys = ("", "")
-            said["anonymous"] = True
-        there = Other(said, gate, bucket, other_server)
+        gate.keys = KEYS if request.param == "keys" else ("", "")
+        who = ":".join(KEYS) if request.param == "keys" else "anonymous"
+        monkeypatch.setenv(VARIABLE, f"{who} {gate.endpoint}")
+        monkeypatch.setenv("REFINERY_STORE_OWNER", f"anonymous {other_server.endpoint}")
+        monkeypatch.setenv("REFINERY_PLACES", f"partner+s3://{bucket}")
+        there = Other(gate, bucket, other_server)
         there.client().create_bucket(Bucket=bucket)
         yield there
 
@@ -106,7 +101,7 @@ ARCHIVES = {f"part-{number}.warc.gz": pages(number) for number in range(3)}
 
 def crawl(other: Other, mirror: Mirror) -> dict[str, Any]:
     query = {"crawl": CRAWL, "address": mirror.address, "in_place": True, "bucket": f"s3://{other.bucket}"}
-    return {"common_crawl": query | {"store": other.said}}
+    return {"common_crawl": query | {"store": "partner"}}
 
 
 def documents(refinery: Refinery, landing: object, root: object, tmp_path: Path, *words: str) -> int:
@@ -126,7 +121,8 @@ def test_a_crawl_of_another_store_is_listed_verified_and_refined_without_a_copy(
     assert other.gate.ranges == []
     assert [file.name for file in landing.iterdir()] == ["snapshot.json"]
     promise = promise_of(landing)
-    assert promise["stores"] == {"partner": {key: said for key, said in other.said.items() if key != "name"} | REGION}
+    assert "stores" not in promise
+    assert other.gate.endpoint not in json.dumps(promise)
     assert {file["store"] for file in promise["files"]} == {"partner"}
     assert KEYS[1] not in json.dumps(promise)
     root = f"{s3_root}/refined"
@@ -136,9 +132,6 @@ def test_a_crawl_of_another_store_is_listed_verified_and_refined_without_a_copy(
         assert done.returncode == 0, done.stdout + done.stderr
     again, before = pull_source(crawl(other, mirror), tmp_path / "landings")
     assert (again, before.is_new) == (landing, False)
-
-
-REGION = {"region": "us-east-1"}
 
 
 def test_rows_in_place_are_those_of_a_copy(
@@ -188,20 +181,6 @@ def test_pages_are_read_by_their_places(
     assert 0 < sum(sizes) - sum(whole) < file["bytes"] / 50  # `extract`
 
 
-@pytest.mark.parametrize("other", ["keys"], indirect=True)
-def test_a_connection_of_airflow_has_the_keys(
-    other: Other, s3_root: str, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other.put_crawl(ARCHIVES, mirror)
-    query = crawl(other, mirror)
-    query["common_crawl"]["store"] = {"name": "partner", "endpoint": other.gate.endpoint, "connection": "partner_s3"}
-    with pytest.raises(RecipeError, match="AIRFLOW_CONN_PARTNER_S3"):
-        pull_source(query, tmp_path / "landings")
-    monkeypatch.setenv("AIRFLOW_CONN_PARTNER_S3", json.dumps({"login": KEYS[0], "password": KEYS[1]}))
-    _, landed = pull_source(query, tmp_path / "landings")
-    assert landed.files == 3
-
-
 def shards(root: str, stage: str) -> list[str]:
     return [entry.path.rpartition("/")[2] for entry in storage.connect(root).list(stage) if "arrow" in entry.path]
 
@@ -246,10 +225,9 @@ def test_a_refusal_names_the_store_and_nothing_of_the_process_is_sent_there(
     other.gate.keys = ("somebody", "else")
     with pytest.raises(RecipeError, match="partner"):
         pull_source(crawl(other, mirror), tmp_path / "landings")
-    if "env" in other.said:
-        monkeypatch.delenv(VARIABLE)
-        with pytest.raises(RecipeError, match=VARIABLE):
-            pull_source(crawl(other, mirror), tmp_path / "landings")
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(RecipeError, match=VARIABLE):
+        pull_source(crawl(other, mirror), tmp_path / "landings")
 
 
 def test_a_missing_object_lands_nothing_and_is_named(
@@ -275,7 +253,7 @@ def test_a_prefix_of_another_store_is_read_in_place_or_copied(
         body = "".join(json.dumps(line | {"link": f"https://a.org/{number}/{at}"}) + "\n" for at in range(5))
         other.put(f"news/{number}/a.jsonl", body.encode())
     files = {"place": f"s3://{other.bucket}/news", "format": "jsonl", "fields": {"text": "body", "url": "link"}}
-    source = {"files": files | {"store": other.said}}
+    source = {"files": files | {"store": "partner"}}
     copied, _ = pull_source(source, tmp_path / "copied")
     assert (copied / "1" / "a.jsonl").is_file()
     source["files"]["in_place"] = True
@@ -321,16 +299,13 @@ def test_a_list_of_other_bytes_is_noticed(other: Other, s3_root: str, mirror: Mi
         {"bytes": -1},
         {"bytes": 1 << 63},
         {"address": "s3://bucket/a\ud800"},
-        {"store": "unknown"},
         {"store": ["unknown"]},
+        {"store": "S"},
+        {"store": "partner\n"},
+        {"store": "https://evil.example"},
         {"stores": ["a"]},
-        {"stores": {"a": {}}},
-        {"stores": {"a": {"anonymous": "yes"}}},
-        {"stores": {"a": {"anonymous": True, "region": 5}}},
-        {"stores": {"a": {"anonymous": True, "region": "eu\n"}}},
-        {"stores": {"a": {"anonymous": True, "endpoint": "http://a.example:99999"}}},
-        {"stores": {"a": {"anonymous": True, "endpoint": "http://a.example\r\nHost:b"}}},
-        {"stores": {"a": {"anonymous": True, "key": "x"}}},
+        {"stores": {"A B": "x"}},
+        {"stores": {"a": "x"}},
     ],
 )
 def test_a_list_that_is_wrong_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
@@ -344,33 +319,116 @@ def test_a_list_that_is_wrong_is_refused(change: dict[str, Any], tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "store",
+    "value",
     [
-        {"name": "partner"},
-        {"name": "partner", "anonymous": True, "env": VARIABLE},
-        {"name": "partner", "env": "HOME"},
-        {"name": "partner", "env": VARIABLE, "connection": "partner"},
-        {"name": "partner", "anonymous": True, "endpoint": "s3.example.org"},
-        {"name": "partner", "anonymous": True, "endpoint": "https://key:secret@s3.example.org"},
-        {"name": "partner", "env": "REFINERY_X:secret"},
-        {"name": "partner", "key": "x"},
+        "",
+        "key",
+        "key: https://s3.example.org",
+        "k:s s3.example.org",
+        "k:s ftp://s3.example.org",
+        "k:s https://key:secret@s3.example.org",
+        "k:s https://s3.example.org/path",
+        "k:s https://s3.example.org:99999",
+        "k:s https://s3.example.org eu more",
     ],
 )
 def test_a_store_that_makes_no_sense_is_refused_and_no_secret_is_repeated(
-    store: dict[str, Any], tmp_path: Path
+    value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = {"common_crawl": {"crawl": CRAWL, "in_place": True, "store": store}}
-    with pytest.raises(RecipeError) as raised:
-        pull_source(source, tmp_path / "landings")
-    assert "secret@" not in str(raised.value)
-    assert "X:secret" not in str(raised.value)
+    monkeypatch.setenv(VARIABLE, value)
+    with pytest.raises(RecipeError, match=VARIABLE) as raised:
+        s3_client("partner")
+    assert not value or value not in str(raised.value)
+
+
+FILE = {"path": "a.jsonl", "bytes": 1, "sha256": "", "address": "s3://bucket/a", "etag": "1"}
+
+
+def listing(folder: Path, file: dict[str, Any], **more: Any) -> Path:
+    """Write the list of a landing as somebody else would."""
+    (folder / "snapshot.json").write_text(json.dumps({"snapshot": "s", "files": [FILE | file], **more}))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["partner", "stores", "s", "ledger", "aws_default"])
+@pytest.mark.parametrize("field", ["env", "connection"])
+def test_a_list_names_no_endpoint_no_variable_and_no_connection(
+    field: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a list says of a store sends nothing anywhere: the secrets of the process stay in it."""
+    monkeypatch.setenv("REFINERY_PLACES", f"{name}+s3://bucket s3://bucket")
+    for secret in ("REFINERY_STORES", "REFINERY_LEDGER", "AIRFLOW_CONN_AWS_DEFAULT"):
+        monkeypatch.setenv(secret, "{}")
+    for evil in ("REFINERY_STORES", "REFINERY_LEDGER", "aws_default"):
+        with faulty_s3("http://127.0.0.1:9") as theirs:
+            block = {"endpoint": theirs.endpoint, field: evil}
+            place = listing(tmp_path, {"store": name}, stores={name: block})
+            with pytest.raises(RecipeError, match=f"REFINERY_STORE_{name.upper()}"):
+                list_snapshot(str(place))
+            with pytest.raises(RecipeError, match=f"REFINERY_STORE_{name.upper()}"):
+                storage.open_landed(f"{place}/snapshot.json/a.jsonl").read()
+            assert theirs.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("block", "is_taken"),
+    [
+        ({"endpoint": "https://s3.partner.example", "env": "REFINERY_PARTNER"}, True),
+        ({"endpoint": "https://s3.partner.example", "region": "us-east-1"}, True),
+        ({"endpoint": "https://s3.partner.example", "region": "eu-central-1"}, False),
+        ({"endpoint": "https://s3.partner.example", "anonymous": True}, False),
+        ({"endpoint": "https://evil.example"}, False),
+        ({"endpoint": "http://169.254.169.254"}, False),
+        ({}, False),
+    ],
+)
+def test_a_list_of_an_earlier_release_is_read_where_it_says_what_the_operator_says(
+    block: dict[str, Any], is_taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "key:secret https://s3.partner.example")
+    monkeypatch.setenv("REFINERY_PLACES", "partner+s3://bucket")
+    place = listing(tmp_path, {"store": "partner"}, stores={"partner": block})
+    if is_taken:
+        assert list_snapshot(str(place)).elsewhere == {"a.jsonl"}
+    else:
+        with pytest.raises(RecipeError, match="remove `stores`"):
+            list_snapshot(str(place))
+
+
+@pytest.mark.parametrize(
+    ("places", "file", "is_named"),
+    [
+        ("", {}, False),
+        ("s3://bucket", {}, True),
+        ("s3://bucket/a", {}, True),
+        ("s3://bucket/b", {}, False),
+        ("s3://buck", {}, False),
+        ("s3://bucket/b", {"address": "s3://bucket/b/../a"}, False),
+        ("s3://bucket", {"store": "partner"}, False),
+        ("partner+s3://bucket", {"store": "partner"}, True),
+        ("partner+s3://bucket", {"store": "other"}, False),
+        ("partner+s3://bucket", {}, False),
+    ],
+)
+def test_a_list_points_to_places_that_the_operator_names_alone(
+    places: str, file: dict[str, Any], is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFINERY_PLACES", places)
+    place = listing(tmp_path, file)
+    if is_named:
+        assert list_snapshot(str(place)).elsewhere == {"a.jsonl"}
+        return
+    with pytest.raises(RecipeError, match="REFINERY_PLACES"):
+        list_snapshot(str(place))
+    with pytest.raises(RecipeError, match="REFINERY_PLACES"):
+        storage.open_landed(f"{place}/snapshot.json/a.jsonl")
 
 
 @pytest.mark.parametrize(
     "files",
     [
         {"place": "IN", "format": "jsonl", "in_place": True},
-        {"place": "IN", "format": "jsonl", "store": {"name": "a", "anonymous": True}},
+        {"place": "IN", "format": "jsonl", "store": "a"},
         {"place": "s3://bucket", "format": "csv", "in_place": True},
     ],
 )
@@ -385,5 +443,5 @@ def test_what_cannot_stay_in_place_is_refused(files: dict[str, Any], tmp_path: P
 def test_files_of_other_buckets_do_not_stay_there(place: str) -> None:
     """A list of addresses names S3's endpoint, region and keys, and its ETags are asked for there."""
     with pytest.raises(RecipeError, match=re.escape(place)):
-        require_bucket(place, in_place=True, store=None)
-    require_bucket(place, in_place=False, store=None)
+        require_bucket(place, in_place=True, store="")
+    require_bucket(place, in_place=False, store="")

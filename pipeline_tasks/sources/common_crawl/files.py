@@ -20,7 +20,7 @@ from pipeline_tasks.sources.download import download
 from pipeline_tasks.sources.in_place import locate, query_of, require_bucket
 from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web, fetched, require_address
-from pipeline_tasks.store.named_store import NamedStore
+from pipeline_tasks.store.named_store import StoreName
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class CommonCrawl:
     address: str = ADDRESS
     in_place: bool = False
     bucket: Uri = BUCKET
-    store: NamedStore | None = None
+    store: StoreName = ""
 
     @property
     def snapshot(self) -> str:

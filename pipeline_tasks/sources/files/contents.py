@@ -10,7 +10,6 @@ from pipeline_tasks.errors import ContractError, SnapshotIncomplete
 from pipeline_tasks.landing.decompression import GZIP, LZ4, GzipSource, Lz4Source, PlainSource, Reader, Source
 from pipeline_tasks.landing.zstd_frames import ZstdSource, is_zstd
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.named_store import NamedStore
 
 BZ2 = b"BZh"
 
@@ -37,7 +36,7 @@ class _Content(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def content_of(uri: str, named: NamedStore | None = None) -> Iterator[BinaryIO]:
+def content_of(uri: str, named: str = "") -> Iterator[BinaryIO]:
     """Open the content of a file; ContractError where it is damaged, SnapshotIncomplete if there is no such file."""
     try:
         with storage.open_landed(uri, named) as stored:

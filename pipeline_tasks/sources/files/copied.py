@@ -15,11 +15,10 @@ from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import flush, os_errors
-from pipeline_tasks.store.named_store import NamedStore
 from pipeline_tasks.store.protocol import CHUNK
 
 
-def copy_part(part: Part, partial: Path, web: Web, flow: Flow, named: NamedStore | None = None) -> Received:
+def copy_part(part: Part, partial: Path, web: Web, flow: Flow, named: str = "") -> Received:
     """Copy the file at a part's address to `partial`; SnapshotIncomplete if it has other bytes than were listed."""
     try:
         with storage.open_landed(part.address, named) as stored:

@@ -34,7 +34,7 @@ from pipeline_tasks.sources.parquet_part import require_columns, write_part
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.named_store import NamedStore
+from pipeline_tasks.store.named_store import StoreName
 from pipeline_tasks.store.protocol import Entry
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {
@@ -87,7 +87,7 @@ class Files:
     terms_address: str = ""
     terms_text: Note = ""
     in_place: bool = False
-    store: NamedStore | None = None
+    store: StoreName = ""
     snapshot: str = ""
     listed: str = ""
 
@@ -318,7 +318,7 @@ class _Chosen:
     endings: tuple[str, ...]
     include: tuple[str, ...]
     exclude: tuple[str, ...]
-    store: NamedStore | None
+    store: str
 
     def entries(self) -> tuple[Entry, ...]:
         """List them, sorted by path."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline_tasks.constraints import bucket_and_prefix
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.store.named_store import NamedStore
+from pipeline_tasks.store.named_store import settings_of_store
 from pipeline_tasks.store.s3.errors import ABSENT, error_code, repeat_requests, translated
 from pipeline_tasks.store.s3.waits import count_waits
 from pipeline_tasks.store.store_settings import ALL, OWN, Settings, settings_of
@@ -29,11 +29,9 @@ ANONYMOUS = "AWS_NO_SIGN_REQUEST"
 """Name of the setting with which requests are nobody's: they are not signed."""
 
 
-def s3_client(named: NamedStore | None = None, uri: str = "") -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+def s3_client(store: str = "", uri: str = "") -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
     """Return the client for objects at a URI, or of a named store, of which this process's environment says nothing."""
-    if named is not None:
-        return _named_client(named, named.keys, os.getpid())
-    return _client(settings_of(uri), os.getpid())
+    return _client(settings_of_store(store) if store else settings_of(uri), os.getpid())
 
 
 def require_bucket(uri: str) -> None:
@@ -45,17 +43,6 @@ def require_bucket(uri: str) -> None:
 def _client(settings: Settings, process: int) -> Any:  # noqa: ANN401 -- as above
     del process  # a forked process must not answer on the connections of its parent
     return _new_client(settings, PATIENT, _tries(dict(settings.variables)))
-
-
-@lru_cache(maxsize=8)
-def _named_client(named: NamedStore, keys: tuple[str, str, str], process: int) -> Any:  # noqa: ANN401 -- as above
-    del process  # as above
-    key, secret, token = (part or None for part in keys)
-    config = {"ignore_configured_endpoint_urls": True, **({} if key else _unsigned())}
-    given = {"endpoint_url": named.endpoint or None, "region_name": named.region}
-    given |= {"aws_access_key_id": key, "aws_secret_access_key": secret, "aws_session_token": token}
-    client = _session().client("s3", config=_config(own_server=bool(named.endpoint), **PATIENT, **config), **given)
-    return _patient(client, _tries(os.environ))
 
 
 def _new_client(settings: Settings, options: Mapping[str, Any], tries: int | None) -> Any:  # noqa: ANN401 -- as above

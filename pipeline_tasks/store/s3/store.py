@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.constraints import bucket_and_prefix
 from pipeline_tasks.errors import DigestMismatch, RecipeError, StorageBusy
-from pipeline_tasks.store.named_store import NamedStore
+from pipeline_tasks.store.named_store import set_by
 from pipeline_tasks.store.protocol import (
     CHUNK,
     DELETED_AT_ONCE,
@@ -66,21 +66,21 @@ class S3Store:
 
     Endpoint, region and credentials come from the standard AWS environment and files
     (`AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...), as boto3 finds them, unless
-    it is of a `named` store. With `listed` bytes and ETag, DigestMismatch is raised for an object that has others. Each
-    response whose bytes are read is compared, so that no server has to heed a condition.
+    it is in a `store` that has a name. With `listed` bytes and ETag, DigestMismatch is raised for an object that has
+    others. Each response whose bytes are read is compared, so that no server has to heed a condition.
     """
 
-    def __init__(self, uri: str, named: NamedStore | None = None, listed: tuple[int, str] | None = None) -> None:
+    def __init__(self, uri: str, store: str = "", listed: tuple[int, str] | None = None) -> None:
         self.root = uri
         self._bucket, self._prefix = bucket_and_prefix(uri)
-        self._named, self._listed = named, listed
+        self._store, self._listed = store, listed
 
     @property
     def _client(self) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
-        return s3_client(self._named, self.root)
+        return s3_client(self._store, self.root)
 
     def _require_bucket(self) -> None:
-        if self._named is None:  # who may read objects of another may not ask for the bucket
+        if not self._store:  # who may read objects of another may not ask for the bucket
             require_bucket(self.root)
 
     def _key(self, path: str) -> str:
@@ -88,11 +88,11 @@ class S3Store:
         return f"{self._prefix}/{path}" if self._prefix else path
 
     def _uri(self, path: str) -> str:
-        store = f" of store {self._named.name}" if self._named else ""
+        store = f" of store {self._store}" if self._store else ""
         return f"{self.root}/{path}{store}"
 
     def _translated(self, path: str, error: BaseException) -> Exception:
-        return translated(self._uri(path), self._bucket, error, self._named.set_by if self._named else OWN)
+        return translated(self._uri(path), self._bucket, error, set_by(self._store) if self._store else OWN)
 
     # --- Reading --------------------------------------------------------------------------------------------------
 

@@ -27,10 +27,11 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from pipeline_tasks.constraints import AZURE, GOOGLE, S3, is_bucket, kind_of
-from pipeline_tasks.deployment import OpenStore, Settings, deployment, is_connection, ledger_at
+from pipeline_tasks.deployment import OpenStore, Settings, deployment, is_connection, ledger_at, plain
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.store import store_settings, temporary
+from pipeline_tasks.store import named_store, store_settings, temporary
 from pipeline_tasks.store.credential import variable_of
+from pipeline_tasks.store.places import give_places
 from refinery_airflow.runs.clouds import (
     AZURE_CONNECTION,
     AZURE_OWN,
@@ -74,12 +75,22 @@ def adopt_credentials(*uris: object, recipe: str = "") -> None:
     They are those of the connections that the file of the deployment names; without one, of `aws_default`. RecipeError
     for a place that a run of the recipe may not name.
     """
-    if not is_here() or not deployment().path:
+    if not is_here():  # who has a shell has its keys
         require_admitted(*uris, recipe=recipe)
+    _adopt_places(uris, recipe)
     _adopt_ledgers(*uris, recipe=recipe)
     for kind in missing(*_others(uris, recipe, of_all=True)):
         with contextlib.suppress(AirflowNotFoundException):  # the machine's own identity may do, or a credentials file
             os.environ.update(variables_of(kind, Connection.get(DEFAULTS[kind])))
+
+
+def _adopt_places(uris: Iterable[object], recipe: str) -> None:
+    """Let lists of the landings of a recipe point to its places, and to no place of another recipe."""
+    if deployment().path:
+        settings = _settings(next(map(str, filter(None, uris)), ""), recipe)
+        places = [place for place in settings.admitted if plain(place) != plain(settings.its_root)]
+        for place in places:
+            give_places(places, plain(place))
 
 
 def _others(uris: Iterable[object], recipe: str, *, of_all: bool) -> list[str]:
@@ -170,6 +181,17 @@ def adopt_connection(name: str) -> None:
     if name and (variable := variable_of(name)) not in os.environ:
         with contextlib.suppress(AirflowNotFoundException):  # who needs it says what is not set
             os.environ[variable] = Connection.get(name).get_uri()
+
+
+def adopt_store(name: str) -> None:
+    """Let this process reach a store by the connection that is the store's, unless a variable says what it is.
+
+    The id of the connection follows from the name of the store, so that nobody names another one by it.
+    """
+    if name and named_store.variable_of(name) not in os.environ:
+        with contextlib.suppress(AirflowNotFoundException):  # who needs it says what is not set
+            connection = Connection.get(f"{named_store.CONNECTION}{name}")
+            store_settings.give(f"{named_store.OF_STORES}{name}", settings_of(connection))
 
 
 def adopt_secret(variable: str) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import RecipeError
-
-PLACES = "REFINERY_PLACES"
-"""Names folders and prefixes, with blanks between them; without it a run may name any place."""
+from pipeline_tasks.store.store_settings import PLACES
 
 DEFAULTS = ("REFINERY_ROOT", "REFINERY_LANDING")
 """Variables whose places a run may name in any case."""

@@ -53,7 +53,7 @@ from pipeline_tasks.service.requests.stages import (
     SealRequest,
 )
 from pipeline_tasks.service.session import Session
-from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_secret, not_set
+from refinery_airflow.runs.credentials import adopt_credentials, adopt_secret, adopt_store, not_set
 from refinery_airflow.runs.run import is_here
 from refinery_airflow.tasks.session import Waiting, post, wait
 
@@ -102,8 +102,8 @@ def prepared(request: RequestT) -> RequestT:
     recipe = recipe_of(request)
     adopt_credentials(*uris_of(request), recipe=recipe)
     adopt_secret(_secret_variable_of(request))
-    for name in _connections_of(request):
-        adopt_connection(name)
+    for name in _stores_of(request):
+        adopt_store(name)
     if isinstance(request, RefineRequest):
         return replace(request, address=address_of(request.engine, recipe))
     return request
@@ -163,16 +163,16 @@ def uris_of(request: Request[Any]) -> tuple[str, ...]:
     return (request.root,)
 
 
-def _connections_of(request: Request[Any]) -> Sequence[str]:
-    """Return the connections that have the keys of stores in which a request reads landed files."""
-    from pipeline_tasks.landing.listing import PROMISE, connections_of
+def _stores_of(request: Request[Any]) -> Sequence[str]:
+    """Return the names of the stores in which a request reads landed files."""
+    from pipeline_tasks.landing.listing import PROMISE, stores_of
 
     if isinstance(request, LandRequest):
-        return connections_of(request.input)
+        return stores_of(request.input)
     if isinstance(request, PreflightRequest) and request.landing:
-        return connections_of(request.landing)
+        return stores_of(request.landing)
     if isinstance(request, RefineRequest) and request.landing.endswith(f"/{PROMISE}"):
-        return connections_of(request.landing)
+        return stores_of(request.landing)
     return ()
 
 

@@ -17,7 +17,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.recipe import MOST_WORKERS, TAKEDOWN, SourceRecipe, form_of, kind_of
 from pipeline_tasks.sources.source import Source
-from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials
+from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_store
 from refinery_airflow.runs.form import ADVANCED, TEXT
 from refinery_airflow.runs.run import recipe_of_dag
 
@@ -165,9 +165,9 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
 
 
 def adopt_connections(source: Source) -> None:
-    """Let this process find the connections that a query names."""
-    for field in (AUTH, STORE):
-        adopt_connection(getattr(getattr(source, field, None), "connection", ""))
+    """Let this process find the connection that a query names, and that of its store."""
+    adopt_connection(getattr(getattr(source, AUTH, None), "connection", ""))
+    adopt_store(getattr(source, STORE, ""))
 
 
 def _block(place: str) -> dict[str, Any]:
