@@ -1,15 +1,18 @@
 """Small inputs after public bug reports of crawlers, archives and text tools: each has the outcome that they ask for."""
 
 import json
-from collections.abc import Iterable
 from typing import Any, Literal
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.schema import PAGE
-from pipeline_tasks.stages import extract, filter_language, ingest, scrub_pii
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages import extract, filter_language, filter_url, ingest, scrub_pii
+from pipeline_tasks.text.urls.keys import keys
+from pipeline_tasks.text.urls.tracking import TRACKING
 from tests.chain import PROJECT
 from tests.documents import documents
 
@@ -19,9 +22,24 @@ CASES = sorted(path.parent.name for path in REPORTS.glob("*/expected.json"))
 pytestmark = pytest.mark.skipif(not CASES, reason=f"no public reports in {REPORTS}")
 
 
-def cases(prefixes: Iterable[str], *, others: bool = False) -> list[str]:
-    """Return the cases whose names begin with one of `prefixes`, or all others."""
-    return [case for case in CASES if case.startswith(tuple(prefixes)) is not others]
+OTHERS = (
+    "lid-",
+    "listing-",
+    "pii-",
+    "url-",
+    "blocklist-",
+    "gz-",
+    "robots-",
+    "decontaminate-",
+    "tokenizer-",
+    "tiktoken-",
+)
+"""How the names of cases begin that are no pages; each has its own test below, and `test_each_kind_has_its_test`."""
+
+
+def cases(*prefixes: str) -> list[str]:
+    """Return the cases whose names begin with one of `prefixes`; without any, those of pages."""
+    return [case for case in CASES if case.startswith(prefixes or OTHERS) is bool(prefixes)]
 
 
 def expected_of(case: str) -> dict[str, Any]:
@@ -46,7 +64,7 @@ def outcome(case: str) -> dict[str, Any]:
     return dict(extracted.to_pylist()[0])
 
 
-@pytest.mark.parametrize("case", cases(("lid-", "listing-", "pii-"), others=True))
+@pytest.mark.parametrize("case", cases())
 def test_a_page_is_read(case: str) -> None:
     expected, row = expected_of(case), outcome(case)
     assert row["reason"] == expected["reason"], row["evidence"]
@@ -56,24 +74,26 @@ def test_a_page_is_read(case: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["text", "paragraph"])
-@pytest.mark.parametrize("case", cases(("lid-",)))
+@pytest.mark.parametrize("case", cases("lid-"))
 def test_a_language_is_identified(case: str, unit: Literal["text", "paragraph"]) -> None:
     expected, params = expected_of(case), filter_language.Params(keep=(), unit=unit)
     [batch] = filter_language.identify(documents([text_of(case)]).to_batches(), params=params)
     [row] = batch.to_pylist()
     if "language_not" in expected:
         assert row["language"] != expected["language_not"]
+    elif "or_reason" in expected:
+        assert row["language"] == expected["language"] or row["reason"] == expected["or_reason"]
     else:
         assert (row["language"], row["reason"]) == (expected["language"], expected["reason"])
 
 
-@pytest.mark.parametrize("case", cases(("pii-",)))
+@pytest.mark.parametrize("case", cases("pii-"))
 def test_personal_data_is_removed_and_nothing_else(case: str) -> None:
     [batch] = scrub_pii.scrub(documents([text_of(case)]).to_batches(), params=scrub_pii.Params())
     assert batch["text"].to_pylist() == [expected_of(case)["text"]]
 
 
-@pytest.mark.parametrize("case", cases(("listing-",)))
+@pytest.mark.parametrize("case", cases("listing-"))
 def test_what_is_no_data_is_left_out_with_a_word(case: str) -> None:
     folder = REPORTS / case / "input"
     listing = list_snapshot(str(folder))
@@ -81,3 +101,29 @@ def test_what_is_no_data_is_left_out_with_a_word(case: str) -> None:
     left_out = {*listing.ignored, *(name for name, _ in listing.skipped)}
     assert files == expected_of(case)["files"]
     assert left_out == {path.name for path in folder.iterdir()} - set(files)
+
+
+@pytest.mark.parametrize("case", cases("url-"))
+def test_two_addresses_of_a_page_have_one_key(case: str) -> None:
+    found = keys(pa.array(text_of(case).split()), TRACKING).to_pylist()
+    assert (len(found), len({*found})) == (2, 1)
+
+
+@pytest.mark.parametrize("case", cases("blocklist-"))
+def test_a_listed_host_is_found_in_each_of_its_forms(case: str) -> None:
+    params = filter_url.Params(domains=FilePath(str(REPORTS / case / "domains.txt")))
+    pages = documents(["A text."], text_of(case).split())
+    [batch] = filter_url.screen(pages.to_batches(), params=params)
+    assert batch["reason"].to_pylist() == [expected_of(case)["reason"]]
+
+
+@pytest.mark.parametrize("case", cases("gz-"))
+def test_all_members_of_an_archive_are_read(case: str) -> None:
+    with (REPORTS / case / "input.warc.gz").open("rb") as stream:
+        records = list(read_records("input.warc.gz", stream, snapshot="2026-11-20"))
+    [pages] = ingest.select_pages(iter(records), params=ingest.Params())
+    expected = expected_of(case)
+    assert (pages["reason"].null_count, sum(pages["kind"].to_pylist().count(kind) for kind in ["damage"])) == (
+        expected["rows_kept"],
+        expected["damage"],
+    )

@@ -214,12 +214,15 @@ class Reader:
 
 
 class GzipSource:
-    """The output of all gzip members of a file, one after another, or of one of them."""
+    """The output of all gzip members of a file, one after another, or of those of a run of them."""
 
-    def __init__(self, stored: Reader, *, is_one_member: bool = False) -> None:
-        """Start at the first member, which is next in `stored`; with `is_one_member`, end behind it or at damage."""
+    def __init__(self, stored: Reader, *, is_run: bool = False) -> None:
+        """Start at the first member, which is next in `stored`.
+
+        With `is_run`, end at damage, or before the next member that starts a record.
+        """
         self.stored = stored
-        self._is_one_member = is_one_member
+        self._is_run = is_run
         self.damage: str | None = None
         self.damage_offset = 0
         self._zlib = zlib_ng.decompressobj(GZIP_WINDOW)
@@ -230,7 +233,7 @@ class GzipSource:
     def read(self, size: int, /) -> bytes:
         """Return at most `size` inflated bytes, empty at the end or at damage (then `damage` says which)."""
         while self.damage is None:
-            if self._zlib.eof and self._is_one_member:
+            if self._zlib.eof and self._is_run and not goes_on(self.stored):
                 return b""
             if self._zlib.eof:
                 self._start_member()
@@ -270,7 +273,7 @@ class GzipSource:
 
     def resume(self, starts: Starts, /) -> bool:
         """Go on at the next member whose output starts so."""
-        if self.damage is None or self._is_one_member or not seek_member(self.stored, starts):
+        if self.damage is None or self._is_run or not seek_member(self.stored, starts):
             return False
         self.damage = None
         self._start_member()
@@ -387,6 +390,12 @@ def seek(stored: Reader, mark: bytes, is_it: Callable[[Reader], bool]) -> bool:
 def starts_member(stored: Reader, starts: Starts = RECORD_STARTS) -> bool:
     """Return whether a gzip member starts here that holds a WARC or ARC record, or whose output starts so."""
     return starts.match(inflated_start(stored)) is not None
+
+
+def goes_on(stored: Reader) -> bool:
+    """Return whether a gzip member starts here that goes on with the record of the one before."""
+    start = inflated_start(stored)
+    return bool(start) and RECORD_STARTS.match(start) is None
 
 
 def inflated_start(stored: Reader, size: int = 16) -> bytes:

@@ -24,6 +24,7 @@ from pipeline_tasks.landing.archives.gzip_members import (
 from pipeline_tasks.landing.archives.record import Row
 from pipeline_tasks.landing.archives.record_header import is_archive
 from pipeline_tasks.landing.archives.record_stream import read_stream
+from pipeline_tasks.landing.archives.segments import joined
 from pipeline_tasks.landing.decompression import (
     GZIP,
     LZ4,
@@ -82,7 +83,7 @@ def read_records(
     stored.base = start
     is_checked = not CONTENT.issuperset(columns)
     rows = _rows(stored, name, json_lines.names_of(fields), is_checked=is_checked)
-    for batch in batches_of(rows, name, snapshot, batch_bytes):
+    for batch in batches_of(joined(rows, name, is_checked=is_checked), name, snapshot, batch_bytes):
         yield batch.select(list(columns))
 
 

@@ -75,8 +75,8 @@ class Params:
 
     The model reads `window` code points (0: the whole text) from each share of the text in `windows` on. Windows vote
     by their probabilities. `language_mixed` is true where two windows exceed the bounds of different languages;
-    `mixed: reject` rejects those texts. Windows with fewer than `min_chars` characters other than white space are not
-    read. A text without a window is `und`.
+    `mixed: reject` rejects those texts. Windows with fewer than `min_chars` characters other than white space, or
+    with hardly a letter among them, are not read. A text without a window is `und`.
 
     With `unit: paragraph` the model reads each paragraph of the whole text, and those with at least the threshold of
     their language vote with their letters. Paragraphs that are mostly code or figures do not, unless there are no
@@ -264,14 +264,17 @@ def predict(batches: Batches, *, reading: Reading) -> Batches:
 
 
 def _best(predictor: Any, data: npt.NDArray[np.uint8], windows: Ids) -> tuple[Ids, Scores]:  # noqa: ANN401 -- lazy
-    """Return the label of each window by number, and its probability; capitals are read as small letters.
+    """Return the label of each window by number, -1 for one that is not read, and its probability.
 
-    Models are trained on sentences: in capitals they know hardly a word, and of mathematical signs none.
+    Models are trained on sentences: in capitals they know hardly a word, of mathematical signs and single letters
+    none, and they name a language for signs without letters, too.
     """
-    from pipeline_tasks.text.words.letter_styles import plain, styled
+    from pipeline_tasks.text.words.letter_styles import NO_LETTERS, ODD, plain, styles
 
     numbers, probabilities = predictor.best(data, windows)
-    rows = np.flatnonzero(styled(data, windows))
+    found = styles(data, windows)
+    numbers[found == NO_LETTERS], probabilities[found == NO_LETTERS] = -1, 0.0
+    rows = np.flatnonzero(found == ODD)
     if len(rows):
         texts = [plain(data[begin:end].tobytes()) for begin, end in windows[rows].tolist()]
         ends = np.cumsum([0, *map(len, texts)])
@@ -454,7 +457,7 @@ STAGE = Stage(
     check_files=check_files,
     reads=pa.schema([DOCUMENT.field("text")]),
     writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
-    version=6,
+    version=7,
     splits=True,
     libraries={UNICODE: always},
     profiled=("chars", "language", "language_score"),

@@ -162,18 +162,18 @@ def read_table(path: str, form: int) -> "Table":
 
 
 def host_name(host: str) -> bytes:
-    """Return a host in lower-case ASCII: an address in its shortest form, a name by IDNA; empty if it has none."""
+    """Return a host in lower-case ASCII, as all of `text.urls` has it (`addresses`); empty if it has none.
+
+    An address has its shortest form.
+    """
+    from pipeline_tasks.text.urls.addresses import canonical_host
     from pipeline_tasks.text.urls.hosts import FORBIDDEN
 
     try:
         return str(ip_address(host.removeprefix("[").removesuffix("]"))).encode()
     except ValueError:
-        pass
-    try:
-        name = host.lower().removesuffix(".").encode("idna")
-    except UnicodeError:
-        return b""
-    return name if name.translate(None, FORBIDDEN) == name else b""
+        name = canonical_host(host).encode()
+    return name if name.isascii() and name.translate(None, FORBIDDEN) == name else b""
 
 
 def _failures_by_row(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]:
@@ -246,7 +246,7 @@ STAGE = Stage(
     idle=idle,
     reads=pa.schema([DOCUMENT.field("url")]),
     writes=DOCUMENT,
-    version=3,
+    version=4,
     splits=True,
     libraries={UNICODE: always},
     profiled=("chars",),

@@ -73,9 +73,6 @@ DAMAGE = (
 )
 """Every `error` that a record can have (see `landing`)."""
 
-_OTHER_BYTES = (  # files that servers send as text/html
-    r"(?s)\A(?:%PDF-|\x89PNG|\xff\xd8\xff|GIF8[79]a|PK\x03\x04|\x1f\x8b|RIFF....WEBP|\x00\x00\x01\x00|wOF[F2]|Rar!)"
-)
 _BLOCK = "(?:p|div|article|section|main|header|table|ul|ol|dl|h[1-6]|blockquote|pre|figure|span|center|font)"
 _INLINE = "(?:html|head|body|title|meta|link|script|style|a|b|i|em|strong|br|hr|img|li|t[dhr]|tbody)"
 _TAG = rf"(?i)</?(?:{_BLOCK}|{_INLINE})\b[^<>]*>"
@@ -247,7 +244,7 @@ def _has_other_status(status: pa.Array, params: Params) -> pa.Array:
 
 def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
     """Return whether each payload is of a media type that is not kept, or is another file than it says."""
-    from pipeline_tasks.text.page.media_types import declared_type, sniffed_type
+    from pipeline_tasks.text.page.media_types import FILES, declared_type, sniffed_type
 
     payload, kinds = batch["payload"], pc.fill_null(batch["content_type"], "").dictionary_encode()
     declared = pa.array([declared_type(kind) for kind in kinds.dictionary.to_pylist()], pa.string())
@@ -256,7 +253,7 @@ def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
     if pc.any(is_unknown).as_py():
         sniffed = [sniffed_type(body.as_buffer()) for body in payload.filter(is_unknown)]
         media = pc.replace_with_mask(media, is_unknown, pa.array(sniffed, pa.string()))
-    is_other = pc.fill_null(pc.match_substring_regex(payload, _OTHER_BYTES), fill_value=False)
+    is_other = pc.fill_null(pc.match_substring_regex(payload, rf"(?s)\A(?:{FILES})"), fill_value=False)
     return pc.or_(pc.invert(pc.is_in(media, pa.array(params.keep_types, pa.string()))), is_other)
 
 
@@ -388,7 +385,7 @@ STAGE = Stage(
     params=Params,
     reads=RECORD,
     writes=PAGE,
-    version=7,
+    version=8,
     splits=True,
     libraries={UNICODE: lambda params: bool(params.taken_down)},
     history={"pages": Section(SEEN, key="key")},

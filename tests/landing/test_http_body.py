@@ -40,6 +40,10 @@ def test_a_message_without_status_is_an_error(block: bytes) -> None:
         (b"5\r\nabc", None),
         (b"3\r\nabc\r\nx\r\n", None),
         (b"x\r\nabc", b"x\r\nabc"),
+        (b"\r\n3\r\nabc\r\n\r\n2\r\nde\r\n0\r\n\r\n", b"abcde"),
+        (b"0\r\nX: trailer\r\n\r\n", b""),
+        (b"0\r\nis no size here", b"0\r\nis no size here"),
+        (b"4\r\nmen in a boat\r\n", b"4\r\nmen in a boat\r\n"),
         (b"", b""),
     ],
 )
@@ -52,12 +56,19 @@ def test_chunks(raw: bytes, body: bytes | None) -> None:
     [
         (b"2023\n\nWhat the tide had left on the stones.", ()),
         (b"ad\r\n" + b"What the tide had left on the stones. " * 9, ()),
+        (b"1984\r\n" + b"What the tide had left on the stones. " * 9, ()),
         (b"2023\r\n\r\nWhat the tide had left on the stones.", ("Content-Length: 45",)),
     ],
 )
 def test_a_joined_body_that_begins_with_digits_is_taken_as_it_is(text: bytes, headers: tuple[str, ...]) -> None:
     read = read_message(message(text, "Transfer-Encoding: chunked", *headers))
     assert (read.body, read.error) == (text, None)
+
+
+@pytest.mark.parametrize("codings", ["gzip,aws-chunked", "aws-chunked,gzip", "aws-chunked, x-gzip"])
+def test_a_coding_of_an_upload_is_none_of_what_the_store_gives_back(codings: str) -> None:
+    read = read_message(message(gzip.compress(b"page"), f"Content-Encoding: {codings}"))
+    assert (read.body, read.error) == (b"page", None)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,11 @@ def reasons(given_urls: list[str | None], /, **params: Any) -> list[str | None]:
         ("http://a.com/the-2-GIRLS", "blacklisted_subword", "blacklisted_subword"),
         ("http://essex.shop/", "blacklisted_subword", "blacklisted_subword"),
         ("http://1.2.3.4/", "domain", None),
-        ("http://1.2.3.04/", None, None),
+        ("http://1.2.3.04/", "domain", None),  # browsers read octal, hexadecimal and whole numbers, too
+        ("http://16909060/", "domain", None),
+        ("http://0x1.2.772/", "domain", None),
+        ("http://1.2.3.5/", None, None),
+        ("http://%31.2.3.4/", "domain", None),
         ("http://[2001:db8:0::1]:80/x", "domain", None),
         ("http://[2001:db8::2]:80/x", None, None),
         ("http://nowhere/", "domain", None),

@@ -1,7 +1,7 @@
 """Reads archives of one gzip member per record, the usual layout: a place is the member's compressed bytes.
 
 A member that holds several records gives each of them a byte of its place, and the last one the rest: no two records
-share a place. Such a member is never held whole if it is large.
+share a place. Such a member is never held whole if it is large. Members that share a record are read as one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,6 +30,7 @@ from pipeline_tasks.landing.decompression import (
     GzipSource,
     Reader,
     consumed,
+    goes_on,
     seek_member,
     starts_member,
 )
@@ -48,7 +49,7 @@ def read_member(reader: Reader, file: str, *, is_checked: bool = True) -> Iterat
         yield _skip_damaged(reader, "gzip_corrupt", "no gzip member here")
         return
     data, size, error = inflate_member(reader)
-    if error is None:
+    if error is None and not (_is_cut(data) and goes_on(Reader(BytesSource(reader.peek(size + STEP)[size:])))):
         reader.at += size
         yield from _placed(_member_rows(data, file, is_checked=is_checked), start, reader, file)
         return
@@ -107,6 +108,16 @@ def inflate_member(reader: Reader) -> tuple[bytes, int, str | None]:
     return b"".join(parts), 0 if outgrown else used, error
 
 
+def _is_cut(data: bytes) -> bool:
+    """Return whether the last record of a member's output does not end with it."""
+    at, end = 0, 0
+    while at < len(data):
+        head = read_head(data, at)
+        end = head.size + head.length + at if head and head.length >= 0 else len(data) + 1
+        at = end + (_member_separator(data, end, arc=head.arc) or 0) if head and end <= len(data) else len(data)
+    return end > len(data)
+
+
 def _bound_error(size: int, used: int, *, ended: bool) -> str | None:
     """Return which bound the `size` bytes that were inflated from `used` bytes break."""
     if size > RATIO_FLOOR and size > RATIO * used:
@@ -120,8 +131,8 @@ def _holds_several(data: bytes, head: Head | None) -> bool:
 
 
 def _streamed_rows(reader: Reader, file: str, *, is_checked: bool) -> Iterator[Row]:
-    """Read the records of a member that is not held whole, and pass it; places are those in its output."""
-    content = Reader(GzipSource(reader, is_one_member=True))
+    """Read the records of members that are not held whole, and pass them; places are those in their output."""
+    content = Reader(GzipSource(reader, is_run=True))
     end_of_damage = -1
     for row in read_stream(content, file, is_checked=is_checked):
         if row.length or row.offset != end_of_damage:  # else the row before says already that its bytes are damaged

@@ -18,10 +18,15 @@ _STATUS_LINE = re.compile(rb"HTTP/|ICY[ \t]", re.IGNORECASE)
 _STATUS = re.compile(r"(?:http/[0-9.]*|icy)\s+([0-9]{3})(?![0-9])", re.IGNORECASE)
 _INTERIM = range(100, 200)  # statuses of messages that another one follows (RFC 9110, 15.2)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9a-fA-F]+)[ \t]*(?:;[^\r\n]*)?\r?\n")
+_CHUNK_SIZE = re.compile(rb"(?:\r?\n)?[ \t]*([0-9a-fA-F]+)[ \t]*(?:;[^\r\n]*)?\r?\n")
+_TRAILERS = re.compile(rb"(?:[!#-'*+.^-z|~\w-]+:[^\r\n]*\r?\n)*(?:\r?\n)?\Z")
+"""What may follow the last chunk: fields, and an empty line (RFC 9112, 7.1.2)."""
+
 _CHUNK_DIGITS = 16  # hexadecimal digits of a size, without its zeros: above it no body is as long
-_CHUNKED = "chunked"
-_NO_CODING = frozenset({"", "identity", "none", "utf-8", _CHUNKED})
+_CHUNKED = frozenset({"chunked", "aws-chunked"})
+"""Codings of chunks: HTTP's, and that of uploads to S3, which stores name on what they have joined."""
+
+_NO_CODING = frozenset({"", "identity", "none", "utf-8", *_CHUNKED})
 _LISTS = frozenset({"content-type", "content-encoding", "transfer-encoding"})
 """Headers of which each further line goes on with the list of the first (RFC 9110, 5.3; Fetch, "get")."""
 
@@ -86,7 +91,7 @@ def _decode(raw: bytes, headers: dict[str, str], *, is_cut: bool) -> tuple[bytes
     """Undo transfer then content codings; one that the body does not have is ignored."""
     body = raw
     transfer, content = (_codings(headers.get(name, "")) for name in ("transfer-encoding", "content-encoding"))
-    if _CHUNKED in (*transfer, *content):
+    if not _CHUNKED.isdisjoint((*transfer, *content)):
         joined = dechunk(raw, is_cut=is_cut)
         if joined is None and headers.get("content-length") == str(len(raw)):
             joined = raw
@@ -121,9 +126,9 @@ def _is_plain(body: bytes) -> bool:
 def dechunk(raw: bytes, *, is_cut: bool = False) -> bytes | None:
     """Join the chunks of a body (RFC 9112 7.1); None if one is broken or missing.
 
-    A body that has no chunks is returned as it is: many crawlers store a joined body under its old header. It has a
-    first line that is no size, or behind as many bytes as that says no end of a chunk. A body that stops between
-    chunks lacks only the last, empty one, and is accepted; one that was cut gives what there is of its last chunk.
+    A body that has no chunks is returned as it is: many crawlers store a joined body under its old header. Its first
+    line is no size, or a size that nothing else agrees with (`_is_joined`). A body that stops between chunks lacks only
+    the last, empty one, and is accepted; one that was cut gives what there is of its last chunk.
     """
     parts: list[bytes] = []
     at = 0
@@ -132,22 +137,35 @@ def dechunk(raw: bytes, *, is_cut: bool = False) -> bytes | None:
         size = _chunk_size(size_line[1]) if size_line else None
         if size_line is None or size is None:
             return _joined(raw, parts, is_cut=is_cut)
+        if not parts and _is_joined(raw, size_line, size):
+            return raw
         at = size_line.end()
         if size == 0:
             return b"".join(parts)
         parts.append(raw[at : at + size])
         if at + size > len(raw):
-            if not parts[1:] and not size_line[0].endswith(b"\r\n"):
-                return raw  # servers end lines with CR LF: this one is of a text
             return b"".join(parts) if is_cut else None
         at += size
         if at == len(raw):
             break
-        end = 2 if raw.startswith(b"\r\n", at) else raw.startswith(b"\n", at)
-        if not end and not parts[1:] and not _CHUNK_SIZE.match(raw, at):
-            return raw
-        at += end
+        at += 2 if raw.startswith(b"\r\n", at) else raw.startswith(b"\n", at)
     return b"".join(parts)
+
+
+def _is_joined(raw: bytes, size_line: re.Match[bytes], size: int) -> bool:
+    """Return whether the first line of a body is a number in a text, and no size: what is behind so many bytes says it.
+
+    Behind the last chunk there are fields or nothing, and behind another one an end of line or the next size. A size
+    past the end is that of a chunk that was cut, unless its line ends as those of texts, or most of it would be missing
+    and no markup begins behind it.
+    """
+    start = size_line.end()
+    end, left = start + size, len(raw) - start
+    if size == 0:
+        return _TRAILERS.match(raw, start) is None
+    if end > len(raw):
+        return not size_line[0].endswith(b"\r\n") or (2 * left < size and _MARKUP.match(raw, start) is None)
+    return end < len(raw) and raw[end] not in b"\r\n" and _CHUNK_SIZE.match(raw, end) is None
 
 
 def _chunk_size(digits: bytes) -> int | None:

@@ -19,6 +19,13 @@ _IN_COLUMNS = frozenset(
 _KEPT_HTTP = ("content-language", "last-modified", "location", "x-robots-tag")
 
 
+class Segment(NamedTuple):
+    """A part of a record, as a file has it."""
+
+    head: Head
+    block: bytes
+
+
 class Row(NamedTuple):
     """One row of `schema.RECORD` as one record of a file gives it."""
 
@@ -37,6 +44,7 @@ class Row(NamedTuple):
     error: str | None = None
     error_detail: str | None = None
     source: str | None = None  # where the record itself names it, instead of the landed file's
+    segment: Segment | None = None  # of a record in parts: no column
 
 
 class _Block(NamedTuple):
@@ -95,6 +103,7 @@ def record_row(head: Head, block: bytes, offset: int, length: int, file: str, *,
         metadata=orjson.dumps(extra).decode() if extra else None,
         error=content.error,
         error_detail=content.detail,
+        segment=Segment(head, block) if "warc-segment-number" in fields else None,
     )
 
 

@@ -410,7 +410,7 @@ STAGE = Stage(
         [*DOCUMENT, *(pa.field(name, pa.float64()) for name in ("language_score", "score", PERPLEXITY, SEEN))]
     ),
     writes_for=writes_for,
-    version=6,
+    version=7,
     splits=True,
     libraries={UNICODE: always},
     engine="ray",

@@ -9,6 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.text.words.languages import UNSPACED
+
 if TYPE_CHECKING:  # importing it compiles loops
     from pipeline_tasks.text.words.language_model import LanguageModel
 
@@ -27,7 +29,6 @@ _PHRASE, _UNSPACED_PHRASE = 5, 10
 """Words of a repeated phrase; where no spaces are written a letter counts as a word (UAX #29)."""
 
 _FEW_WORDS, _ENOUGH_WORDS, _MANY_WORDS = 50, 500, 50_000
-_UNSPACED = ("zh", "ja", "th", "lo", "km", "my", "yue", "wuu")  # written without spaces
 _CHARS_PER_UNSPACED_WORD = 2  # mean word length of Chinese and Japanese text, rounded
 _PLAIN_LETTERS = 0.75  # prose has at least this share of letters among its visible bytes (Gopher: 0.8 of words)
 _PLAIN_PUNCTUATION = 0.10  # prose has at most this share of punctuation; code and tables have more
@@ -71,7 +72,7 @@ def _word_counts(batch: pa.RecordBatch, counts: dict[str, Column], languages: li
     """Return words per row: runs between spaces, or characters by mean word length where none are written."""
     spaced = counts["words"]
     chars: Any = batch.column("chars").cast(pa.float64()).fill_null(0.0)
-    unspaced = np.isin(np.array(languages, dtype=object), _UNSPACED)
+    unspaced = np.isin(np.array(languages, dtype=object), UNSPACED)
     return np.where(unspaced, chars.to_numpy(zero_copy_only=False) / _CHARS_PER_UNSPACED_WORD, spaced)
 
 
@@ -106,7 +107,7 @@ def _redundancy(batch: pa.RecordBatch, languages: list[str | None]) -> Column:
     from pipeline_tasks.text.signals.repeated_ngrams import DCLM, ngram_shares
 
     repeated = ngram_shares(*views(batch.column("text")), DCLM)
-    unspaced = np.isin(np.array(languages, dtype=object), _UNSPACED)
+    unspaced = np.isin(np.array(languages, dtype=object), UNSPACED)
     share = np.where(unspaced, repeated[:, _UNSPACED_PHRASE - SMALLEST], repeated[:, _PHRASE - SMALLEST])
     return np.asarray(1.0 - np.clip(share, 0.0, 1.0), np.float64)
 

@@ -8,9 +8,12 @@ import numpy.typing as npt
 
 from pipeline_tasks.text.base.characters import ASSIGNED, parse_ranges, two_level
 
-SPACE, ALPHA, ALNUM, UPPER, DIGIT, DECIMAL, PUNCTUATION = (1 << bit for bit in range(7))
+SPACE, ALPHA, ALNUM, UPPER, DIGIT, DECIMAL, PUNCTUATION, STYLED = (1 << bit for bit in range(8))
 """Bits: `str.isspace`, `str.isalpha`, `str.isalnum`, `str.isupper`, `str.isdigit`, `str.isdecimal`, and Unicode's
-categories P with the ASCII symbols of `string.punctuation`."""
+categories P with the ASCII symbols of `string.punctuation`; and letters in a style of their own (`STYLES`)."""
+
+STYLES = ("<font>", "<circle>", "<square>", "<wide>")
+"""Decompositions (UAX #44, 5.7.3) of letters that are other letters in a style: bold, in a circle, in a square, wide."""
 
 KIND_SHIFT = 8
 OTHER, LETTER, NUMBER, KATAKANA, CONNECTOR, EXTEND, MID_LETTER, MID_NUMBER, MID_BOTH = range(9)
@@ -61,8 +64,13 @@ def _trait(letter: str) -> int:
         | DIGIT * letter.isdigit()
         | DECIMAL * letter.isdecimal()
         | PUNCTUATION * (category[0] == "P" or symbol)
+        | STYLED * _is_styled(letter)
         | _kind(letter, category) << KIND_SHIFT
     )
+
+
+def _is_styled(letter: str) -> bool:
+    return unicodedata.decomposition(letter).startswith(STYLES) and unicodedata.normalize("NFKC", letter).isalpha()
 
 
 def _kind(letter: str, category: str) -> int:

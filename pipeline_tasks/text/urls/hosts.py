@@ -12,21 +12,24 @@ from pipeline_tasks.text.base.ascii import (
     HASH,
     NEWLINE,
     OPENING_BRACKET,
+    PERCENT,
     QUESTION_MARK,
     RETURN,
     SLASH,
     SPACE,
     TAB,
     ZERO,
+    is_alphanumeric,
     is_digit,
 )
 from pipeline_tasks.text.base.characters import ASCII_END, classes, trim
 from pipeline_tasks.text.base.compiled import compiled
+from pipeline_tasks.text.urls.addresses import canonical_host
 from pipeline_tasks.text.urls.lists import Table, after_scheme, find_entry, short_table
 
 ABSENT, BAD, NAME, ODD, ADDRESS = range(5)
-"""Kinds of host: there is no URL; no host; a name in ASCII; what Python has to read (letters beyond ASCII, brackets);
-an IP address."""
+"""Kinds of host: there is no URL; no host; a name in ASCII; what Python has to read (letters beyond ASCII, brackets,
+percent forms, addresses in other forms); an IP address."""
 
 LONGEST_HOST, LONGEST_LABEL = 253, 63
 """Bytes of a host name and of each of its labels (RFC 1035, 2.3.4)."""
@@ -53,7 +56,7 @@ def read_suffixes(path: str) -> Suffixes:
         rule = line.strip()
         if rule and not rule.startswith("//"):
             bit = EXCEPTION if rule.startswith("!") else WILD if rule.startswith("*.") else EXACT
-            name = rule.removeprefix("!").removeprefix("*.").encode("idna")
+            name = canonical_host(rule.removeprefix("!").removeprefix("*.")).encode()
             rules[name] = rules.get(name, 0) | bit
     return short_table([*rules]), np.array([*rules.values()], np.uint8)
 
@@ -141,13 +144,28 @@ def _host_kind(data, begin, end, forbidden):
         return (ODD if data[end - 1] == CLOSING_BRACKET else BAD), end
     plain = True
     for at in range(begin, end):
-        plain = plain and data[at] < ASCII_END
+        plain = plain and data[at] < ASCII_END and data[at] != PERCENT
         if data[at] < ASCII_END and forbidden[data[at]]:
             return BAD, end
     if not plain:
         return ODD, end
     end -= data[end - 1] == DOT
-    return (NAME if _is_name(data, begin, end) else BAD), end
+    if not _is_name(data, begin, end):
+        return BAD, end
+    return (ODD if _ends_in_number(data, begin, end) and not is_address(data, begin, end) else NAME), end
+
+
+@compiled
+def _ends_in_number(data, begin, end):
+    """Return whether the last label is a number, so that the host is an address (WHATWG URL, 3.5)."""
+    at = end
+    while at > begin and data[at - 1] != DOT:
+        at -= 1
+    hexadecimal = end - at > 2 and data[at] == ZERO and data[at + 1] in (ord("x"), ord("X"))
+    for place in range(at + 2 * hexadecimal, end):
+        if not is_digit(data[place]) and not (hexadecimal and is_alphanumeric(data[place])):
+            return False
+    return True
 
 
 @compiled
