@@ -1,6 +1,7 @@
 """Records in several parts: segments of WARC 1.1, and gzip members that are cut anywhere."""
 
 import gzip
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ def test_members_that_are_cut_anywhere_lose_nothing(cuts: list[int]) -> None:
     records = [warc("warcinfo", b"software: x"), *map(response, URLS)]
     rest = b"".join(records[1:])
     ends = sorted({0, len(rest), *(cut * len(rest) // 13 for cut in cuts)})
-    parts = [rest[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    parts = [rest[begin:end] for begin, end in pairwise(ends)]
     members = zipped([records[0], *parts])
     rows = read(b"".join(members))
     assert covers(rows, sum(map(len, members)))
@@ -36,7 +37,7 @@ def segments(*sizes: int, total: bool = True) -> list[bytes]:
     """A page in parts that end behind `sizes` bytes of its message."""
     block = http()
     ends = [0, *sizes, len(block)]
-    parts = [block[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    parts = [block[begin:end] for begin, end in pairwise(ends)]
     fields = {"WARC_Segment_Origin_ID": f"<urn:x:{URLS[0]}>"}
     last = {"WARC_Segment_Total_Length": str(len(block))} if total else {}
     first = response(URLS[0], parts[0], WARC_Segment_Number="1")

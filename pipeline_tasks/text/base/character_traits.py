@@ -13,7 +13,7 @@ SPACE, ALPHA, ALNUM, UPPER, DIGIT, DECIMAL, PUNCTUATION, STYLED = (1 << bit for 
 categories P with the ASCII symbols of `string.punctuation`; and letters in a style of their own (`STYLES`)."""
 
 STYLES = ("<font>", "<circle>", "<square>", "<wide>")
-"""Decompositions (UAX #44, 5.7.3) of letters that are other letters in a style: bold, in a circle, in a square, wide."""
+"""Decompositions (UAX #44, 5.7.3) of other letters in a style: bold, in a circle, in a square, wide."""
 
 KIND_SHIFT = 8
 OTHER, LETTER, NUMBER, KATAKANA, CONNECTOR, EXTEND, MID_LETTER, MID_NUMBER, MID_BOTH = range(9)
