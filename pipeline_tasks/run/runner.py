@@ -8,19 +8,14 @@ from typing import Any, NamedTuple, Protocol
 from pipeline_tasks.errors import (
     BudgetExceeded,
     ContractError,
-    DeterminismViolation,
-    JobLost,
     RecipeError,
     RefineryError,
     RowsVanished,
     SchemaBroken,
 )
 from pipeline_tasks.manifest import (
-    ABANDONED,
     Manifest,
-    dump,
     identified,
-    is_shared,
     load,
     manifest_path,
     schema_pairs,
@@ -40,10 +35,10 @@ from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Engine, Shard, Shards, Stage
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.committing import commit_manifest, not_stored
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.reading import commit_slot, read_shards
 from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
-from pipeline_tasks.store.shards.file import is_stored
 
 
 class RunningEngine(Engine, Protocol):
@@ -111,7 +106,7 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
         # Another attempt has committed meanwhile, and removed the intermediate shards that this one reads.
         return Refined(path, _verified(store, path, planned), Cost())
     del planned  # with the shards of its parent: the manifest is written as bytes now
-    _commit(store, path, manifest)
+    commit_manifest(store, path, manifest)
     if request.span is None:
         tracker.remove_intermediate({shard.path for shard in manifest.stored})
     return Refined(path, manifest, cost)
@@ -133,18 +128,8 @@ def quarantine(request: RefineRequest) -> Refined:
     poison = identified(replace(manifest, poison=manifest.covers))
     check_conservation(planned.card, planned.parent, poison)
     path = partition_path(planned, request.span, POISON)
-    _commit(storage.connect(request.root), path, poison)
+    commit_manifest(storage.connect(request.root), path, poison)
     return Refined(path, poison, Cost(time.perf_counter() - started, tracker.cpu, tracker.ran, tracker.reused))
-
-
-def _commit(store: Store, path: str, manifest: Manifest) -> None:
-    try:
-        storage.commit(store, path, dump(manifest))
-    except DeterminismViolation as error:
-        if store.read(path) != ABANDONED:
-            raise
-        message = f"{store.root}/{path}: a vacuum removed this attempt's shards while it ran; run it again"
-        raise JobLost(message) from error
 
 
 POISON = ".poison"
@@ -173,14 +158,12 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
             "a manifest that it names was changed; restore that one, or remove this one and run again"
         )
         raise ContractError(message)
-    sizes = storage.each(store, store.size, (shard.path for shard in manifest.stored))
-    for shard, size in zip(manifest.stored, sizes, strict=True):
-        if not is_stored(store.root, shard, size):
-            message = (
-                f"{store.root}/{path} names {store.root}/{shard.path}, which is missing or cut short; "
-                f"remove {path} (not its data) and run again: only missing shards are written again"
-            )
-            raise ContractError(message)
+    if shard := next(not_stored(store, manifest.stored), None):
+        message = (
+            f"{store.root}/{path} names {store.root}/{shard.path}, which is missing or cut short; "
+            f"remove {path} (not its data) and run again: only missing shards are written again"
+        )
+        raise ContractError(message)
     return manifest
 
 
@@ -194,7 +177,6 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     kept = planned.card.run(shards, planned.params, engine)
     manifest = _manifest(planned, shards, kept, engine.tracker, engine.saved)
     _check(planned, manifest)
-    _check_shared(planned, manifest)
     _check_history(planned.card, engine)
     tracker = engine.tracker
     wall = time.perf_counter() - started
@@ -283,16 +265,6 @@ def _damaged_row(root: str, shards: Shards) -> str:
     return f"{row['reason']} {row['evidence'] or ''} at {row.get('offset')} of {row.get('file')}"
 
 
-def _check_shared(planned: Plan, manifest: Manifest) -> None:
-    """Raise JobLost if a vacuum removed a shared shard since this run found it: the run must not name it."""
-    store = storage.connect(planned.request.root)
-    shared = [shard for shard in manifest.stored if is_shared(shard.path)]
-    for shard, size in zip(shared, storage.each(store, store.size, (shard.path for shard in shared)), strict=True):
-        if not is_stored(store.root, shard, size):
-            message = f"{store.root}/{shard.path}: a vacuum removed this shared shard while it was used; run it again"
-            raise JobLost(message)
-
-
 def _check_writes(planned: Plan, manifest: Manifest) -> None:
     written, promised = dict(manifest.schema), planned.card.written(planned.params)
     wrong = [column.name for column in promised if written and written.get(column.name) != str(column.type)]
@@ -358,7 +330,7 @@ def seal(request: RefineRequest, spans: Sequence[Span], poison: Sequence[Span] =
     check_conservation(planned.card, planned.parent, sealed)
     if sealed.poison:
         path = manifest_path(sealed.stage, sealed.fingerprint)
-    _commit(store, path, sealed)
+    commit_manifest(store, path, sealed)
     return Refined(path, sealed, Cost())
 
 

@@ -28,6 +28,7 @@ from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Section, Shard, Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.committing import commit_manifest
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shards.segment import COMPACTED
@@ -155,7 +156,7 @@ def _compacted(root: str, run: Run, factory: EngineFactory) -> Manifest:
     manifest = _manifest(run, saved)
     store = storage.connect(root)
     slot = commit_slot(store, COMPACTED, run.name)
-    storage.commit(store, slot, dump(manifest))
+    commit_manifest(store, slot, manifest)
     return manifest
 
 

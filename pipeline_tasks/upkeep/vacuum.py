@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import logging
 import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +23,14 @@ from pipeline_tasks.run.tasks.row_cache import CACHE
 from pipeline_tasks.run.tasks.task import stored_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.access_log import FOLDER as ACCESS
+from pipeline_tasks.store.committing import not_stored
 from pipeline_tasks.store.erasures import after_paths
 from pipeline_tasks.store.protocol import DELETED_AT_ONCE, Entry, Store
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shards.segment import COMPACTED
 from pipeline_tasks.upkeep.compact import in_use
+
+log = logging.getLogger("refinery")
 
 DAY = 86_400.0
 GRACE = 7 * DAY
@@ -352,6 +356,7 @@ def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
     for prefix, paths in groupby(rest, key=lambda path: _prefix_of(path) if _prefix_of(path) in fenced else ""):
         _remove_uncommitted(store, prefix, list(paths))
     _remove_unused(store, [entry for entry, reason in orphans.files if reason == UNUSED])
+    _take_back(store, frozenset(entry.path for entry, _ in orphans.files))
 
 
 def _remove_uncommitted(store: Store, fenced: str, paths: Sequence[str]) -> None:
@@ -370,6 +375,22 @@ def _remove_unused(store: Store, shared: Iterable[Entry]) -> None:
         below = set(after_paths(store.root)).union(*(_below(store, prefix) for prefix in prefixes(store, (stage,))))
         shards = (entry.path for entry in listed if "/receipts/" not in entry.path)
         store.delete_many([path for path in shards if path not in below])
+
+
+def _take_back(store: Store, removed: frozenset[str]) -> None:
+    """Remove manifests that runs committed meanwhile and whose shards were removed: they are computed again.
+
+    Runs look at their shards behind their commit (`run.runner`), so one of the two sees the other.
+    """
+    touched = {_prefix_of(path) for path in removed}
+    for stage in sorted({prefix.partition("/")[0] for prefix in touched} & {*STAGES, COMPOSE, COMPACTED}):
+        is_any = any(is_shared(prefix) and prefix.startswith(f"{stage}/") for prefix in touched)
+        for entry in store.list(stage):
+            if is_slot(entry) and entry.bytes != len(ABANDONED) and (is_any or _prefix_of(entry.path) in touched):
+                named = [shard for shard in read_manifest(store.root, entry.path).stored if shard.path in removed]
+                if gone := next(not_stored(store, named), None):
+                    log.warning("%s is removed again: it names %s, which this vacuum removed", entry.path, gone.path)
+                    store.delete(entry.path)
 
 
 def _fence(store: Store, stage: str, fingerprint: str) -> None:

@@ -1,22 +1,28 @@
 """Vacuum removes files that no manifest names, and no others; an attempt that it fenced cannot commit any more."""
 
+import contextlib
 import os
 import re
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.errors import ContractError, JobLost
+from pipeline_tasks.errors import ContractError, JobLost, RecipeError
 from pipeline_tasks.manifest import ABANDONED
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.runner import refine, seal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import vacuum
 from tests.refining import commit_parent, refined, rows
@@ -136,6 +142,88 @@ def test_a_fenced_attempt_cannot_commit_and_the_next_one_can(any_root: str, tmp_
     assert read_manifest(root, slot) == manifest
     orphans = vacuum.find_orphans(root, EVERYTHING)
     assert not [entry for entry in paths(orphans) if "/data/" in entry]
+
+
+class SharedEngine(LocalEngine):
+    """An engine whose tasks are shared by all runs of a stage."""
+
+    def map(self, *inputs: Any, **options: Any) -> Shards:
+        return super().map(*inputs, **options, shared=True)
+
+
+def refine_during(remove: Callable[[], None], work: RefineRequest, engine: type[LocalEngine]) -> None:
+    """Refine while a vacuum removes: behind the last task, and before the commit."""
+
+    class Interleaved(engine):  # type: ignore[misc, valid-type]  # a class that is chosen
+        def map(self, *inputs: Any, **options: Any) -> Shards:
+            shards: Shards = super().map(*inputs, **options)
+            remove()
+            return shards
+
+    refine(work, Interleaved)
+
+
+def refine_before(remove: Callable[[], None], work: RefineRequest, engine: type[LocalEngine]) -> None:
+    """Refine whole while a vacuum, which has looked for a commit, is about to remove."""
+    del remove
+    refine(work, engine)
+
+
+def seal_before(remove: Callable[[], None], work: RefineRequest, engine: type[LocalEngine]) -> None:
+    """Seal partitions while a vacuum, which has looked for a commit, is about to remove."""
+    del remove, engine
+    seal(work, [(0, 1), (1, 2)])
+
+
+def attempted(root: Path, work: RefineRequest, engine: type[LocalEngine], *, committed: bool) -> pa.Table:
+    """Leave what an attempt leaves, which died before its commit unless it is `committed`; return the rows it had."""
+    for span in ((0, 1), (1, 2)):
+        refine(replace(work, span=span), engine)
+    path, manifest, _ = refine(work, engine)
+    kept = rows(root, manifest)
+    if not committed:
+        (root / path).unlink()
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("run", "engine", "expire"),
+    [
+        *product((refine_during, refine_before, seal_before), (LocalEngine,), (0.0, EVERYTHING)),
+        *product((refine_during, refine_before), (SharedEngine,), (0.0,)),
+    ],
+)
+def test_no_manifest_names_what_a_vacuum_removed_beside_its_run(
+    run: Callable[[Callable[[], None], RefineRequest, type[LocalEngine]], None],
+    engine: type[LocalEngine],
+    expire: float,
+    tmp_path: Path,
+    parent: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = str(tmp_path)
+    work = RefineRequest(root, "toy_map", {"every": 10**9}, parent)
+    kept = attempted(tmp_path, work, engine, committed=bool(expire))
+    if engine is SharedEngine:
+        for partition in tmp_path.glob("toy_map/*/partitions/*.json"):
+            partition.unlink()  # it would name the shards, and keep them
+    orphans = vacuum.find_orphans(root, EVERYTHING, expire)
+    delete_many, met = LocalStore.delete_many, []
+
+    def interleaved(store: LocalStore, paths: Sequence[str]) -> None:
+        if any("/data/" in path for path in paths) and not met:
+            met.append(paths)
+            with contextlib.suppress(JobLost, RecipeError):  # a partition that is gone is asked for
+                run(lambda: delete_many(store, paths), work, engine)
+        delete_many(store, paths)
+
+    monkeypatch.setattr(LocalStore, "delete_many", interleaved)
+    vacuum.remove(root, orphans, limit=1.0)
+    assert met
+    for slot in tmp_path.glob("toy_map/*/manifest*.json"):
+        if slot.read_bytes() != ABANDONED:
+            assert rows(tmp_path, read_manifest(root, slot.relative_to(tmp_path).as_posix())).equals(kept)
+    assert rows(tmp_path, refine(work, engine).manifest).equals(kept)
 
 
 def _parent_on(root: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path, stage_prefix
+from pipeline_tasks.manifest import Manifest, identified, stage_prefix
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.publish.datasets.cluster_sizes import sizes_within
 from pipeline_tasks.publish.logs import version_log
@@ -22,7 +22,8 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_committed, read_history, read_manifest
+from pipeline_tasks.store.committing import commit_manifest
+from pipeline_tasks.store.reading import commit_slot, read_committed, read_history, read_manifest
 from pipeline_tasks.store.shards.file import ShardWriter
 
 DEDUP_URL = "dedup_url"
@@ -156,8 +157,9 @@ def _committed(root: str, whole: Manifest, sections: Sections, versions: Sequenc
     """Store the sections of a composition, and commit its manifest."""
     folder = f"{stage_prefix(COMPOSE, whole.fingerprint)}/data"
     manifest = replace(whole, history={section: (_stored(root, rows, folder),) for section, rows in sections.items()})
-    path = manifest_path(COMPOSE, manifest.fingerprint)
-    storage.commit(storage.connect(root), path, dump(manifest))
+    store = storage.connect(root)
+    path = commit_slot(store, COMPOSE, manifest.fingerprint)
+    commit_manifest(store, path, manifest)
     return Composition(path, manifest, tuple(versions))
 
 
