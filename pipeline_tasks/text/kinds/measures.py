@@ -28,7 +28,8 @@ from pipeline_tasks.text.base.buffers import Bytes, Offsets
 from pipeline_tasks.text.base.characters import ASCII_END, count_code_points, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.newlines import line_end
-from pipeline_tasks.text.kinds.phrases import FREE, LONGEST, Phrases, fold, joined, slot_of, word_at
+from pipeline_tasks.text.base.small_letters import fold
+from pipeline_tasks.text.kinds.phrases import FREE, LONGEST, Phrases, joined, slot_of, word_at
 
 BLANK, HEADING, LIST, TABLE, CODE, SHORT, PROSE, FENCE = range(8)
 """Kinds of lines. A short line has at most `SHORT_BYTES` and does not end like a sentence."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from pipeline_tasks.text.base.ascii import is_alphanumeric, lower
 from pipeline_tasks.text.base.characters import ASCII_END, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.small_letters import fold
 
 LONGEST = 6
 """Words of the longest phrase."""
@@ -31,16 +32,6 @@ class Phrases(NamedTuple):
     keys: npt.NDArray[np.uint64]
     firsts: npt.NDArray[np.int64]
     nexts: npt.NDArray[np.int64]
-
-
-@inlined
-def fold(code):
-    """Return a letter of Latin-1, Greek or Cyrillic in lower case, any other code point as it is."""
-    if 0xC0 <= code <= 0xDE and code != 0xD7:
-        return code + 0x20
-    if 0x391 <= code <= 0x3A9 or 0x410 <= code <= 0x42F:
-        return code + 0x20
-    return code + 0x50 if 0x400 <= code <= 0x40F else code
 
 
 @inlined

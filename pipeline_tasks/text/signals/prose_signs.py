@@ -14,6 +14,7 @@ from pipeline_tasks.text.base.characters import ASCII_END, class_of, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.base.eight_bytes import byte_at
 from pipeline_tasks.text.base.hashing import absorb
+from pipeline_tasks.text.base.small_letters import fold
 from pipeline_tasks.text.base.utf8 import eight_at, encode, leading_alphanumerics
 
 COUNTS = ("letters", "punctuation", "visible", "words", "stops")
@@ -38,8 +39,6 @@ LONGEST = 8
 
 ALNUM = np.uint16(character_traits.ALNUM)
 FREE = np.uint64(0)
-FOLDED_CODES = 0x2200
-"""Letters that have two cases are below, but for scripts without a list."""
 
 
 @inlined
@@ -52,14 +51,14 @@ def _is_listed(keys, first, key):
 
 
 @inlined
-def _any_word(data, at, end, index, flags, folded):
+def _any_word(data, at, end, index, flags):
     """Return (key, end) of a run of letters and digits of any script in lower case; no key if it is too long."""
     key, size = np.uint64(0), np.uint64(0)
     while at < end:
         code, width = decode(data, at, end)
         if not class_of(index, flags, code) & ALNUM:
             break
-        taken, octets = encode(folded[code] if code < FOLDED_CODES else code)
+        taken, octets = encode(fold(code))
         if size + taken <= np.uint64(LONGEST):
             key |= octets << (np.uint64(8) * size)
         size += taken
@@ -68,7 +67,7 @@ def _any_word(data, at, end, index, flags, folded):
 
 
 @compiled
-def _count_stops(offsets, data, index, flags, folded, keys, lists, out):
+def _count_stops(offsets, data, index, flags, keys, lists, out):
     """Fill out[row, STOPS]; words are the longest runs of letters and digits."""
     for row in range(len(lists)):
         at, end, first = offsets[row], offsets[row + 1], lists[row] * SLOTS
@@ -79,7 +78,7 @@ def _count_stops(offsets, data, index, flags, folded, keys, lists, out):
             size, key = leading_alphanumerics(eight_at(data, at), np.uint64(min(end - at, LONGEST)))
             stop = at + np.int64(size)
             if stop < end and (size == np.uint64(LONGEST) or byte_at(data, stop) >= ASCII_END):
-                key, stop = _any_word(data, at, end, index, flags, folded)
+                key, stop = _any_word(data, at, end, index, flags)
             if stop > at:
                 count += key != FREE and _is_listed(keys, first, key)
                 at = stop
@@ -114,7 +113,7 @@ def prose_signs(
     """
     out = np.zeros((len(offsets) - 1, len(COUNTS)))
     _count_bytes(offsets, data, _byte_kinds(), out)
-    _count_stops(offsets, data, *character_traits.traits(), _folded(), _keys(tuple(words)), lists, out)
+    _count_stops(offsets, data, *character_traits.traits(), _keys(tuple(words)), lists, out)
     return dict(zip(COUNTS, out.T, strict=True))
 
 
@@ -134,16 +133,6 @@ def _keys(words: tuple[tuple[str, ...], ...]) -> npt.NDArray[np.uint64]:
                 slot = (slot + 1) % SLOTS
             keys[nth * SLOTS + slot] = key
     return keys
-
-
-@functools.cache
-def _folded() -> npt.NDArray[np.int64]:
-    """Return the lower case of each code point below FOLDED_CODES; one that takes several code points stays."""
-    folded = np.arange(FOLDED_CODES)
-    for code in range(FOLDED_CODES):
-        letters = (chr(code).casefold(), chr(code).lower())
-        folded[code] = next((ord(letter) for letter in letters if len(letter) == 1), code)
-    return folded
 
 
 @functools.cache
