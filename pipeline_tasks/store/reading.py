@@ -1,6 +1,7 @@
 """Reads what is committed: a manifest by its path, its parent, and the rows of its shards."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -53,10 +54,31 @@ def require_place(manifest: Manifest, path: str, where: str) -> None:
         raise ContractError(message)
 
 
-def read_shards(root: str, shards: Iterable[Shard], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield verified batches of committed shards, for readers outside an engine (report, trace, publish)."""
+def read_shards(
+    root: str, shards: Iterable[Shard], columns: Sequence[str] | pa.Schema | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield verified batches of committed shards, for readers outside an engine (report, trace, publish).
+
+    All rows of a shard come, whichever columns it has: of names those that it has, of a schema all, null where it has
+    none. ContractError for a shard with more or fewer rows than were committed.
+    """
+    names = columns.names if isinstance(columns, pa.Schema) else columns
     for shard in shards:
-        yield from read_shard(root, shard, columns=columns)
+        for batch in read_shard(root, shard, columns=names):
+            yield conformed(batch, columns) if isinstance(columns, pa.Schema) else batch
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows with the columns of a schema: null where they have none."""
+    columns = [_column(batch, field) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch.select([])
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> Any:  # noqa: ANN401 -- Arrow
+    if field.name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, field.type)
+    column = batch.column(field.name)
+    return column if column.type == field.type else column.cast(field.type)
 
 
 def read_history(

@@ -18,6 +18,7 @@ from pipeline_tasks.inspect.chosen import chosen_version, ordered_manifests
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.sql import table
 from pipeline_tasks.inspect.sql.column_types import type_of, united
+from pipeline_tasks.inspect.sql.querying import described
 from pipeline_tasks.inspect.sql.writing import SHOWN
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
@@ -88,6 +89,20 @@ def test_rows_that_were_not_kept_are_those_of_all_stages(small_root: SmallRoot, 
         counts = [(stage, reason, rows) for stage, tally in tallies.items() for reason, rows in tally.items()]
         assert [tuple(row.values()) for row in answered] == sorted(counts)
         assert counts
+
+
+def test_all_rows_of_a_view_are_counted_whichever_column_is_named(small_root: SmallRoot, version: Version) -> None:
+    views = described(small_root.root, version)
+    counts = {view: table(small_root.root, version, f"SELECT * FROM {view}").num_rows for view in views}
+    known = manifests(small_root.root, version).values()
+    assert counts["rejects"] == sum(sum(manifest.rejected.values()) for manifest in known) > 0
+    assert counts["quarantine"] == sum(sum(manifest.quarantined.values()) for manifest in known) > 0
+    for view, schema in views.items():
+        grouped = (f'(SELECT sum(n) FROM (SELECT count(*) AS n FROM {view} GROUP BY "{name}"))' for name in schema.names)
+        chosen = (f'len(ARRAY(SELECT "{name}" FROM {view}))' for name in schema.names)
+        queries = ", ".join([f"(SELECT count(*) FROM {view})", *grouped, *chosen])
+        [row] = rows_of(small_root.root, f"SELECT [{queries}]::BIGINT[] AS counts")
+        assert [count or 0 for count in row["counts"]] == [counts[view]] * (1 + 2 * len(schema)), view
 
 
 def test_stages_and_reasons_are_those_of_the_funnel(small_root: SmallRoot, version: Version) -> None:

@@ -115,3 +115,13 @@ def test_shards_are_sampled_up_to_the_bytes_that_may_be_read() -> None:
     assert list(sampled(reversed(shards), 399)) == sorted(shards, key=lambda shard: shard.digest)[:3]
     assert list(sampled([layer], 149)) == []
     assert list(sampled(by_digest, 650)) == by_digest
+
+
+def test_shards_have_all_rows_of_a_schema_with_null_for_what_they_lack(tmp_path: Path) -> None:
+    shards = [stored(tmp_path, ["a", "b"]), stored(tmp_path, ["c"])]
+    wanted = pa.schema([("score", pa.float64()), ("id", pa.large_string())])
+    read = pa.Table.from_batches(read_shards(str(tmp_path), shards, wanted))
+    assert read.schema == wanted
+    assert read.to_pylist() == [{"score": None, "id": id_} for id_ in "abc"]
+    for without in (["score"], pa.schema([])):
+        assert sum(batch.num_rows for batch in read_shards(str(tmp_path), shards, without)) == 3

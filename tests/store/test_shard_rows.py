@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -83,7 +85,7 @@ def stack(root: Path) -> list[tuple[Shard, pa.Table]]:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 3, 7, 100])
-@pytest.mark.parametrize("columns", [None, ["text"], ["id", "score_10"], ["host", "none"]])
+@pytest.mark.parametrize("columns", [None, ["text"], ["id", "score_10"], ["host", "none"], ["none"], []])
 def test_a_layer_is_read_as_its_own_columns_over_the_rows_below(
     tmp_path: Path, batch_rows: int, columns: list[str] | None
 ) -> None:
@@ -91,8 +93,24 @@ def test_a_layer_is_read_as_its_own_columns_over_the_rows_below(
         names = [name for name in table.schema.names if columns is None or name in columns]
         batches = list(read_shard(str(tmp_path), shard, batch_rows=batch_rows, columns=columns))
         assert pa.Table.from_batches(batches).select(names).combine_chunks() == table.select(names).combine_chunks()
+        assert sum(batch.num_rows for batch in batches) == shard.rows
         assert max(batch.num_rows for batch in batches) <= batch_rows
         assert not any(batch.num_rows == 0 for batch in batches)
+
+
+@pytest.mark.parametrize("columns", [["id"], ["none"]])
+def test_chosen_rows_are_as_many_whichever_columns_are_read(tmp_path: Path, columns: list[str]) -> None:
+    for shard, _ in stack(tmp_path):
+        rows = np.array([0, 3, 4, 8, 9])
+        read = ShardRows(str(tmp_path), shard, batch_rows=3, columns=columns, rows=rows)
+        assert sum(batch.num_rows for batch in read) == len(rows)
+
+
+def test_a_shard_with_other_rows_than_were_committed_is_refused(tmp_path: Path) -> None:
+    shard = stored(tmp_path, base(12))
+    more = replace(shard, rows=13)
+    with pytest.raises(ContractError, match=rf"{shard.path} has 12 rows, and 13 were committed"):
+        list(read_shard(str(tmp_path), more, columns=["id"]))
 
 
 def test_a_reader_knows_all_columns_of_the_rows_whichever_it_reads(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 
@@ -75,18 +74,3 @@ def united(schemas: Iterable[pa.Schema]) -> pa.Schema:
     """Return the columns of all schemas in the order in which they come: of two types of numbers or texts the wider."""
     unified: pa.Schema = pa.unify_schemas(list(schemas) or [pa.schema([])], promote_options="permissive")
     return unified
-
-
-def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with the columns of a schema: null where they have none."""
-    columns = [_column(batch, field) for field in schema]
-    if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _column(batch: pa.RecordBatch, field: pa.Field) -> Any:  # noqa: ANN401 -- Arrow
-    if field.name not in batch.schema.names:
-        return pa.nulls(batch.num_rows, field.type)
-    column = batch.column(field.name)
-    return column if column.type == field.type else column.cast(field.type)

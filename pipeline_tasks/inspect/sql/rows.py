@@ -4,19 +4,19 @@ Rows of documents that are taken down now are left out, whenever the version was
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline_tasks.inspect.sql.column_types import conformed, schema_of, united
+from pipeline_tasks.inspect.sql.column_types import schema_of, united
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.schema import DOCUMENT, VERDICT
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current
-from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.reading import conformed, read_shards
 from pipeline_tasks.store.shards.file import checked
 from pipeline_tasks.store.shards.rows import ROW, facts_of
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence
@@ -67,14 +67,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a view, with the columns that a reader names; `then` makes other rows of them."""
+    """The rows of a view, with the columns that a reader names; `then` makes other rows of the columns `read`."""
 
     root: str
     parts: tuple[Part, ...]
     schema: pa.Schema
     hidden: Hidden
     then: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
-    read: tuple[str, ...] = field(default=())
+    read: pa.Schema | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield all rows with these columns, a batch at a time.
@@ -82,9 +82,10 @@ class Rows:
         DigestMismatch names a shard whose bytes were changed: nothing of it is yielded.
         """
         wanted = pa.schema([self.schema.field(name) for name in columns])
-        named = [*(self.read or columns), *(() if self.hidden.is_empty else (URL, ID))]
+        named = {*columns, *(() if self.hidden.is_empty else (URL, ID))}
+        read = self.read or pa.schema([column for column in self.schema if column.name in named - {STAGE}])
         for part in self.parts:
-            for batch in read_shards(self.root, part.shards, named):
+            for batch in read_shards(self.root, part.shards, read):
                 shown = batch if self.hidden.is_empty else self.hidden.visible(batch)
                 shown = self.then(shown) if self.then else shown
                 if part.stage:

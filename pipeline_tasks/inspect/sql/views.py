@@ -175,9 +175,11 @@ class VersionViews:
     def _redactions(self) -> Rows:
         """Return a row for each stretch of personal data, of documents that are kept and of those that it rejected."""
         manifest = self._manifests[scrub_pii.STAGE.name]
-        schema = pa.schema([("id", pa.string()), ("url", pa.string()), *REDACTION.fields])
+        documents = [pa.field("id", pa.string()), pa.field("url", pa.string())]
+        read = pa.schema([*documents, pa.field("redactions", pa.list_(REDACTION))])
+        schema = pa.schema([*documents, *REDACTION.fields])
         parts = (Part("", (*manifest.shards, *manifest.rejects)),)
-        return Rows(self._root, parts, schema, self._hidden, _by_redaction, ("id", "url", "redactions"))
+        return Rows(self._root, parts, schema, self._hidden, _by_redaction, read)
 
     # --- Tables ---------------------------------------------------------------------------------------------------
 

@@ -110,13 +110,22 @@ def read_shard(
 ) -> Batches:
     """Yield a committed shard's batches after checking its digest; at least one batch, empty if it has no rows.
 
-    See `ShardRows`.
+    See `ShardRows`. ContractError at the end for more or fewer rows than were committed.
     """
-    return iter(ShardRows(root, shard, batch_rows=batch_rows, columns=columns, landed=landed))
+    rows = 0
+    for batch in ShardRows(root, shard, batch_rows=batch_rows, columns=columns, landed=landed):
+        rows += batch.num_rows
+        yield batch
+    if rows != shard.rows and not shard.is_landed:
+        message = (
+            f"{root}/{shard.path} has {rows} rows, and {shard.rows} were committed; "
+            f"run `refinery verify {root}`, which says what to do"
+        )
+        raise ContractError(message)
 
 
 class ShardRows:
-    """The rows of a shard, or `columns` of them: those that it has of the names that are given.
+    """The rows of a shard, or `columns` of them: those that it has of the names that are given, of all of its rows.
 
     `all_columns` has every column of the rows, read or not, from the first batch on. `landed` reads the records of a
     landed file; without it, what a layer leaves there cannot be read. With `rows` these rows are read alone.
@@ -226,7 +235,8 @@ def picked(batches: Batches, rows: Rows | None) -> Batches:
             yield batch
         elif stop > at:
             own = rows[at:stop] - start
-            yield pa.record_batch([take_rows(column, own) for column in batch.columns], schema=batch.schema)
+            columns = [take_rows(column, own) for column in batch.columns]
+            yield pa.record_batch(columns, schema=batch.schema) if columns else batch.slice(0, len(own))
         empty = batch.slice(0, 0) if not at and stop == at else None
         start, at = start + batch.num_rows, stop
     if at < len(rows):
@@ -237,13 +247,12 @@ def picked(batches: Batches, rows: Rows | None) -> Batches:
 
 def _file_rows(file: pq.ParquetFile, columns: pa.Schema, names: Sequence[str], batch_rows: int) -> Batches:
     """Yield those of a file's columns in the order of `names`, a row group at a time in memory."""
-    schema = pa.schema([columns.field(name) for name in names])
     if file.metadata.num_rows == 0:
-        yield pa.RecordBatch.from_pylist([], schema=schema)
+        yield pa.RecordBatch.from_pylist([], schema=pa.schema([columns.field(name) for name in names]))
     for rank in range(file.metadata.num_row_groups):
         table = file.read_row_group(rank, columns=names, use_threads=False).select(names)
         for batch in table.combine_chunks().to_batches(max_chunksize=batch_rows):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            yield batch.replace_schema_metadata()
 
 
 class _LayerRows:

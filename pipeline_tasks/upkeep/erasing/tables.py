@@ -121,7 +121,7 @@ def addresses(root: str, table: Table, documents: Documents) -> pa.ChunkedArray 
     """Return what is left as address of each row of a table (`Documents.matched`); None if no row is erased."""
     if not can_say(table.schema, segment=table.is_segment):
         return None
-    found = [documents.matched(batch) for batch in identities(root, table) if set(batch.schema.names)]
+    found = [documents.matched(batch) for batch in identities(root, table)]
     whole = pa.chunked_array(found, ADDRESS)
     return whole if whole.null_count < len(whole) else None
 
