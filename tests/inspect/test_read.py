@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from pipeline_tasks.inspect.read import PAGE_SHOWN, page_lines
 from pipeline_tasks.inspect.read.answers import READINGS, Answer, answers, save
 from pipeline_tasks.inspect.read.beside import LandedPage, Line, compared_lines
 from pipeline_tasks.inspect.read.sample import Choice, sample
-from pipeline_tasks.inspect.read.shares import Share, findings, reading
+from pipeline_tasks.inspect.read.shares import Share, findings, reading, share_of
 from pipeline_tasks.publish.logs import version_log
 from tests.small_root import DAYS, RECIPE, SmallRoot
 
@@ -143,26 +144,73 @@ def test_a_damaged_answer_is_named(tmp_path: Path, change: Mapping[str, Any] | N
 
 
 def test_shares_agreement_and_rules_that_reject_good_documents() -> None:
-    rule = [replace(ANSWER, id=f"{at:032x}", verdict="good" if at < 7 else "bad") for at in range(8)]
+    rule = [replace(ANSWER, id=f"{at:032x}", verdict="good" if at < 9 else "bad") for at in range(10)]
     few = [replace(ANSWER, id=f"{at:032x}", reason="c4:lorem_ipsum") for at in range(20, 24)]
     kept = [replace(ANSWER, id="f" * 32, stage="", reason="", language="de", verdict="bad", why="a menu")]
     second = [replace(rule[0], reader="bob"), replace(rule[1], reader="bob", verdict="bad")]
     read = reading([*rule, *few, *kept, *second])
     assert read.kept == Share("kept", 1, 0)
-    assert read.rejected == Share("rejected", 14, 12)
-    assert read.rules == (Share("fineweb:line_punct_ratio", 10, 8), Share("c4:lorem_ipsum", 4, 4))
+    assert read.rejected == Share("rejected", 14, 12.5)
+    assert read.rules == (Share("fineweb:line_punct_ratio", 10, 8.5), Share("c4:lorem_ipsum", 4, 4))
+    assert read.readers == (Share("ada", 15, 13), Share("bob", 2, 1))
     assert read.languages == (Share("de", 1, 0),)
-    assert asdict(read.agreement) == {"pairs": 2, "same": 1}
+    assert asdict(read.agreement) == {"documents": 2, "same": 1}
     assert [rule for rule, _ in findings(read)] == []
     assert [rule for rule, _ in findings(reading(rule))] == ["fineweb:line_punct_ratio"]
 
 
 @pytest.mark.parametrize(
     ("judged", "good", "low", "high"),
-    [(0, 0, 0, 1), (10, 10, 0.7225, 1), (10, 0, 0, 0.2775), (81, 15, 0.1156, 0.2833)],  # by Wilson's formula, by hand
-)
-def test_intervals_are_wilsons(judged: int, good: int, low: float, high: float) -> None:
+    [(0, 0, 0, 1), (10, 10, 0.6915, 1), (10, 0, 0, 0.3085), (81, 15, 0.1075, 0.2870), (10, 9.5, 0.5550, 1)],
+)  # quantiles of the beta distribution, of scipy
+def test_intervals_are_those_of_clopper_and_pearson(judged: int, good: float, low: float, high: float) -> None:
     assert Share("", judged, good).interval == pytest.approx((low, high), abs=1e-4)
+
+
+def coverage(documents: int, share: float, agree: float, readers: tuple[int, int], draws: int) -> tuple[float, float]:
+    """Return how often the interval has the true share, and how often that of answers would have it.
+
+    A document is good for each of its readers with a chance that is drawn: with `agree` for all or for none of them.
+    """
+    random = np.random.default_rng(documents)
+    by_unit = by_answer = 0
+    for _ in range(draws):
+        counts = random.integers(readers[0], readers[1] + 1, documents)
+        is_good, is_agreed = random.random(documents) < share, random.random(documents) < agree
+        answers = [
+            (at, bool(is_good[at] if is_agreed[at] else random.random() < share))
+            for at, count in enumerate(counts)
+            for _ in range(count)
+        ]
+        units, each = share_of("", answers), share_of("", [(at, good) for at, (_, good) in enumerate(answers)])
+        by_unit += units.interval[0] <= share <= units.interval[1]
+        by_answer += each.interval[0] <= share <= each.interval[1]
+    return by_unit / draws, by_answer / draws
+
+
+@pytest.mark.parametrize("documents", [5, 20])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize(("agree", "readers"), [(1.0, (5, 5)), (1.0, (1, 1)), (0.5, (1, 9)), (0.0, (2, 2))])
+def test_the_interval_of_a_share_holds_however_many_readers_there_are(
+    documents: int, share: float, agree: float, readers: tuple[int, int]
+) -> None:
+    held, _ = coverage(documents, share, agree, readers, 300)
+    assert held >= 0.94
+
+
+def test_five_readers_who_agree_are_no_five_documents() -> None:
+    held, of_answers = coverage(20, 0.5, 1.0, (5, 5), 300)
+    assert held >= 0.94
+    assert of_answers < 0.8
+
+
+@pytest.mark.nightly
+def test_the_intervals_of_shares_hold_over_a_grid() -> None:
+    for share in np.linspace(0.01, 0.99, 9).tolist():
+        for documents in (3, 8, 40):
+            for agree, readers in ((1.0, (5, 5)), (0.7, (1, 9)), (0.0, (3, 3))):
+                held, _ = coverage(documents, share, agree, readers, 1_000)
+                assert held >= 0.94, (share, documents, agree)
 
 
 @given(st.integers(1, 500), st.integers(0, 500))
@@ -175,7 +223,7 @@ def test_lint_finds_rules_that_rejected_good_documents(own_root: SmallRoot) -> N
     def found() -> list[str]:
         return [finding.where for finding in lint("web", own_root.root) if "by reading" in finding.message]
 
-    for at in range(5):
+    for at in range(6):
         assert found() == []
         save(own_root.root, replace(ANSWER, recipe="web", id=f"{at:032x}"))
     assert found() == ["fineweb:line_punct_ratio"]

@@ -62,7 +62,7 @@ def test_a_reader_chooses_and_then_sees_which_one_was_foreign(visitor: Any, root
     assert "your answer</span>" in told
     assert [answer.is_right for answer in answers(str(root), RECIPE, "topic")] == [True, False]
     [row] = re.findall(r'<th scope="row">all</th>(.*?)</tr>', told)
-    assert re.findall(r">([^<]+)</td>", row) == ["2", "1", "50.0 %", "9.5 % to 90.5 %", "20.0 %"]  # Wilson's of 1 of 2
+    assert re.findall(r">([^<]+)</td>", row) == ["2", "1", "50.0 %", "1.3 % to 98.7 %", "20.0 %"]
 
 
 def test_the_form_names_a_column_its_bands_and_a_group(visitor: Any, root: Path) -> None:

@@ -16,8 +16,9 @@ from pipeline_tasks.inspect.intruder.answers import Found, IntruderAnswer, answe
 from pipeline_tasks.inspect.intruder.drawing import CHANCE, SHOWN, Draw, draw, population, schema_of
 from pipeline_tasks.inspect.intruder.groups import Grouping, grouping
 from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.inspect.read import agreement_lines
 from pipeline_tasks.inspect.read.sample import Sampled, read_drawn
-from pipeline_tasks.inspect.read.shares import Share
+from pipeline_tasks.inspect.read.shares import Share, in_short
 from pipeline_tasks.publish.logs.version_log import Version
 
 CHARACTERS = 700
@@ -112,13 +113,13 @@ def outcome_line(given: IntruderAnswer) -> str:
 def found_facts(given: Found) -> dict[str, Any]:
     """Return how often the foreign document was found, for a program."""
     parts = {kind: [_facts(share) for share in getattr(given, kind)] for kind in ("groups", "readers")}
-    return {"chance": CHANCE, "whole": _facts(given.whole), **parts}
+    return {"chance": CHANCE, "whole": _facts(given.whole), **parts, "agreement": asdict(given.agreement)}
 
 
 def _facts(share: Share) -> dict[str, Any]:
     low, high = share.interval
     known = asdict(share)
-    return {"name": known["name"], "answers": share.judged, "right": share.good, "low": low, "high": high}
+    return {"name": known["name"], "draws": share.judged, "right": share.good, "low": low, "high": high}
 
 
 def found_lines(given: Found) -> Iterator[str]:
@@ -126,14 +127,15 @@ def found_lines(given: Found) -> Iterator[str]:
     if not given.whole.judged:
         yield "nobody has looked for a foreign document here yet"
         return
-    yield f"{'':<32}answers  right   share (95 %), by chance {CHANCE:.0%}"
+    yield f"{'':<34}draws  right   share (95 %), by chance {CHANCE:.0%}"
     yield _line(given.whole)
     for kind, shares in (("four of", given.groups), ("readers", given.readers)):
         yield kind
         yield from (f"  {_line(share, 30)}" for share in shares)
+    yield from agreement_lines(given.agreement, "draws", "answered")
 
 
 def _line(share: Share, width: int = 32) -> str:
     low, high = share.interval
-    counts = f"{share.name:<{width}}{share.judged:>7,} {share.good:>6,}"
+    counts = f"{share.name:<{width}}{share.judged:>7,} {in_short(share.good):>6}"
     return f"{counts}   {share.good / share.judged:.0%} ({low:.0%} to {high:.0%})"

@@ -1,12 +1,12 @@
 """Stores which document readers took for the foreign one, one object per answer, and says how often they were right."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pipeline_tasks.inspect.intruder.drawing import Draw
 from pipeline_tasks.inspect.read.answers import stored
-from pipeline_tasks.inspect.read.shares import Share
+from pipeline_tasks.inspect.read.shares import Agreement, Judged, Share, agreement_of, share_of
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import digest_of, seal
 from pipeline_tasks.store import storage
@@ -44,11 +44,15 @@ class IntruderAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How often readers found the foreign document: of all draws of a grouping, by group, and by reader."""
+    """How often readers found the foreign document: of all draws of a grouping, by group, and by reader.
+
+    A draw counts once, by the share of its readers who are right; how far they agree is a fact of its own.
+    """
 
     whole: Share
     groups: tuple[Share, ...]
     readers: tuple[Share, ...]
+    agreement: Agreement
 
 
 def save(root: str, version: Version, by: str, draw: Draw, chosen: str, reader: str) -> IntruderAnswer:
@@ -85,15 +89,17 @@ def answers(root: str, recipe: str, by: str = "") -> list[IntruderAnswer]:
 
 def found(given: Sequence[IntruderAnswer]) -> Found:
     """Return the shares of right answers."""
-    return Found(_share("all", given), _shares(given, "group"), _shares(given, "reader"))
+    return Found(
+        share_of("all", _judged(given)), _shares(given, "group"), _shares(given, "reader"), agreement_of(_judged(given))
+    )
+
+
+def _judged(given: Iterable[IntruderAnswer]) -> Judged:
+    return (((answer.by, answer.ids), answer.is_right) for answer in given)
 
 
 def _shares(given: Sequence[IntruderAnswer], key: str) -> tuple[Share, ...]:
     parts: dict[str, list[IntruderAnswer]] = {}
     for answer in given:
         parts.setdefault(getattr(answer, key), []).append(answer)
-    return tuple(_share(name, parts[name]) for name in sorted(parts))
-
-
-def _share(name: str, given: Sequence[IntruderAnswer]) -> Share:
-    return Share(name, len(given), sum(answer.is_right for answer in given))
+    return tuple(share_of(name, _judged(parts[name])) for name in sorted(parts))

@@ -19,7 +19,7 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.read.answers import LONGEST, Answer, Verdict, answers, save
 from pipeline_tasks.inspect.read.beside import LandedPage, landed_page
 from pipeline_tasks.inspect.read.sample import Choice, Sampled, sample
-from pipeline_tasks.inspect.read.shares import Reading, Share, findings, reading
+from pipeline_tasks.inspect.read.shares import Agreement, Reading, Share, findings, in_short, reading
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.logs.version_log import Version
 
@@ -188,20 +188,25 @@ def reading_lines(read: Reading) -> Iterator[str]:
     if not read.kept.judged and not read.rejected.judged:
         yield "nobody has read a document of this recipe yet"
         return
-    yield f"{'':<44}judged   good   share (95 %)"
+    yield f"{'documents':<44}judged   good   share (95 %)"
     yield from map(_line, (read.kept, read.rejected))
     for kind, shares in (("rejected by", read.rules), ("kept in", read.languages)):
         yield from [kind] if shares else []
         yield from (f"  {_line(share, 42)}" for share in shares)
     names = ", ".join(f"{share.name} ({share.judged:,})" for share in read.readers)
     yield f"readers  {names}"
-    if read.agreement.pairs:
-        yield f"         two agree on {read.agreement.same:,} of {read.agreement.pairs:,} documents that both read"
+    yield from agreement_lines(read.agreement, "documents", "read")
     for rule, message in findings(read):
         yield f"! {rule}: {message}"
 
 
+def agreement_lines(agreement: Agreement, what: str, done: str) -> Iterator[str]:
+    """Yield how far readers agree on what several of them judged; nothing where no two have."""
+    if agreement.documents:
+        yield f"         they agree on {in_short(agreement.same)} of {agreement.documents:,} {what} that several {done}"
+
+
 def _line(share: Share, width: int = 44) -> str:
     low, high = share.interval
-    counts = f"{share.name:<{width}}{share.judged:>6,} {share.good:>6,}"
+    counts = f"{share.name:<{width}}{share.judged:>6,} {in_short(share.good):>6}"
     return f"{counts}   {share.good / share.judged:.0%} ({low:.0%} to {high:.0%})" if share.judged else counts

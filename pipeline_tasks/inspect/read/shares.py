@@ -1,46 +1,74 @@
-"""Computes what readers' answers say of a recipe: shares with their intervals, and rules that reject good documents."""
+"""Computes what readers' answers say of a recipe: shares with their intervals, and rules that reject good documents.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+A document counts once, by the share of its readers who say so: five readers who agree on it know no more of the recipe
+than one. How far they agree is a fact of its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import sqrt
+from math import ceil, floor
 
-from pipeline_tasks.gate.limits import normal_quantile
+from pipeline_tasks.gate.limits import share_limits
 from pipeline_tasks.inspect.read.answers import Answer
 
 TAIL = 0.025
 """Chance that the truth is above, and that it is below, an interval: 95 % intervals."""
 
-FEW = 5
-"""Answers on a rule below which nothing is said of it."""
+ROUNDING = 1e-9
+"""What a sum of shares may be off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many documents were judged, how many of them are good, and between which shares the truth is (Wilson)."""
+    """How many documents were judged, and how many are good: of each the share of its readers who say so."""
 
     name: str
     judged: int
-    good: int
+    good: float
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval (1927) of 95 %; 0 to 1 if nothing was judged."""
+        """The limits of Clopper and Pearson (1934) of 95 %; 0 to 1 if nothing was judged.
+
+        Documents on which readers differ vary less than those that are good or bad, so that the limits hold for them.
+        """
         if not self.judged:
             return 0.0, 1.0
-        share, square = self.good / self.judged, normal_quantile(TAIL) ** 2
-        center = (share + square / (2 * self.judged)) / (1 + square / self.judged)
-        half = sqrt(square * (share * (1 - share) + square / (4 * self.judged)) / self.judged)
-        half /= 1 + square / self.judged
-        return max(0.0, center - half), min(1.0, center + half)
+        fewest, most = floor(self.good + ROUNDING), ceil(self.good - ROUNDING)
+        return share_limits(fewest, self.judged, TAIL)[0], share_limits(most, self.judged, TAIL)[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Pairs of answers of two readers on one document, and those with the same verdict."""
+    """Documents that several readers judged, and on how many they agree: of each the share of pairs who do."""
 
-    pairs: int
-    same: int
+    documents: int
+    same: float
+
+
+Judged = Iterable[tuple[Hashable, bool]]
+"""Answers: what was judged, and whether the answer is good."""
+
+
+def share_of(name: str, judged: Judged) -> Share:
+    """Return the share of what was judged, each once, however many judged it."""
+    by_unit = _by_unit(judged).values()
+    return Share(name, len(by_unit), sum(sum(answers) / len(answers) for answers in by_unit))
+
+
+def agreement_of(judged: Judged) -> Agreement:
+    """Return how far those agree who judged the same."""
+    several = [list(combinations(answers, 2)) for answers in _by_unit(judged).values() if len(answers) > 1]
+    return Agreement(len(several), sum(sum(one == other for one, other in pairs) / len(pairs) for pairs in several))
+
+
+def _by_unit(judged: Judged) -> dict[Hashable, list[bool]]:
+    units: defaultdict[Hashable, list[bool]] = defaultdict(list)
+    for unit, is_good in judged:
+        units[unit].append(is_good)
+    return units
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,49 +84,44 @@ class Reading:
 
 
 def reading(answers: Sequence[Answer]) -> Reading:
-    """Return the shares of good documents: of kept and rejected ones, per rule of rejection, and of kept per language.
-
-    A document that several readers judged counts once for each.
-    """
+    """Return the shares of good documents: of kept and rejected ones, per rule of rejection, and of kept per language."""
     kept = [answer for answer in answers if answer.is_kept]
     rejected = [answer for answer in answers if not answer.is_kept]
     return Reading(
-        kept=_share("kept", kept),
-        rejected=_share("rejected", rejected),
+        kept=share_of("kept", _judged(kept)),
+        rejected=share_of("rejected", _judged(rejected)),
         rules=_shares(rejected, lambda answer: answer.reason),
         languages=_shares(kept, lambda answer: answer.language or "und"),
         readers=_shares(answers, lambda answer: answer.reader),
-        agreement=_agreement(answers),
+        agreement=agreement_of(_judged(answers)),
     )
 
 
-def _share(name: str, answers: Sequence[Answer]) -> Share:
-    return Share(name, len(answers), sum(answer.verdict == "good" for answer in answers))
+def _judged(answers: Iterable[Answer]) -> Judged:
+    return (((answer.snapshot, answer.id), answer.verdict == "good") for answer in answers)
 
 
 def _shares(answers: Sequence[Answer], key: Callable[[Answer], str]) -> tuple[Share, ...]:
-    """Return a share per key, the one with most answers first."""
-    groups: dict[str, list[Answer]] = {}
+    """Return a share per key, the one with most documents first."""
+    groups: defaultdict[str, list[Answer]] = defaultdict(list)
     for answer in answers:
-        groups.setdefault(key(answer), []).append(answer)
-    return tuple(_share(name, groups[name]) for name in sorted(groups, key=lambda name: (-len(groups[name]), name)))
+        groups[key(answer)].append(answer)
+    shares = (share_of(name, _judged(own)) for name, own in groups.items())
+    return tuple(sorted(shares, key=lambda share: (-share.judged, share.name)))
 
 
-def _agreement(answers: Iterable[Answer]) -> Agreement:
-    by_document: dict[tuple[str, str], list[str]] = {}
-    for answer in answers:
-        by_document.setdefault((answer.snapshot, answer.id), []).append(answer.verdict)
-    pairs = [pair for verdicts in by_document.values() for pair in combinations(verdicts, 2)]
-    return Agreement(len(pairs), sum(one == other for one, other in pairs))
+def in_short(documents: float) -> str:
+    """Return a number of documents, of which readers may have judged parts."""
+    return f"{documents:,.0f}" if documents == round(documents) else f"{documents:,.1f}"
 
 
 def findings(read: Reading) -> Iterator[tuple[str, str]]:
-    """Yield each rule whose rejected documents are mostly good, with what to do; none of fewer answers than FEW."""
+    """Yield each rule whose rejected documents are mostly good, beyond chance, with what to do."""
     for share in read.rules:
         low, _ = share.interval
-        if share.judged >= FEW and low > 1 / 2:
+        if low > 1 / 2:
             message = (
-                f"{share.good} of {share.judged} documents that it rejected are good by reading, at least {low:.0%} of "
+                f"{in_short(share.good)} of {share.judged} documents that it rejected are good by reading, at least {low:.0%} of "
                 "all: loosen its bound, or take the rule as a signal only"
             )
             yield share.name, message

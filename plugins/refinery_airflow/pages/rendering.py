@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.diff import setting_text
+from pipeline_tasks.inspect.read.shares import in_short
 from pipeline_tasks.sealed import path_of, sha256
 from refinery_airflow.runs.run import base, site
 
@@ -163,6 +164,7 @@ PAGES.globals |= {
     "base": _Base(),
     "static": static,
     "counted": counted,
+    "in_short": in_short,
     "number": number,
     "percent": percent,
     "usd": usd,
