@@ -98,7 +98,9 @@ def test_all_rows_of_a_view_are_counted_whichever_column_is_named(small_root: Sm
     assert counts["rejects"] == sum(sum(manifest.rejected.values()) for manifest in known) > 0
     assert counts["quarantine"] == sum(sum(manifest.quarantined.values()) for manifest in known) > 0
     for view, schema in views.items():
-        grouped = (f'(SELECT sum(n) FROM (SELECT count(*) AS n FROM {view} GROUP BY "{name}"))' for name in schema.names)
+        grouped = (
+            f'(SELECT sum(n) FROM (SELECT count(*) AS n FROM {view} GROUP BY "{name}"))' for name in schema.names
+        )
         chosen = (f'len(ARRAY(SELECT "{name}" FROM {view}))' for name in schema.names)
         queries = ", ".join([f"(SELECT count(*) FROM {view})", *grouped, *chosen])
         [row] = rows_of(small_root.root, f"SELECT [{queries}]::BIGINT[] AS counts")

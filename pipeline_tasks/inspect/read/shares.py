@@ -84,7 +84,7 @@ class Reading:
 
 
 def reading(answers: Sequence[Answer]) -> Reading:
-    """Return the shares of good documents: of kept and rejected ones, per rule of rejection, and of kept per language."""
+    """Return the shares of good documents: of kept and rejected ones, per rule of rejection, and per language."""
     kept = [answer for answer in answers if answer.is_kept]
     rejected = [answer for answer in answers if not answer.is_kept]
     return Reading(
@@ -120,8 +120,9 @@ def findings(read: Reading) -> Iterator[tuple[str, str]]:
     for share in read.rules:
         low, _ = share.interval
         if low > 1 / 2:
+            count = f"{in_short(share.good)} of {share.judged}"
             message = (
-                f"{in_short(share.good)} of {share.judged} documents that it rejected are good by reading, at least {low:.0%} of "
-                "all: loosen its bound, or take the rule as a signal only"
+                f"{count} documents that it rejected are good by reading, at least {low:.0%} of all: loosen its bound, or "
+                "take the rule as a signal only"
             )
             yield share.name, message
