@@ -122,7 +122,7 @@ def findings(read: Reading) -> Iterator[tuple[str, str]]:
         if low > 1 / 2:
             count = f"{in_short(share.good)} of {share.judged}"
             message = (
-                f"{count} documents that it rejected are good by reading, at least {low:.0%} of all: loosen its bound, or "
-                "take the rule as a signal only"
+                f"{count} documents that it rejected are good by reading, at least {low:.0%} of all: "
+                "loosen its bound, or take the rule as a signal only"
             )
             yield share.name, message
