@@ -9,9 +9,9 @@ Each recipe has an asset `landing/<name>` besides, on which DAGs of your own can
 - *When it runs*: by the `schedule` of its recipe, once it is unpaused. Unpause `arrivals`, too, and a DAG `refine` of
   your recipe.
 - *`pull` was skipped*: nothing is new. The snapshot that the recipe asks for had landed before; its log names it.
-- *`pull` failed with "refuses more requests"*: the source answered 401 or 403. It is not tried again. Wait until the
-  time that the error names, and clear the task, or trigger the DAG with a smaller *rate*: it goes on with what is
-  missing.
+- *`pull` failed with "refuses more requests"*: the source answered 403. It is not tried again. Wait until the time
+  that the error names, and clear the task, or trigger the DAG with a smaller *rate*: it goes on with what is missing.
+  Who knows that the source allows requests again triggers it with *again*.
 - *A listed file is not there, or damaged*: the error names it. Clear the task later, or leave the file out by a param
   of the query, such as *without*.
 - *"is of another query"*: the params have changed since the snapshot was begun. Remove its folder, or set them back.

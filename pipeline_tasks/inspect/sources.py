@@ -11,7 +11,7 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, print_result
-from pipeline_tasks.sources.budget import OPEN, Circuit
+from pipeline_tasks.sources.budget import OPEN, Circuit, reopen
 from pipeline_tasks.sources.recipe import chosen_sources
 from pipeline_tasks.sources.standing import LandedSource, Standing, UnfinishedPull, standings
 
@@ -34,11 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="recipes of sources, names or paths with commas between them (REFINERY_SOURCES, else all of the package)",
     )
+    parser.add_argument("--reopen", metavar="HOST", help="send requests to a host again that has refused them")
     add_json(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print a paragraph per source; nothing is requested from any."""
+    """Print a paragraph per source; nothing is requested from any. With `--reopen`, a host is asked again."""
+    if options.reopen is not None:
+        reopen(options.reopen)
+        sys.stderr.write(f"refinery: requests are sent to {options.reopen} again\n")
+        if not options.landings:
+            return 0
     if not options.landings:
         message = "name the folder of all landings, or set REFINERY_LANDING"
         raise RecipeError(message)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
 
-from pipeline_tasks.errors import SourceBusy, SourceRefused
+from pipeline_tasks.errors import RecipeError, SourceBusy, SourceRefused
 from pipeline_tasks.store.temporary import SHORT, user_folder
 
 PLACE = SHORT
@@ -104,10 +104,9 @@ class Turn:
         if state.slowed > 1:
             _write(self.stream, replace(state, slowed=max(1 / (1 / state.slowed + RECOVERY), 1.0)))
 
-    def refuse(self, why: str, seconds: float = 0.0) -> SourceRefused:
-        """Let no request be sent for `REFUSAL` seconds or more; return the error."""
-        until = time.time() + max(seconds, REFUSAL)
-        state = replace(_read(self.stream), refused_until=until, refusal=why)
+    def refuse(self, why: str) -> SourceRefused:
+        """Let no request be sent for `REFUSAL` seconds; return the error."""
+        state = replace(_read(self.stream), refused_until=time.time() + REFUSAL, refusal=why)
         _write(self.stream, state)
         return _refused(state)
 
@@ -175,6 +174,15 @@ def circuits() -> list[Circuit]:
     return sorted((_circuit(state) for state in states if state.host), key=lambda circuit: circuit.host)
 
 
+def reopen(host: str) -> None:
+    """Send requests to a host again that has refused them, or asked to wait; RecipeError for one that was not asked."""
+    known = [circuit.host for circuit in circuits()]
+    if host not in known:
+        message = f"this machine's user has asked no host {host[:100]!a}; it has asked {', '.join(known) or 'none'}"
+        raise RecipeError(message)
+    Budget(host, Rate(1.0)).reopen()
+
+
 def _circuit(state: _State) -> Circuit:
     now = time.time()
     if state.refused_until > now:
@@ -204,7 +212,8 @@ def _seconds_left(state: _State, host: str) -> float:
     if state.refused_until > now:
         raise _refused(state)
     if state.paused_until - now > LONGEST_WAIT:
-        message = f"{host} asks to send no request until {_clock(state.paused_until)}; run the same command then"
+        until = _clock(state.paused_until)
+        message = f"{host} asks to send no request until {until}; run the same command then. {_way_out(host)}"
         raise SourceBusy(message)
     return max(min(state.next - now, 1 / SLOWEST), state.paused_until - now)
 
@@ -212,9 +221,16 @@ def _seconds_left(state: _State, host: str) -> float:
 def _refused(state: _State) -> SourceRefused:
     message = (
         f"{state.refusal}: the source refuses more requests, and none is sent until {_clock(state.refused_until)}. Run "
-        "the same command then, with a smaller --rate; with --again it sends requests before"
+        f"the same command then, with a smaller --rate. {_way_out(state.host)}"
     )
     return SourceRefused(message)
+
+
+def _way_out(host: str) -> str:
+    return (
+        "Who knows that the source allows requests again sends them before: `--again` of the command, `again` of the "
+        f"DAG's form, or `refinery sources --reopen {host}` where it ran"
+    )
 
 
 def _clock(moment: float) -> str:

@@ -194,6 +194,13 @@ def hosts_of(query: Mapping[str, Any]) -> list[str]:
     return sorted(hosts - {""})
 
 
+def reopen_hosts(source: Source, web: Web) -> None:
+    """Forget that the hosts of a source have refused requests, or asked to wait: a person has decided to go on."""
+    for url in [*(f"https://{host}" for host in hosts_of(source.query())), getattr(source, "crawls", "")]:
+        if url:
+            web.budget(url).reopen()
+
+
 def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
     """Yield the texts of a value of JSON."""
     if isinstance(value, str):

@@ -4,16 +4,15 @@ import contextlib
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy
 from pipeline_tasks.sources.budget import Budget, Rate, Stopped, Turn, host_of
+from pipeline_tasks.sources.rate_limits import retry_after, until_reset
+from pipeline_tasks.sources.redirects import HOPS, REDIRECTS, Leads, carried, followed, origin_of, shown, within_site
 
 if TYPE_CHECKING:
     import httpx
@@ -33,15 +32,12 @@ SILENT, CONNECTING = 60.0, 20.0
 """Seconds after which a server that sends nothing, or does not answer a call, is not there."""
 
 _AGENT = "refinery-pull/1 (crawl snapshots by refinery)"
-_REFUSED = frozenset({401, 403})
-_UNKNOWN = 401
+_UNKNOWN, _REFUSED = 401, 403
 _ABSENT = frozenset({404, 410})
-_ASKS_TO_WAIT = frozenset({429, 503})
+_ASKS_TO_WAIT = frozenset({_REFUSED, 429, 503})
 _BUSY = frozenset({408, 425, 429})
 _ANSWERED = frozenset({200, 206, 416})
-_NO_PARAMS: Mapping[str, str] = {}
-_MOMENT = 1e9
-"""Numbers from here on are moments (Unix time) in headers that others fill with seconds."""
+_NONE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class Web:
 
 @contextlib.contextmanager
 def web(rate: Rate, connections: int, backoff: float = 1.0) -> Iterator[Web]:
-    """Have a client that follows no redirects and believes no proxy's compression."""
+    """Have a client that follows no redirects by itself, and believes no proxy's compression."""
     import httpx
 
     timeout = httpx.Timeout(SILENT, connect=CONNECTING)
@@ -85,40 +81,87 @@ def require_address(address: str) -> None:
         raise RecipeError(message)
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a kind of source knows of its hosts.
+
+    `judge` raises the error of an answer that says more than its status; `leads` is where redirects may lead.
+    """
+
+    judge: "Callable[[httpx.Response], None]" = lambda _response: None
+    leads: Leads = within_site
+
+
+WITHIN_SITE = Rule()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    secret: Mapping[str, str]
+
+    def led(self, asked: str, location: str, leads: Leads) -> "_Request":
+        """Return the request that a redirect leads to, of an address that was `asked` first."""
+        target = followed(asked, self.url, location, leads)
+        secret = self.secret if origin_of(asked) == origin_of(target) else {}
+        return _Request(self.method, target, carried(self.headers, asked, target), secret)
+
+
 @contextlib.contextmanager
 def answered(
     on: Web,
     url: str,
     *,
     method: str = "GET",
-    headers: Mapping[str, str] | None = None,
-    secret: Mapping[str, str] = _NO_PARAMS,
+    headers: Mapping[str, str] = _NONE,
+    secret: Mapping[str, str] = _NONE,
     accepted: Collection[int] = _ANSWERED,
-    judge: "Callable[[httpx.Response], None]" = lambda _response: None,
+    by: Rule = WITHIN_SITE,
 ) -> Iterator["httpx.Response"]:
-    """Send one request and yield its answer of a status that is `accepted`, whose body is not read yet.
+    """Send a request, go where its answer leads, and yield the answer of an `accepted` status, with its body unread.
 
-    `judge` raises the error of an answer that says more than its status. `secret` are params of its query that no
-    message and no file names.
+    `secret` are params of its query that no message and no file names; neither they nor headers that may be secret go
+    to another origin.
 
-    SourceRefused for 401 and 403, after which nobody sends a request; SnapshotIncomplete for 404 and 410; SourceBusy
-    for what may go well later, also while the body is read; RecipeError for redirects and other answers.
+    SourceRefused for 403, after which nobody sends a request; SnapshotIncomplete for 404 and 410; SourceBusy for what
+    may go well later, also while the body is read; RecipeError for 401, for redirects that are not followed, and for
+    other answers.
     """
+    request = _Request(method, url, headers, secret)
+    for _ in range(HOPS + 1):
+        with _sent(on, request, accepted, by) as response:
+            if response.status_code not in REDIRECTS:
+                yield response
+                return
+            location = response.headers.get("Location", "")
+        request = request.led(url, location, by.leads)
+    message = f"{shown(url)} is redirected more than {HOPS} times; name the right address"
+    raise RecipeError(message)
+
+
+@contextlib.contextmanager
+def _sent(on: Web, asked: _Request, accepted: Collection[int], by: Rule) -> Iterator["httpx.Response"]:
     import httpx
 
+    place = shown(asked.url)
     try:
-        target = httpx.URL(url).copy_merge_params(secret) if secret else url
-        request = on.client.build_request(method, target, headers=headers)
-        with on.budget(url).turn() as turn:
+        target = httpx.URL(asked.url).copy_merge_params(asked.secret) if asked.secret else asked.url
+        request = on.client.build_request(asked.method, target, headers=asked.headers)
+        with on.budget(asked.url).turn() as turn:
             response = on.client.send(request, stream=True)
             with _closed_on_error(response):
-                judge(response)
-                _heed(turn, response, url, accepted)
+                by.judge(response)
+                _heed(turn, response, place, accepted)
         with contextlib.closing(response):
             yield response
     except httpx.HTTPError as error:
-        message = f"{url}: the answer broke off, or none came ({type(error).__name__}: {error}); try again later"
+        message = f"{place}: the answer broke off, or none came ({type(error).__name__}: {error}); try again later"
         raise SourceBusy(message) from error
+    except httpx.InvalidURL as error:
+        message = f"{place} is no address of the web ({error}); name the right address"
+        raise RecipeError(message) from error
 
 
 @contextlib.contextmanager
@@ -130,61 +173,34 @@ def _closed_on_error(response: "httpx.Response") -> Iterator[None]:
         raise
 
 
-def _heed(turn: Turn, response: "httpx.Response", url: str, accepted: Collection[int]) -> None:
+def _heed(turn: Turn, response: "httpx.Response", place: str, accepted: Collection[int]) -> None:
     """Write down what an answer forbids, and raise its error."""
-    status, seconds = response.status_code, retry_after(response.headers.get("Retry-After", ""))
-    if status in _REFUSED:
-        unknown = " (it does not know who asks)" if status == _UNKNOWN else ""
-        reason = f"{url} was answered with {status}{unknown}"
-        raise turn.refuse(reason, seconds)
-    turn.pause(until_reset(response.headers))
-    if status in accepted:
+    status, used_up = response.status_code, until_reset(response.headers)
+    asked = max(retry_after(response.headers.get("Retry-After", "")), used_up)
+    turn.pause(used_up)
+    if status in accepted or status in REDIRECTS:
         turn.recover()
         return
+    if status == _UNKNOWN:
+        message = (
+            f"{place} was answered with 401: it does not know who asks. Correct the credential that the recipe names, "
+            "or name one, and pull again"
+        )
+        raise RecipeError(message)
+    if status == _REFUSED and not asked:  # one that says when to come back is a limit of requests, as GitHub's
+        reason = f"{place} was answered with {status}"
+        raise turn.refuse(reason)
     if status in _ABSENT:
-        message = f"{url} does not exist ({status})"
+        message = f"{place} does not exist ({status})"
         raise SnapshotIncomplete(message)
-    if status in _BUSY or status >= 500:  # noqa: PLR2004 -- errors of servers
+    if status in _BUSY or status == _REFUSED or status >= 500:  # noqa: PLR2004 -- errors of servers
         if status in _ASKS_TO_WAIT:
             turn.slow()
-            turn.pause(seconds)
-        message = f"{url} was answered with {status}; try again later"
+            turn.pause(asked)
+        message = f"{place} was answered with {status}; try again later"
         raise SourceBusy(message)
-    location = response.headers.get("Location")
-    target = f" (it leads to {_shown(urljoin(url, location))})" if location else ""
-    message = f"{url} was answered with {status}{target}, which is not followed; name the right address"
+    message = f"{place} was answered with {status}; name the right address"
     raise RecipeError(message)
-
-
-def _shown(url: str) -> str:
-    """Return a URL without what may be a secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200]
-
-
-def until_reset(headers: Mapping[str, str]) -> float:
-    """Return the seconds until more requests are allowed, if headers say that none is left; 0 otherwise.
-
-    `X-RateLimit-Reset` is a moment with GitHub, seconds with others; `RateLimit-Reset` is seconds (IETF draft
-    ratelimit-headers-06).
-    """
-    for kind in ("X-RateLimit", "RateLimit"):
-        reset = headers.get(f"{kind}-Reset", "").strip()
-        if headers.get(f"{kind}-Remaining", "").strip() == "0" and reset.isdigit():
-            return max(float(reset) - (time.time() if float(reset) > _MOMENT else 0.0), 0.0)
-    return 0.0
-
-
-def retry_after(value: str) -> float:
-    """Return the seconds that a header `Retry-After` asks for (RFC 9110, 10.2.3), 0 if it is wrong."""
-    if value.strip().isdigit():
-        return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return 0.0
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def fetched(on: Web, url: str, most: int) -> bytes:

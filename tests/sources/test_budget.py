@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from pipeline_tasks.errors import SourceBusy, SourceRefused
 from pipeline_tasks.sources.budget import LONGEST_WAIT, MOST_SLOWED, RECOVERY, Budget, Rate, Stopped
-from pipeline_tasks.sources.web import retry_after, until_reset
+from pipeline_tasks.sources.rate_limits import LONGEST, retry_after, until_reset
 from tests.crawl_mirror import http_date
 from tests.sources.pulling import SLEW
 
@@ -85,6 +87,39 @@ def test_a_limit_that_is_used_up_is_read_from_the_headers() -> None:
         assert until_reset(headers) == 0
 
 
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"RateLimit": '"api";r=0;t=55', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'}, 55),
+        ({"RateLimit": '"burst";r=3;t=5, "day";r=0;t=70'}, 70),
+        ({"RateLimit": '"day";r=0', "RateLimit-Policy": '"burst";q=5;w=5, "day";q=9;w=40'}, 40),
+        ({"RateLimit": '"a;r=0;t=9,b";r=1;t=8'}, 0),
+        ({"RateLimit": "limit=100, remaining=0, reset=7.5"}, 7.5),
+        ({"RateLimit": "limit=100, remaining=1, reset=7"}, 0),
+        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "0.5"}, 0.5),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "-5"}, 0),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999"}, LONGEST),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9999999999999"}, LONGEST),
+    ],
+)
+def test_limits_are_read_in_each_form_that_apis_have(headers: dict[str, str], seconds: float) -> None:
+    assert until_reset(headers) == seconds
+
+
+odd = st.text('0123456789.-+e;=,"rtw remainingstGMTJan:²', max_size=30) | st.text(max_size=20)
+
+
+@given(odd, odd, odd)
+@example("²", "9" * 400, "Mon, 01 Jan 99999 00:00:00 +9999")
+def test_no_header_closes_a_host_for_longer_than_a_day_or_raises(one: str, other: str, third: str) -> None:
+    for value in (one, other, third):
+        assert 0 <= retry_after(value) <= LONGEST
+    names = ("RateLimit", "RateLimit-Policy", "RateLimit-Reset", "X-RateLimit-Reset")
+    for values in ((one, other, third, one), (third, one, other, other)):
+        used_up = {"RateLimit-Remaining": "0", "X-RateLimit-Remaining": "0", **dict(zip(names, values, strict=True))}
+        assert 0 <= until_reset(used_up) <= LONGEST
+
+
 def test_a_stop_ends_the_wait_for_a_turn_that_another_has() -> None:
     with Budget("host", Rate(1_000.0)).turn():
         waiting = Budget("host", Rate(1_000.0))
@@ -133,8 +168,9 @@ def test_a_clock_that_was_set_back_holds_nobody_for_long() -> None:
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:
-    assert [retry_after(value) for value in ("", "7", " 7 ", "-7", "soon")] == [0, 7, 7, 0, 0]
+    assert [retry_after(value) for value in ("", "7", " 7 ", "-7", "soon", "1.5")] == [0, 7, 7, 0, 0, 1.5]
     begin = datetime.now(UTC).timestamp()
     left = retry_after(http_date(begin + 100))  # which has whole seconds
     assert begin + 99 - datetime.now(UTC).timestamp() - SLEW <= left <= 100 + SLEW
     assert retry_after(http_date(0)) == 0
+    assert retry_after(http_date(begin + 1e9)) == LONGEST

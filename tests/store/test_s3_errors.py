@@ -10,6 +10,7 @@ import pytest
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store.s3 import errors as s3_errors
 from pipeline_tasks.store.s3 import store as s3_store
+from pipeline_tasks.store.s3.client import s3_client
 from pipeline_tasks.store.storage import connect
 from tests.faulty_s3 import FaultyS3
 
@@ -121,6 +122,25 @@ def test_a_refusal_is_final_for_every_verb(verb: str, s3_root: str, faults: Faul
             call(s3_root, tmp_path)
         assert refusal.type is kind
     assert faults.happened == [(method, fault) for fault, _, _ in final]
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("code", ["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"])
+def test_expired_credentials_are_asked_for_anew_by_every_verb(
+    verb: str, code: str, s3_root: str, faults: FaultyS3, tmp_path: Path
+) -> None:
+    connect(s3_root).create("there", b"body")
+    method, call = VERBS[verb]
+    before = s3_client(uri=s3_root)
+    faults.coming[:] = [(method, (400, code))] * (2 if verb == "size" else 1)
+    if verb == "size":  # the answer to a HEAD has no body: boto3 looks for another region, then a listing says why
+        faults.coming.append(("GET", (400, code)))
+    with pytest.raises(StorageBusy, match=f"{re.escape(s3_root)}.*expired.*{code}"):
+        call(s3_root, tmp_path)
+    faults.coming.clear()
+    assert s3_client(uri=s3_root) is not before
+    call(s3_root, tmp_path)
 
 
 def test_a_cut_transfer_is_named(

@@ -20,7 +20,7 @@ from pipeline_tasks.sources.common_crawl.files import KINDS, CommonCrawl
 from pipeline_tasks.sources.common_crawl.records import CrawlRecords
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
-from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, hosts_of, load_source, resolved
+from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, load_source, reopen_hosts, resolved
 from pipeline_tasks.sources.source import Occasion, Source
 from pipeline_tasks.sources.web import Web, web
 from pipeline_tasks.store import storage
@@ -86,7 +86,7 @@ def answer(options: argparse.Namespace) -> int:
     progress = Progress()
     with web(recipe.rate, recipe.workers) as on:
         if options.again:
-            _reopen(recipe.source, on)
+            reopen_hosts(recipe.source, on)
         source, to = _place(recipe, options.to, on)
         landing = landing_at(to, Path(options.spool or state_folder() / "pulls"))
         by = Pull(on, recipe.workers, progress.flow(source.typical_bytes), recipe.name, recipe.rights)
@@ -151,15 +151,6 @@ def _with_bounds(recipe: SourceRecipe, options: argparse.Namespace) -> SourceRec
         if is_wrong:
             raise RecipeError(message)
     return replace(recipe, rate=Rate(requests, size), workers=workers)
-
-
-def _reopen(source: Source, on: Web) -> None:
-    """Forget that the hosts of a source have refused requests, or asked to wait."""
-    urls = [f"https://{host}" for host in hosts_of(source.query())]
-    if isinstance(source, CommonCrawl):
-        urls.append(source.crawls)
-    for url in urls:
-        on.budget(url).reopen()
 
 
 def _place(recipe: SourceRecipe, to: str, on: Web) -> tuple[Source, str]:

@@ -54,6 +54,9 @@ _WAYS: Mapping[str, str] = {
 _ALWAYS_READ = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY")
 """Variables that obstore heeds whatever a client is given."""
 
+FIXED = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_KEY")
+"""Variables by which requests are signed that nothing renews."""
+
 SKIP = "_SKIP_SIGNATURE"
 """How the variable ends with which requests are nobody's."""
 
@@ -82,6 +85,18 @@ class _Forks:
 
 
 _forks = _Forks()
+
+
+def renews(uri: str) -> bool:
+    """Return whether requests of a URI are signed by tokens that a role gives, and gives again."""
+    kind = kind_of(uri)
+    variables = dict(settings_of(uri, _KINDS[kind].prefix).variables)
+    return not variables.keys() & {f"GOOGLE{SKIP}", f"AZURE{SKIP}", *FIXED}
+
+
+def forget_clients() -> None:
+    """Let the next request have a client that asks for its token anew."""
+    _client.cache_clear()
 
 
 def set_by(uri: str) -> SetBy:

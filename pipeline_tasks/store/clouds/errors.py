@@ -64,8 +64,18 @@ def is_refusal(error: BaseException) -> bool:
     return 0 < status < 500 and not busy  # noqa: PLR2004 -- HTTP
 
 
-def translated(path: str, bucket: str, error: BaseException, by: SetBy) -> Exception:
-    """Return Refinery's error for obstore's; `path` is the object's URI, and `by` where its store is set."""
+def is_expired(error: BaseException) -> bool:
+    """Return whether the server does not know who asks, as where a token was revoked or its time is over."""
+    from obstore.exceptions import UnauthenticatedError
+
+    return isinstance(error, UnauthenticatedError) or status_of(error) == _UNAUTHORIZED
+
+
+def translated(path: str, bucket: str, error: BaseException, by: SetBy, *, is_renewed: bool) -> Exception:
+    """Return Refinery's error for obstore's; `path` is the object's URI, and `by` where its store is set.
+
+    `is_renewed` says that requests are signed by tokens, of which a role gives others.
+    """
     status, code, reason = status_of(error), code_of(error), reason_of(error)
     told = f"{status or ''} {code}".strip()
     if status in _INCAPABLE:
@@ -78,7 +88,7 @@ def translated(path: str, bucket: str, error: BaseException, by: SetBy) -> Excep
     if is_of_identity(error):
         return RecipeError(f"{path}: no credentials could be had ({reason}); {by.keys}")
     if is_refusal(error):
-        return _refusal(path, bucket, error, by)
+        return _refusal(path, bucket, error, by, is_renewed=is_renewed)
     later = "nothing was committed, and it is tried again later"
     if status:
         return StorageBusy(f"{path}: the object store cannot answer now ({told}: {reason}); {later}")
@@ -88,14 +98,15 @@ def translated(path: str, bucket: str, error: BaseException, by: SetBy) -> Excep
     )
 
 
-def _refusal(path: str, bucket: str, error: BaseException, by: SetBy) -> Exception:
-    from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
+def _refusal(path: str, bucket: str, error: BaseException, by: SetBy, *, is_renewed: bool) -> Exception:
+    from obstore.exceptions import PermissionDeniedError
 
     told = f"{status_of(error) or ''} {code_of(error)}".strip()
+    if is_renewed and is_expired(error):
+        return StorageBusy(f"{path}: the token was refused ({told}); it is tried again later, by a new one; {by.keys}")
     if code_of(error) in NO_BUCKET:
         return no_bucket(path, bucket)
-    denied = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
-    if denied or status_of(error) in (_UNAUTHORIZED, _FORBIDDEN):
+    if isinstance(error, PermissionDeniedError) or is_expired(error) or status_of(error) == _FORBIDDEN:
         return RecipeError(f"{path}: the object store refused the credentials ({told}); {by.keys}, and its roles")
     return ContractError(f"{path}: the object store refused the request ({told}: {reason_of(error)})")
 

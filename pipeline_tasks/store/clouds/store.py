@@ -15,8 +15,16 @@ from typing import Any, BinaryIO
 
 from pipeline_tasks.constraints import AZURE, bucket_and_prefix, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
-from pipeline_tasks.store.clouds.client import cloud_client, quick_client, set_by
-from pipeline_tasks.store.clouds.errors import NO_BUCKET, code_of, is_beyond, is_refusal, no_bucket, translated
+from pipeline_tasks.store.clouds.client import cloud_client, forget_clients, quick_client, renews, set_by
+from pipeline_tasks.store.clouds.errors import (
+    NO_BUCKET,
+    code_of,
+    is_beyond,
+    is_expired,
+    is_refusal,
+    no_bucket,
+    translated,
+)
 from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Entry, confined, cut_short, require_whole
 from pipeline_tasks.store.ranges import RangeReader, read_merged
 from pipeline_tasks.store.s3.errors import settled
@@ -284,4 +292,6 @@ class CloudStore:
             raise self._translated(path, error) from error
 
     def _translated(self, path: str, error: BaseException) -> Exception:
-        return translated(self._uri(path), self._bucket, error, set_by(self.root))
+        if is_expired(error):
+            forget_clients()
+        return translated(self._uri(path), self._bucket, error, set_by(self.root), is_renewed=renews(self.root))

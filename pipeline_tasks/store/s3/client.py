@@ -39,6 +39,11 @@ def require_bucket(uri: str) -> None:
     _require_bucket(settings_of(uri), bucket_and_prefix(uri)[0])
 
 
+def forget_clients() -> None:
+    """Let the next request have a client that reads its credentials anew: those of this process's have expired."""
+    _client.cache_clear()
+
+
 @lru_cache(maxsize=8)
 def _client(settings: Settings, process: int) -> Any:  # noqa: ANN401 -- as above
     del process  # a forked process must not answer on the connections of its parent

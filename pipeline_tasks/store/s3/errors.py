@@ -36,9 +36,11 @@ _CREDENTIALS = (
     "403",
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
-    "ExpiredToken",
     "InvalidToken",
 )
+
+_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
+"""Codes for credentials that were right, and follow from a role, a file or a connection, which has new ones."""
 
 _OVERLOADED = ("SlowDown", "Throttling", "RequestTimeout", "503", "429")
 
@@ -96,6 +98,11 @@ def is_refusal(error: BaseException) -> bool:
     status = status_of(error)
     busy = status in _BUSY_STATUS or error_code(error) in _OVERLOADED
     return 0 < status < 500 and not busy  # noqa: PLR2004 -- HTTP
+
+
+def is_expired(error: BaseException) -> bool:
+    """Return whether credentials were refused because their time is over: a client made anew may have others."""
+    return error_code(error) in _EXPIRED
 
 
 def repeat_requests(client: Any, tries: int | None = None) -> None:  # noqa: ANN401 -- boto3 builds its clients at run time
@@ -165,6 +172,11 @@ def translated(path: str, bucket: str, error: BaseException, by: SetBy = OWN) ->
         )
     if status_of(error) == _FULL:
         return NoSpace(f"{path}: the object store is full ({_code(error)}); free space there, nothing was committed")
+    if is_expired(error):
+        return StorageBusy(
+            f"{path}: the credentials have expired ({_code(error)}); it is tried again later, by those that follow "
+            f"them. If they are set by hand, set new ones; {by.keys}"
+        )
     if is_refusal(error):
         return _refusal(path, bucket, error, by)
     return StorageBusy(_unanswered(path, error, by))

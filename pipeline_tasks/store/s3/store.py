@@ -29,17 +29,19 @@ from pipeline_tasks.store.protocol import (
     require_whole,
 )
 from pipeline_tasks.store.ranges import RangeReader, read_merged
-from pipeline_tasks.store.s3.client import require_bucket, s3_client
+from pipeline_tasks.store.s3.client import forget_clients, require_bucket, s3_client
 from pipeline_tasks.store.s3.errors import (
     ABSENT,
     OWN,
     error_code,
     exists_already,
     is_conflict,
+    is_expired,
     is_refusal,
     listed_error,
     pause,
     settled,
+    status_of,
     translated,
 )
 from pipeline_tasks.store.s3.waits import count_repeated
@@ -56,6 +58,8 @@ COPIED_AT_ONCE = 4 << 30
 
 STANDARD = "STANDARD"
 """The storage class of objects of which a bucket names none."""
+
+BAD_REQUEST = 400
 
 _CONDITIONAL: set[str] = set()
 """Buckets whose server has refused, in this process, to put an object that was there."""
@@ -92,6 +96,8 @@ class S3Store:
         return f"{self.root}/{path}{store}"
 
     def _translated(self, path: str, error: BaseException) -> Exception:
+        if is_expired(error):
+            forget_clients()
         return translated(self._uri(path), self._bucket, error, set_by(self._store) if self._store else OWN)
 
     # --- Reading --------------------------------------------------------------------------------------------------
@@ -194,11 +200,17 @@ class S3Store:
                 head = self._client.head_object(Bucket=self._bucket, Key=self._key(path))
             except ClientError as error:
                 if error_code(error) not in ABSENT:
+                    self._require_credentials(error)
                     raise
                 self._require_bucket()
                 return None
         self._require_listed(path, head, int(head["ContentLength"]))
         return head
+
+    def _require_credentials(self, error: BaseException) -> None:
+        """Raise what a listing is refused for where a HEAD has 400, to which an answer has no body that says why."""
+        if status_of(error) == BAD_REQUEST:
+            self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix, MaxKeys=1)
 
     def _missing(self, path: str) -> FileNotFoundError:
         return FileNotFoundError(errno.ENOENT, "no such object", self._uri(path))

@@ -25,7 +25,7 @@ log = logging.getLogger("refinery")
 
 JSON_TYPES: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
-OF_PULLS = ("landing", "rate", "workers", "root")
+OF_PULLS = ("landing", "rate", "workers", "again", "root")
 """Params that every pull has; a field of a query that has such a name is set in the recipe."""
 
 
@@ -68,6 +68,12 @@ def params_of_pull(recipe: SourceRecipe, landing: str, root: str) -> dict[str, P
             maximum=MOST_WORKERS,
             section=ADVANCED,
             description="Files at once",
+        ),
+        "again": Param(
+            False,  # noqa: FBT003 -- the value of a param
+            type="boolean",
+            section=ADVANCED,
+            description="Send requests although the source has refused them",
         ),
         **(where if recipe.deletions == TAKEDOWN else {}),
     }
@@ -140,7 +146,7 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     itself has landed, in a try that was lost behind its last file, is new.
     """
     from pipeline_tasks.embedded.airflow_home import state_folder
-    from pipeline_tasks.sources.recipe import pull_recipe
+    from pipeline_tasks.sources.recipe import pull_recipe, reopen_hosts
     from pipeline_tasks.sources.web import web
 
     params = context["params"]
@@ -148,6 +154,8 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     now = asked(recipe, params)
     adopt_connections(now.source)
     with web(now.rate, now.workers) as on:
+        if params.get("again"):
+            reopen_hosts(now.source, on)
         place, landed = pull_recipe(now, params["landing"], state_folder() / "pulls", on, datetime.now(UTC))
     facts = {"snapshot": landed.snapshot, "input": place, "files": landed.files, "bytes": landed.bytes}
     facts |= {"rows": rows} if (rows := _block(place).get("rows")) is not None else {}

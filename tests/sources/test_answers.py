@@ -1,0 +1,161 @@
+"""Each answer closes no more than it forbids, redirects stay within a site, and no secret leaves its origin."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.errors import RecipeError, SnapshotIncomplete, SourceBusy, SourceRefused
+from pipeline_tasks.sources.budget import OPEN, circuits
+from pipeline_tasks.sources.redirects import HOPS
+from pipeline_tasks.sources.web import answered
+from tests.sources.pulling import on_loopback
+
+pytestmark = pytest.mark.usefixtures("budgets")
+
+Answers = Mapping[str, httpx.Response]
+SECRET = {"Authorization": "Bearer secret", "X-Key": "secret", "Accept": "application/json"}
+
+
+def asked(answers: Answers, url: str) -> tuple[httpx.Response, list[httpx.Request]]:
+    """Ask a web of these answers for a URL, with secrets; return the answer, and all requests."""
+    requests: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return answers.get(str(request.url.copy_with(query=None)), httpx.Response(404))
+
+    with on_loopback() as on:
+        own = replace(on, client=httpx.Client(transport=httpx.MockTransport(answer)))
+        with answered(own, url, headers=SECRET, secret={"key": "secret"}) as response:
+            response.read()
+            return response, requests
+
+
+def is_open(host: str) -> bool:
+    return all(circuit.state == OPEN for circuit in circuits() if circuit.host == host)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "error", "opened"),
+    [
+        (401, {}, RecipeError, True),
+        (401, {"WWW-Authenticate": "Bearer"}, RecipeError, True),
+        (403, {}, SourceRefused, False),
+        (403, {"x-ratelimit-remaining": "7", "x-ratelimit-reset": "9"}, SourceRefused, False),
+        (404, {}, SnapshotIncomplete, True),
+        (418, {}, RecipeError, True),
+        (503, {}, SourceBusy, True),
+    ],
+)
+def test_an_answer_closes_its_host_only_if_it_refuses_the_host(
+    status: int, headers: dict[str, str], error: type[Exception], opened: bool
+) -> None:
+    url = "https://api.example.org/items"
+    with pytest.raises(error, match=f"https://api.example.org/items .*{status}|{status}") as caught:
+        asked({url: httpx.Response(status, headers=headers)}, url)
+    assert isinstance(caught.value, SourceRefused) == (not opened)
+    assert is_open("api.example.org") == opened
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "3"},
+        {"retry-after": "3"},
+        {"ratelimit": '"api";r=0;t=3'},
+    ],
+)
+def test_a_limit_of_requests_is_waited_for_and_closes_nothing(headers: dict[str, str], status: int) -> None:
+    url = "https://api.example.org/items"
+    with pytest.raises(SourceBusy, match=str(status)):
+        asked({url: httpx.Response(status, headers=headers)}, url)
+    (circuit,) = circuits()
+    assert (circuit.host, circuit.state) == ("api.example.org", "paused")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "carries"),
+    [
+        ("https://api.github.com/repos/old/name", "https://api.github.com/repositories/7", True),
+        ("http://api.github.com/repos", "https://api.github.com/repos", False),
+        ("https://archive.org/download/x", "https://ia800.us.archive.org/1/x", False),
+        ("https://data.bbc.co.uk/x", "https://mirror.bbc.co.uk/x", False),
+    ],
+)
+def test_a_redirect_within_a_site_is_followed_and_secrets_stay(first: str, second: str, carries: bool) -> None:
+    moved = httpx.Response(301, headers={"Location": second})
+    response, requests = asked({first: moved, second: httpx.Response(200, content=b"{}")}, first)
+    assert (response.content, len(requests)) == (b"{}", 2)
+    assert all(request.headers["accept"] == "application/json" for request in requests)
+    assert [b"secret" in str(request.url).encode() for request in requests] == [True, carries]
+    assert ["secret" in str(request.headers.get("authorization", "")) for request in requests] == [True, carries]
+    assert ["x-key" in request.headers for request in requests] == [True, carries]
+
+
+def test_a_secret_does_not_come_back_through_another_host() -> None:
+    here, there = "https://archive.org/x", "https://ia800.us.archive.org/x"
+    answers = {
+        here: httpx.Response(302, headers={"Location": there}),
+        there: httpx.Response(302, headers={"Location": "https://archive.org/y"}),
+        "https://archive.org/y": httpx.Response(200),
+    }
+    _, requests = asked(answers, here)
+    assert [("authorization" in request.headers, "key" in request.url.params) for request in requests] == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        ("https://example.com/x", "site"),
+        ("https://co.uk/x", "site"),
+        ("https://evil.co.uk/x", "site"),
+        ("https://one.bbc.co.uk:8443/x", "site"),
+        ("http://one.bbc.co.uk/x", "TLS"),
+        ("https://127.0.0.1/x", "number"),
+        ("https://[::1]/x", "number"),
+        ("https://localhost/x", "number"),
+        ("https://169.254.169.254/latest/meta-data", "number"),
+        ("https://user:word@one.bbc.co.uk/x", "web"),
+        ("file:///etc/passwd", "web"),
+        ("", "web"),
+    ],
+)
+def test_a_redirect_out_of_a_site_is_not_followed(location: str, named: str) -> None:
+    url = "https://one.bbc.co.uk/file"
+    with pytest.raises(RecipeError, match=f"^{re.escape(url)} is redirected .*{named}"):
+        asked({url: httpx.Response(302, headers={"Location": location})}, url)
+
+
+def test_tenants_of_a_host_are_no_site() -> None:
+    url = "https://one.github.io/x"
+    with pytest.raises(RecipeError, match="another site"):
+        asked({url: httpx.Response(302, headers={"Location": "https://two.github.io/x"})}, url)
+
+
+def test_redirects_without_end_are_ended() -> None:
+    url = "https://example.org/x"
+    with pytest.raises(RecipeError, match=f"more than {HOPS} times"):
+        asked({url: httpx.Response(302, headers={"Location": url})}, url)
+
+
+def test_a_person_reopens_a_host_as_its_refusal_says(capsys: pytest.CaptureFixture[str]) -> None:
+    url = "https://api.example.org/items"
+    with pytest.raises(SourceRefused) as caught:
+        asked({url: httpx.Response(403)}, url)
+    command = re.search(r"`refinery (sources --reopen \S+)`", str(caught.value))
+    assert command
+    assert main(command[1].split()) == 0
+    assert "api.example.org" in capsys.readouterr().err
+    assert asked({url: httpx.Response(200)}, url)[0].status_code == 200
+    assert main(["sources", "--reopen", "other.example.org"]) == RecipeError.exit_code
+    assert "api.example.org" in capsys.readouterr().err
