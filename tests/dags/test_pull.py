@@ -33,7 +33,7 @@ def test_a_crawl_is_pulled_once_a_week_by_one_task(parsed: dict[str, Any]) -> No
     dag = parsed["dags"]["pull_common_crawl"]
     assert [(task["id"], task["retries"], task["policy"]) for task in dag["tasks"]] == [("pull", 3, True)]
     query = {"crawl", "kind", "segments", "files", "sample", "seed", "address", "without", "in_place", "bucket"}
-    named = {*query, "landing", "rate", "workers"}
+    named = {*query, "landing", "rate", "workers", "again"}
     assert set(dag["params"]) == named
     assert (dag["schedule"], dag["catchup"], dag["assets"], dag["most_runs"]) == ("0 6 * * 1", False, [], 1)
     assert "Runbook" in dag["doc"]

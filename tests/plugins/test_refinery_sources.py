@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from pipeline_tasks.constraints import Range
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import RecipeError, SourceRefused
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.common_crawl.files import CommonCrawl
 from pipeline_tasks.sources.pull import Landed
 from pipeline_tasks.sources.recipe import SourceRecipe, load_source, parse_source
-from tests.crawl_mirror import CRAWL, archives, mirrored
+from tests.crawl_mirror import CRAWL, Fault, archives, mirrored
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +101,7 @@ def test_who_starts_a_run_cannot_send_a_secret_elsewhere(monkeypatch: pytest.Mon
     source: Any = _WithSecret(auth=_Auth("news"))
     recipe = SourceRecipe("news", "api", source)
     params = refinery_sources.params_of_pull(recipe, "landing", "root")
-    assert set(params) == {"since", "landing", "rate", "workers"}
+    assert set(params) == {"since", "landing", "rate", "workers", "again"}
     evil = {"url": "https://evil.example", "auth": {"connection": "aws_default"}, "headers": {"X": "y"}}
     now: Any = refinery_sources.asked(recipe, {**evil, "since": "2026", "rate": 1, "workers": 1}).source
     assert (now.url, now.headers, now.auth.connection, now.since) == ("https://api.example.org", {}, "news", "2026")
@@ -193,6 +193,23 @@ def test_a_landing_has_one_event_and_a_second_pull_none(tmp_path: Path) -> None:
         with pytest.raises(AirflowSkipException, match=CRAWL):
             pull_source(recipe, later, outlets)
     assert (later["outlet_events"], later["ti"].pushed) == ({}, {"landed": facts})
+
+
+def test_a_person_opens_a_host_in_the_form_of_its_dag(tmp_path: Path) -> None:
+    from refinery_airflow.tasks.sources import pull_source
+
+    with mirrored() as mirror:
+        mirror.add(archives(1, 20_000))
+        recipe = SourceRecipe("news", "common_crawl", CommonCrawl(CRAWL, address=mirror.address))
+        mirror.fault = lambda _asked: Fault(403)
+        run = context(tmp_path / "landing", datetime.now(UTC))
+        with pytest.raises(SourceRefused):
+            pull_source(recipe, run)
+        mirror.fault = lambda _asked: None
+        with pytest.raises(SourceRefused, match="`again` of the DAG's form"):
+            pull_source(recipe, run)
+        run["params"]["again"] = True
+        assert pull_source(recipe, run)["files"] == 1
 
 
 def test_a_source_without_a_record_has_no_event_and_nothing_to_take_down(
