@@ -21,12 +21,12 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.errors import JobLost, RecipeError, RefineryError
 from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.run.request import ReplyT, Request
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import interpreter, last_words, require_code, start_lasting
-from pipeline_tasks.service.requests.wire import Wire, encode, raise_refusal
+from pipeline_tasks.service.requests.wire import Wire, encode, parse, raise_refusal, refusal_of
 from pipeline_tasks.shipped import PACKAGE
 from pipeline_tasks.store import store_settings, temporary
 from pipeline_tasks.store.credential import CONNECTIONS
@@ -152,14 +152,18 @@ class Daemon:
         try:
             with line, contextlib.suppress(EOFError, OSError):
                 while True:
-                    line.send_bytes(json.dumps(self._reply(line, json.loads(line.recv_bytes()))).encode())
+                    line.send_bytes(json.dumps(self._reply(line, line.recv_bytes())).encode())
         finally:
             with self.lock:
                 self.active -= 1
                 self.last = time.monotonic()
 
-    def _reply(self, line: Connection, raw: object) -> Wire:
+    def _reply(self, line: Connection, body: bytes) -> Wire:
         """Return the reply to a request; what it runs is canceled when its task hangs up."""
+        try:
+            raw = parse(body, "the request to the worker daemon")
+        except RefineryError as error:
+            return refusal_of(error)
         job, done = f"daemon-{secrets.token_hex(8)}", threading.Event()
         engine = str(raw.get("engine", LOCAL)) if isinstance(raw, dict) else LOCAL
         threading.Thread(target=_cancel_if_left, args=(line, engine, job, done), daemon=True).start()

@@ -10,7 +10,7 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
-from pipeline_tasks.service.requests.wire import Wire, decode
+from pipeline_tasks.service.requests.wire import Wire, decode, refusal_of
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Dispatcher:
             with working_for(job, is_apart=self.is_apart):
                 return cast("Wire", handle(request))
         except RefineryError as error:
-            return {"error": type(error).__name__, "message": str(error)}
+            return refusal_of(error)
         except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
             traceback.print_exc()
             self.spoiled.set()  # its Spark or Ray may be gone: the next request gets a new process

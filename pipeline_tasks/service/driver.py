@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from pipeline_tasks.engines.choose import cancel, stop_all
-from pipeline_tasks.errors import RefineryError, Transient
+from pipeline_tasks.errors import RecipeError, RefineryError, Transient
+from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import require_code
-from pipeline_tasks.service.requests.wire import Wire
+from pipeline_tasks.service.requests.wire import Wire, refusal_of
 from pipeline_tasks.service.session import BEAT, CANCELED, CLAIM, CLOSED, LOG, PAUSES, Session, open_jobs
 from pipeline_tasks.store import temporary
 
@@ -86,14 +87,23 @@ class Driver:
         names = self.session.job_names()
         for job in () if closed and self._is_replaced() else open_jobs(names):
             if job not in self.engines and not self.dispatcher.spoiled.is_set():
-                raw = self.session.request(job)
-                self.engines[job] = str(raw["engine"])
-                self.futures[job] = pool.submit(self._answer, job, raw)
+                with contextlib.suppress(FileNotFoundError):  # it was removed since it was listed
+                    self._begin(pool, job)
         for name in names:
             job = name.removesuffix(CANCELED)
             if name.endswith(CANCELED) and job in self.active - self.canceled:
                 self._cancel(job)
         return closed
+
+    def _begin(self, pool: ThreadPoolExecutor, job: str) -> None:
+        """Start a job; one whose request cannot be read is refused, as its task waits for a reply."""
+        try:
+            raw = self.session.request(job)
+        except RecipeError as error:
+            self.session.answer(job, refusal_of(error))
+            return
+        self.engines[job] = str(raw.get("engine", LOCAL)) if isinstance(raw, dict) else LOCAL
+        self.futures[job] = pool.submit(self._answer, job, raw)
 
     def _cancel(self, job: str) -> None:
         self.canceled.add(job)

@@ -48,7 +48,7 @@ from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.constraints import OptionalUri
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.run.request import ReplyT, Request
-from pipeline_tasks.service.requests.wire import Wire, decode
+from pipeline_tasks.service.requests.wire import Wire, decode, parse, refusal_of
 from pipeline_tasks.service.work import ablation, gates, models, publication, stages, upkeep
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3 import waits as s3_waits
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
         reply_to = _reply_uri(raw)
         reply = handle(decode(raw))
     except RefineryError as error:
-        reply, code = {"error": type(error).__name__, "message": str(error), "exit": error.exit_code}, error.exit_code
+        reply, code = {**refusal_of(error), "exit": error.exit_code}, error.exit_code
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
     except BaseException as error:
         if reply_to:
@@ -163,7 +163,7 @@ def _read_json(uri: str) -> object:
         raise RecipeError(message)
     folder, slash, name = uri.rpartition("/")
     try:
-        return json.loads(storage.connect(folder or slash or ".").read(name))
+        body = storage.connect(folder or slash or ".").read(name)
     except FileNotFoundError as error:
         message = f"{uri}: no such request; give the path or URI of a JSON file"
         raise RecipeError(message) from error
@@ -173,8 +173,4 @@ def _read_json(uri: str) -> object:
     except OSError as error:
         message = f"{uri[:200]} cannot be read ({error.strerror or error}); give the path or URI of a JSON file"
         raise RecipeError(message) from error
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, RefineryError):
-            raise
-        message = f"{uri} is not JSON ({error}); a request is one JSON object"
-        raise RecipeError(message) from error
+    return parse(body, uri)

@@ -25,13 +25,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from pipeline_tasks.engines.cluster_jobs import COMING, GONE
-from pipeline_tasks.errors import Transient
+from pipeline_tasks.errors import JobLost, RecipeError, Transient
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of
-from pipeline_tasks.service.requests.wire import Wire, encode
+from pipeline_tasks.service.requests.wire import Wire, encode, parse
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 
@@ -125,12 +124,15 @@ class Session:
         return job
 
     def reply(self, job: str) -> Wire | None:
-        """Return the reply to a job; None if there is none."""
+        """Return the reply to a job; None if there is none. One that is no reply is that of a driver that was lost."""
+        path = self.path(f"{job}{REPLY}")
         try:
-            reply: Wire = json.loads(self.store.read(self.path(f"{job}{REPLY}")))
+            reply = parse(self.store.read(path), f"{self.root}/{path}")
         except FileNotFoundError:
             return None
-        return reply
+        except RecipeError as error:
+            return {"error": JobLost.__name__, "message": str(error)}
+        return reply if isinstance(reply, dict) else {"error": JobLost.__name__, "message": f"{path} is no reply"}
 
     def cancel(self, job: str) -> None:
         """Tell the driver that nobody waits for a job any more."""
@@ -158,9 +160,9 @@ class Session:
 
     def starter(self, number: int) -> dict[str, str]:
         """Return what the task that started a driver noted about it; nothing if it died meanwhile, or all is gone."""
-        with contextlib.suppress(FileNotFoundError):
-            noted: dict[str, str] = json.loads(self.store.read(self.driver_path(number, CLAIM)) or b"{}")
-            return noted
+        with contextlib.suppress(FileNotFoundError, RecipeError):
+            noted = parse(self.store.read(self.driver_path(number, CLAIM)) or b"{}", "a driver's claim")
+            return noted if isinstance(noted, dict) else {}
         return {}
 
     def close(self, number: int) -> None:
@@ -176,11 +178,11 @@ class Session:
 
     # --- What a driver does -------------------------------------------------------------------------------------
 
-    def request(self, job: str) -> Any:  # noqa: ANN401 -- JSON
-        """Return a job's request as JSON, without the URI of its reply."""
-        raw = json.loads(self.store.read(self.path(f"{job}.json")))
-        raw.pop("reply", None)
-        return raw
+    def request(self, job: str) -> object:
+        """Return a job's request as JSON, without the URI of its reply; RecipeError for what is none."""
+        path = self.path(f"{job}.json")
+        raw = parse(self.store.read(path), f"{self.root}/{path}")
+        return {name: value for name, value in raw.items() if name != "reply"} if isinstance(raw, dict) else raw
 
     def answer(self, job: str, reply: Wire) -> None:
         """Store the reply to a job; that of another driver stays."""

@@ -1,7 +1,7 @@
 """How requests and replies travel: as JSON objects, and an error as one of a reply's own kind."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -59,6 +59,35 @@ _KINDS: tuple[type[Request[Any]], ...] = (
 
 REQUESTS: Mapping[str, type[Request[Any]]] = {kind.verb: kind for kind in _KINDS}
 """The type of each verb's request."""
+
+
+DEEPEST = 100
+"""Levels of lists and objects in a request; what reads it further on may recurse."""
+
+
+def parse(body: bytes, where: str) -> object:
+    """Return the JSON that a request is; RecipeError for what is none, or is nested too deeply."""
+    try:
+        value: object = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        message = f"{where[:500]} is not JSON ({str(error)[:200]}); a request is one JSON object"
+        raise RecipeError(message) from error
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [item for holder in level if isinstance(holder, (list, dict)) for item in _items(holder)]
+    if level:
+        message = f"{where[:500]} is nested more than {DEEPEST} levels deep; a request is one JSON object"
+        raise RecipeError(message)
+    return value
+
+
+def _items(holder: "list[object] | dict[str, object]") -> Iterable[object]:
+    return holder.values() if isinstance(holder, dict) else holder
+
+
+def refusal_of(error: RefineryError) -> Wire:
+    """Return the reply of a request that is refused."""
+    return {"error": type(error).__name__, "message": str(error)}
 
 
 def encode(request: Request[Any]) -> dict[str, Any]:
