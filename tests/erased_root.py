@@ -78,14 +78,20 @@ class ErasedRoot:
 
 def make(folder: Path) -> ErasedRoot:
     """Write and refine two days, compact their history, and build a dataset of them."""
-    made = ErasedRoot(folder, _write_days(folder / "landing"))
-    _write_tokenizer(made)
+    made = land(folder)
     for day in DAYS:
         refine(made, day)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact, "FANOUT", 2)
         assert compact.compact(made.root, choose.engine(LOCAL))
     build(made)
+    return made
+
+
+def land(folder: Path) -> ErasedRoot:
+    """Write two days and a tokenizer; nothing is refined."""
+    made = ErasedRoot(folder, _write_days(folder / "landing"))
+    _write_tokenizer(made)
     return made
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline_tasks.errors import JobLost
 from pipeline_tasks.gate.facts.snapshots import refined_stages
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest
@@ -15,6 +16,8 @@ from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.sealed import digest_of, path_of, reference
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.store.reading import read_committed
 
 
@@ -34,6 +37,7 @@ def publish(
     written again.
     """
     refined_stages(manifests)
+    erased = newest(root)
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     prefix = prefix_of(recipe, by_stage)
@@ -53,7 +57,7 @@ def publish(
         **sizes_of(by_stage),
         **superseded_facts(prefix, snapshot, superseded),
     }
-    version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger)
+    version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger, erased)
     ledger.record_version(version)
     store_summary(root, version)
     return version
@@ -64,8 +68,11 @@ def _verdict(root: str, referred: str) -> str:
     return verdict_reference(read_verdict(root, referred)) if referred else ""
 
 
-def _with_report(root: str, fields: dict[str, Any], ledger: Ledger) -> version_log.Version:
-    """Write the report of a new version, and append the version."""
+def _with_report(root: str, fields: dict[str, Any], ledger: Ledger, erased: int) -> version_log.Version:
+    """Write the report of a new version, and append the version.
+
+    JobLost if documents were erased after entry `erased`: the report may show texts that it read before.
+    """
     recipe, snapshot = fields["recipe"], fields["snapshot"]
     report = write_report(
         Contents(
@@ -81,6 +88,10 @@ def _with_report(root: str, fields: dict[str, Any], ledger: Ledger) -> version_l
             models=ledger.query("models", recipe=recipe, snapshot=snapshot),
         )
     )
+    if any(entry.objects and entry.takedown for entry in erasures(root)[erased:]):
+        storage.connect(root).delete(report.path)
+        message = f"{root}/{report.path}: documents were erased while this report was written; publish again"
+        raise JobLost(message)
     files = sorted((*fields["files"], report), key=lambda file: file.path)
     return version_log.append(root, fields | {"files": tuple(files)})
 

@@ -16,30 +16,24 @@ from pipeline_tasks.recipe import BUILDING, CHECK_RIGHTS, COMPOSE, INGEST, LAND,
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import erasures
-from pipeline_tasks.store.log_chain import ChainEntry, Log, append, next_number, read_chain
+from pipeline_tasks.store.erasures import TAKEDOWNS, begun, completed
+from pipeline_tasks.store.log_chain import ChainEntry, append, next_number, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.sites import is_public_suffix
 from pipeline_tasks.text.urls.takedown import DOC, LIST, SITE, URL, evidence, keys_of, of_rows
 
-FOLDER = "takedowns"
+LOG = TAKEDOWNS
+FOLDER = LOG.folder
 LISTS = f"{FOLDER}/lists"
 """Where the lists are that stages read, named by their content."""
-
-LOG = Log(
-    FOLDER,
-    {"log": FOLDER},
-    "takedown {number}",
-    "restore it from a backup: without it, what was taken down would be used again",
-)
 
 PINNED = "taken_down"
 """Key of a landing's and of a composition's resources: the digest of the list that held when it was committed."""
 
-MATCHING = "2"
-"""How rows are compared with a list, stored in it: another way may take down others, and is another list."""
+MATCHING = "3"
+"""How rows are compared with a list and what is left of them, stored in it: another way is another list."""
 
 EXTRACT = "extract"
 SHUFFLE = PACKED[0]
@@ -172,10 +166,10 @@ def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) 
 
 def _require_not_erased(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
     """Raise RecipeError for an entry that an erasure has completed: blank rows would come back in its place."""
-    completed = max((erasure.takedown for erasure in erasures(root)), default=0)
+    until = completed(root)
     since = {_key(row): row["takedown"] for row in rows_of(log)}
     for (kind, value), key in _keyed(entries):
-        if since.get(key, completed + 1) <= completed:
+        if since.get(key, until + 1) <= until:
             message = (
                 f"{root}: {kind} {value} was erased, and what is left of its rows is blank: it stays taken down. "
                 "Refine its snapshots into another root to have it again"
@@ -318,6 +312,28 @@ def with_taken_down(request: RefineRequest) -> RefineRequest:
         return request
     path = list_of(request.root, resources)
     return replace(request, params={**request.params, PINNED: path}) if path else request
+
+
+READ_LANDED = (INGEST, CHECK_RIGHTS, EXTRACT)
+"""Stages that read landed files, which no erasure reaches."""
+
+
+def require_current(request: RefineRequest) -> None:
+    """Raise ContractError for a stage that reads landed files by a list without what an erasure has completed.
+
+    It would write what was erased. Later stages read what the erasure left of its rows.
+    """
+    until = begun(request.root)
+    if request.stage not in READ_LANDED or not until:
+        return
+    pins = beginning(request.root, read_manifest(request.root, request.parent)).resources
+    erased = _keys(row for row in current_rows(request.root) if row["takedown"] <= until)
+    if not erased <= _keys(_listed(request.root, pins) if PINNED in pins else ()):
+        message = (
+            f"{request.root}: this run landed before documents were taken down that have been erased since (takedown "
+            f"{until}), and {request.stage} would write them again. Start the snapshot's run again from its landing"
+        )
+        raise ContractError(message)
 
 
 def beginning(root: str, parent: Manifest) -> Manifest:

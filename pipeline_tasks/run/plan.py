@@ -29,7 +29,7 @@ from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
-from pipeline_tasks.store import storage
+from pipeline_tasks.store import erasures, storage
 from pipeline_tasks.store.files import digest_of_named
 from pipeline_tasks.store.reading import read_committed
 
@@ -108,6 +108,7 @@ def plan(request: RefineRequest) -> Plan:
     """Check a request and compute the fingerprint; nothing is read but manifests and resource files."""
     card = stage_card(request.stage)
     params = _with_secret(card, bind(card, request.params))
+    erased = erasures.newest(request.root)
     committed = _committed(request, card)
     parent, *history = (manifest for manifest, _ in committed)
     _check_reads(card, parent)
@@ -133,6 +134,7 @@ def plan(request: RefineRequest) -> Plan:
         io=replace(
             stage_io,
             implied=_implied(params, resources),
+            erasures=erased,
             libraries=libraries,
             shared=shared_prefix(card.name, card.version, libraries),
         ),

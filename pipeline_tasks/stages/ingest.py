@@ -142,7 +142,10 @@ def select_pages(records: Batches, *, params: Params, revisits: bool = False) ->
     for landed in records:
         batch = _with_rights(landed) if params.rights else _without_rights(landed)
         entries = evidence(taken, batch["url"])
-        reasons = pc.if_else(pc.is_valid(entries), TAKEN_DOWN, _reasons(batch, params, revisits=revisits))
+        is_taken = pc.is_valid(entries)
+        if pc.any(is_taken).as_py():  # titles and other fields of a line are in `metadata`
+            batch = replace_column(batch, "metadata", pc.if_else(is_taken, None, batch["metadata"]))
+        reasons = pc.if_else(is_taken, TAKEN_DOWN, _reasons(batch, params, revisits=revisits))
         yield _pages(batch, reasons, pc.coalesce(entries, _evidence(batch, reasons, params)), params)
 
 

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, cause
-from pipeline_tasks.store.log_chain import ChainEntry, Log, read_chain
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.log_chain import ChainEntry, Log, numbers, read_chain
 
 FOLDER = "erasures"
 CERTIFICATES = f"{FOLDER}/certificates"
@@ -25,6 +26,14 @@ LOG = Log(
     "erasure {number}",
     "restore it from a backup: without it, nothing says what came in the place of objects that were erased",
 )
+
+TAKEDOWNS = Log(
+    "takedowns",
+    {"log": "takedowns"},
+    "takedown {number}",
+    "restore it from a backup: without it, what was taken down would be used again",
+)
+"""The log of what erasures complete (`publish.takedowns`)."""
 
 Span = tuple[int, int]
 """First token of a stretch of a packed shard's stream of tokens, and the one behind its last."""
@@ -57,6 +66,8 @@ class Erased:
 class Erasure:
     """An entry of the log: what was erased, when (ISO 8601 in UTC), by whom, after which takedown.
 
+    The first of an erasure names no object: it is a fence. What was read before it is not committed after it
+    (`run.tasks.fence`), and what was committed before it is looked at.
     Of an expiry `takedown` is 0 and `retention` names the policy. Of an erasure, as of every entry of an earlier
     release, `retention` is "", and is not stored.
     """
@@ -77,6 +88,21 @@ class Erasure:
 def erasures(root: str) -> list[Erasure]:
     """Return all erasures, oldest first; ContractError unless their chain is whole."""
     return [_erasure(root, entry) for entry in read_chain(root, LOG)]
+
+
+def newest(root: str) -> int:
+    """Return the number of the last entry of the log, 0 for none; its entries are not read."""
+    return max(numbers(storage.connect(root), LOG)[0], default=0)
+
+
+def begun(root: str) -> int:
+    """Return the number of the newest takedown that an erasure has begun to complete, 0 for none."""
+    return max((erasure.takedown for erasure in erasures(root)), default=0)
+
+
+def completed(root: str) -> int:
+    """Return the number of the newest takedown after which objects were erased, 0 for none."""
+    return max((erasure.takedown for erasure in erasures(root) if erasure.objects), default=0)
 
 
 def _erasure(root: str, entry: ChainEntry) -> Erasure:

@@ -29,6 +29,7 @@ from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Section, Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.committing import commit_manifest
+from pipeline_tasks.store.erasures import newest
 from pipeline_tasks.store.protocol import Entry
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shards.segment import COMPACTED
@@ -146,7 +147,8 @@ def compact(root: str, factory: EngineFactory) -> list[Manifest]:
 def _compacted(root: str, run: Run, factory: EngineFactory) -> Manifest:
     parts = [manifest.history for _, manifest in cover(run.parts, compactions(root))]
     sections = stage_card(run.parts[0].stage).history
-    engine = factory(Tracker(StageIO(root=root, prefix=stage_prefix(COMPACTED, run.name))), History(sections))
+    stage_io = StageIO(root=root, prefix=stage_prefix(COMPACTED, run.name), erasures=newest(root))
+    engine = factory(Tracker(stage_io), History(sections))
     merging = _by_files if _by_file(run.parts[0]) else _by_buckets
     saved = {}
     for name, section in sections.items():

@@ -13,13 +13,13 @@ from pipeline_tasks.inspect.command import add_json, add_refining, add_root, ove
 from pipeline_tasks.inspect.search.find import current_versions, uses
 from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import current_rows, takedowns
+from pipeline_tasks.publish.takedowns import Takedown, current_rows, rows_of, takedowns
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import LOCAL, PACKED, TAKEDOWN
-from pipeline_tasks.store.erasures import erasures
+from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import Documents
-from pipeline_tasks.upkeep.erasing.erasing import certify, erase, finish, planned
+from pipeline_tasks.upkeep.erasing.erasing import ErasedMeanwhile, certify, erase, fence, finish, meanwhile, planned
 from pipeline_tasks.upkeep.erasing.survey import Survey, survey
 from pipeline_tasks.upkeep.index import can_follow, follow
 
@@ -50,10 +50,9 @@ def answer(options: argparse.Namespace) -> int:
     if not rows:
         message = f"{root}: nothing is taken down; name what to forget with `refinery takedown` first"
         raise RecipeError(message)
-    taken = of_rows(rows)
     using = _using(root)
     if options.dry_run:
-        found = survey(root, Documents(taken))
+        found = survey(root, Documents(of_rows(rows)))
         facts: dict[str, Any] = {
             **planned(found.work),
             "datasets": [_name(version) for version in using],
@@ -65,14 +64,18 @@ def answer(options: argparse.Namespace) -> int:
     republished = [republish(root, version, options.engine or LOCAL, overrides) for version in using]
     followed = [*follow(root)]
     before = len(erasures(root))
-    found = _erased(root, taken, options.by or whoami(), alone=options.alone)
+    found, log = _erased(root, options.by or whoami(), alone=options.alone)
     path, certificate = "", {"left": found.left}
     if not found.left:
-        path, certificate = certify(found, takedowns(root), options.by or whoami())
+        path, certificate = certify(found, log, options.by or whoami())
     lines = [
         *map(republished_line, republished),
         *followed,
-        *(_done_lines(found, path, certificate) if len(erasures(root)) > before else _nothing_lines(found, path)),
+        *(
+            _done_lines(found, path, certificate)
+            if any(entry.objects for entry in erasures(root)[before:])
+            else _nothing_lines(found, path)
+        ),
         *_left_lines(found),
     ]
     print_result(options, certificate, lines)
@@ -85,23 +88,41 @@ def _using(root: str) -> list[Version]:
     return [version for version in current_versions(root) if any(uses(root, [version], taken))]
 
 
-def _erased(root: str, taken: Any, by: str, *, alone: bool) -> Survey:  # noqa: ANN401 -- TakenDown
-    """Erase until a look at the root finds nothing; return that look.
+def _erased(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
+    """Erase until a look at the root finds nothing; return that look, and the takedowns that it looked for.
 
     Nothing is erased while something cannot be: a copy is found by what the tables say, and only as long as they do.
+    ErasedMeanwhile if another erasure is at work each time: what it replaces meanwhile is in no look.
     """
-    finish(root)
-    number = takedowns(root)[-1].number
-    for _ in range(ROUNDS):
-        found = survey(root, Documents(taken), alone=alone)
-        if not can_follow(root):
-            found.left[VECTORS] = "pylance is not installed here: run `refinery index`, and this, where it is"
-        if found.left or not found.work:
-            return found
-        erase(found, number, by)
+    for left in reversed(range(ROUNDS)):
+        try:
+            found, log = _look(root, by, alone=alone)
+            if found.left or not found.work:
+                return found, log
+            erase(found, log[-1].number, by)
+        except ErasedMeanwhile:
+            if not left:
+                raise
     for work in found.work:
         found.left.setdefault(work.path, "it has a document again: a run writes it; wait for its end")
-    return found
+    return found, log
+
+
+def _look(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
+    """Look at a root for all that is taken down now, behind a fence; return what was found, and the takedowns."""
+    log = takedowns(root)
+    fence(root, log[-1].number, by)
+    since = newest(root)
+    try:
+        finish(root)
+        found = survey(root, Documents(of_rows(rows_of(log))), alone=alone)
+    except FileNotFoundError as error:
+        raise meanwhile(root) from error
+    if newest(root) != since:
+        raise meanwhile(root)
+    if not can_follow(root):
+        found.left[VECTORS] = "pylance is not installed here: run `refinery index`, and this, where it is"
+    return found, log
 
 
 def _name(version: Version) -> str:

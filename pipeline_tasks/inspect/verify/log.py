@@ -18,7 +18,13 @@ from pipeline_tasks.inspect.verify.objects import run_all
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import ablation_log
-from pipeline_tasks.publish.logs.lost_log import Recorded, recorded_ablations, recorded_takedowns, recorded_versions
+from pipeline_tasks.publish.logs.lost_log import (
+    Recorded,
+    last_and_recorded,
+    recorded_ablations,
+    recorded_takedowns,
+    recorded_versions,
+)
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import require_digest, sha256, split_reference, unseal
 from pipeline_tasks.store import access_log, erasures, log_chain, storage
@@ -69,7 +75,7 @@ def check_log(root: str, recipe: str, findings: Findings) -> Log:
     """Read every entry of a recipe's log; a damaged one is a problem, and the others are read."""
     log = Log(recipe)
     links = list(_check_chain(root, dataset_log(recipe), findings))
-    _check_end(root, dataset_log(recipe), len(links), partial(recorded_versions, recipe=recipe), findings)
+    _check_end(root, dataset_log(recipe), partial(recorded_versions, recipe=recipe), findings)
     for link, digest in links:
         if digest:
             log.digests[link.number] = digest
@@ -87,7 +93,7 @@ def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings
     """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin; return its digests."""
     checked = list(_check_chain(root, takedowns.LOG, findings))
     links, log = [link for link, _ in checked], _digests(takedowns.FOLDER, checked)
-    _check_end(root, takedowns.LOG, len(links), recorded_takedowns, findings)
+    _check_end(root, takedowns.LOG, recorded_takedowns, findings)
     _check_lists(root, manifests, findings)
     if not any(findings.is_damaged(link.where) for link in links):
         _check_pinned(root, len(links), manifests, findings)
@@ -130,7 +136,7 @@ def _check_pinned(root: str, entries: int, manifests: Sequence[Manifest], findin
 def check_ablations(root: str, findings: Findings) -> Log:
     """Check the log of ablations, that it has what the ledger knows of it, and its evidence; return its digests."""
     checked = list(_check_chain(root, ablation_log.LOG, findings))
-    _check_end(root, ablation_log.LOG, len(checked), recorded_ablations, findings)
+    _check_end(root, ablation_log.LOG, recorded_ablations, findings)
     referred = {str((link.fields or {}).get("evidence", "")) for link, _ in checked}
     run_all(partial(_check_evidence, root, each, findings) for each in sorted(referred - {""}))
     return _digests(ablation_log.FOLDER, checked)
@@ -164,12 +170,10 @@ def _check_lists(root: str, manifests: Iterable[Manifest], findings: Findings) -
             findings.count("lists of takedowns", len(takedowns.read_list(root, pins)))
 
 
-def _check_end(
-    root: str, log: log_chain.Log, last: int, recorded: Callable[[str], Recorded], findings: Findings
-) -> None:
+def _check_end(root: str, log: log_chain.Log, recorded: Callable[[str], Recorded], findings: Findings) -> None:
     """Check that a log does not end before what the ledger has of it: it was cut together with its heads."""
     try:
-        known = recorded(root)
+        last, known = last_and_recorded(root, log, recorded)
     except Transient:
         raise
     except RefineryError as error:

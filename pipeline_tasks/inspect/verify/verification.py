@@ -10,6 +10,7 @@ from typing import Any
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
+from pipeline_tasks.inspect.verify.erased import check_erased
 from pipeline_tasks.inspect.verify.findings import Account, Findings
 from pipeline_tasks.inspect.verify.log import (
     Log,
@@ -93,6 +94,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     check_accesses(root, findings)
+    check_erased(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))

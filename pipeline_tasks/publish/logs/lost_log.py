@@ -5,8 +5,9 @@ The root's ledger then still knows them, and the lists that manifests pin still 
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pipeline_tasks.errors import ContractError
@@ -17,6 +18,7 @@ from pipeline_tasks.publish.ledger.database import Row, sqlite_path
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.log_chain import Log, dataset_log, numbers
 from pipeline_tasks.store.reading import read_manifest
 
 
@@ -44,28 +46,37 @@ def recorded_versions(root: str, recipe: str) -> Recorded:
 
 def recorded_takedowns(root: str) -> Recorded:
     """Return what the ledger has of the root's log of takedowns."""
-    dsn, name = ledger_of(root), name_in_ledger(root)
-    if is_absent(dsn):
-        return Recorded(dsn)
-    with Ledger.open(dsn) as ledger:
-        numbers = [int(row["number"]) for row in ledger.query("takedowns") if row["root"] == name]
-    return Recorded(dsn, max(numbers, default=0))
+    return _recorded(root, "takedowns")
 
 
 def recorded_ablations(root: str) -> Recorded:
     """Return what the ledger has of the root's log of ablations."""
+    return _recorded(root, "ablations")
+
+
+def _recorded(root: str, query: str) -> Recorded:
     dsn, name = ledger_of(root), name_in_ledger(root)
     if is_absent(dsn):
         return Recorded(dsn)
     with Ledger.open(dsn) as ledger:
-        numbers = [int(row["number"]) for row in ledger.query("ablations") if row["root"] == name]
-    return Recorded(dsn, max(numbers, default=0))
+        entries = [int(row["number"]) for row in ledger.query(query) if row["root"] == name]
+    return Recorded(dsn, max(entries, default=0))
+
+
+def last_and_recorded(root: str, log: Log, recorded: Callable[[str], Recorded]) -> tuple[int, Recorded]:
+    """Return the number of a log's last entry, 0 for none, and what the ledger has of the log.
+
+    An entry is in the log before it is in the ledger. So the ledger is read first: what others append meanwhile may be
+    missing from it, and never from the log.
+    """
+    known = recorded(root)
+    return max(set[int]().union(*numbers(storage.connect(root), log)), default=0), known
 
 
 def require_log(root: str, recipe: str) -> None:
     """Raise ContractError if the root's own ledger knows later entries of a recipe's log than the log has."""
-    recorded = recorded_versions(root, recipe)
-    last = max((entry.number for entry in version_log.log(root, recipe)), default=0)
+    last, recorded = last_and_recorded(root, dataset_log(recipe), partial(recorded_versions, recipe=recipe))
+    version_log.log(root, recipe)  # its chain has to be whole
     if last < recorded.last:
         message = (
             f"{root}/datasets/{recipe} was removed or cut: it ends with entry {last}, and the ledger {recorded.dsn} "
@@ -81,14 +92,15 @@ def require_takedowns(root: str, recipe: str = "") -> None:
     Witnesses are the root's ledger, and the list that the landing of a recipe's newest version pins. What builds pin
     is none: a dataset of another root may be built again with that root's list.
     """
-    log, recorded = takedowns.takedowns(root), recorded_takedowns(root)
+    last, recorded = last_and_recorded(root, takedowns.LOG, recorded_takedowns)
+    log = takedowns.takedowns(root)
     way_out = (
         f"Restore it from a backup. Without one, run `refinery ledger rebuild {root}`, and `refinery takedown` for "
         "what was taken down"
     )
-    if len(log) < recorded.last:
+    if last < recorded.last:
         message = (
-            f"{root}/{takedowns.FOLDER} was removed or cut: it ends with entry {len(log)}, and the ledger "
+            f"{root}/{takedowns.FOLDER} was removed or cut: it ends with entry {last}, and the ledger "
             f"{recorded.dsn} has entry {recorded.last}. {way_out}"
         )
         raise ContractError(message)

@@ -22,6 +22,7 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.profiles.spread import Counts, SpreadCounter
 from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
+from pipeline_tasks.run.tasks.fence import require_unerased
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
 from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
@@ -60,7 +61,7 @@ class StageIO:
     id and the folder of the landed snapshot; `files` are the paths of what the stage reads, with digests, and `implied`
     those of them that no param has, such as a packaged model or the files of a folder: any kernel may read them.
     `libraries`, `writer` and `release` are the versions of what decides and writes rows where the stage was planned: a
-    worker with others refuses its tasks.
+    worker with others refuses its tasks. `erasures` is the number of the last erasure before anything was read.
     """
 
     root: str
@@ -77,6 +78,7 @@ class StageIO:
     libraries: Libraries = field(default_factory=dict)
     writer: str = WRITER
     release: str = _RELEASE
+    erasures: int = 0
 
 
 Stream = Batches | HistoryReader | LayerInput
@@ -281,6 +283,9 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     if task.state and hardware:
         computed = cached.store(hardware) if cached else {hardware: counted.rows}
         receipt = replace(receipt, hardware={task.state.computes: computed} if any(computed.values()) else {})
+    written = (receipt.shard, receipt.rejects, receipt.quarantine)
+    read = (*task.inputs, task.broadcast) if task.inputs else ()
+    require_unerased(task.io.root, task.io.erasures, read, written)
     store = storage.connect(task.io.root)
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()

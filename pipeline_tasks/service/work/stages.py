@@ -13,13 +13,15 @@ from pipeline_tasks.publish.earlier import Earlier, earlier_than, read_earlier, 
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
-from pipeline_tasks.publish.takedowns import pinned_list, with_taken_down
+from pipeline_tasks.publish.takedowns import pinned_list, require_current, with_taken_down
 from pipeline_tasks.recipe import LAND, Recipe, Step, Versions
 from pipeline_tasks.run import partitions, runner
+from pipeline_tasks.run.history import History
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.request import RefineReply
-from pipeline_tasks.run.runner import Cost, Refined
+from pipeline_tasks.run.runner import Cost, EngineFactory, Refined, RunningEngine
+from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.stages import (
     ComposeReply,
@@ -150,13 +152,26 @@ def refine(request: RefineRequest) -> RefineReply:
     """Run a stage over its input, or over one span of it."""
     factory = engine(request.engine, request.address, request.resources)
     completed, pin = with_pinned_tokenizer(_completed(request), factory)
-    refined = runner.refine(completed, factory)
+    refined = runner.refine(completed, _current_only(completed, factory))
     if request.span is None and not job.is_apart():  # a driver's ledger would be its machine's
         _record(request, refined)
     reply = _refined_reply(refined)
     if pin:
         reply["tokenizer"] = str(pin)
     return reply
+
+
+def _current_only(request: RefineRequest, factory: EngineFactory) -> EngineFactory:
+    """Return a factory that makes no engine for a run which an erasure has fenced off.
+
+    The plan has noted the last erasure by then: of a later one, the tasks find the entry.
+    """
+
+    def make(tracker: Tracker, history: History) -> RunningEngine:
+        require_current(request)
+        return factory(tracker, history)
+
+    return make
 
 
 def _completed(request: RefineRequest) -> RefineRequest:

@@ -117,6 +117,14 @@ def evidence(taken: TakenDown, urls: pa.Array | None = None, ids: pa.Array | Non
     return pc.coalesce(*columns) if columns else pa.nulls(rows, pa.string())
 
 
+def address_of(proof: str) -> str | None:
+    """Return the address that is left in an erased row: it is taken down by the same entry, and says no more."""
+    named: Mapping[str, Any] = json.loads(proof)
+    if URL in named:
+        return str(named[URL])
+    return f"http://{named[SITE].strip().strip('.')}/" if SITE in named else None
+
+
 def _scrubbed(mail: Mapping[str, str], own: pa.Array) -> pa.Array:
     """Return the evidence of documents whose address had an e-mail address that was scrubbed, null for all others.
 

@@ -1,6 +1,5 @@
 """Names what is erased: the records of documents that are taken down, in whatever table they occur."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.text.urls.takedown import SITE, URL, TakenDown, evidence
+from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence
 
 pc: Any = pyarrow.compute
 
@@ -47,7 +46,7 @@ class Documents:
         """Add the records of rows that are taken down; return which rows these are."""
         named = proofs(self.taken, batch)
         is_named = pc.is_valid(named)
-        own, addresses = batch.filter(is_named), [_address(proof) for proof in named.drop_null().to_pylist()]
+        own, addresses = batch.filter(is_named), [address_of(proof) for proof in named.drop_null().to_pylist()]
         records = (_records(own, "id"), _records(own, "url"), _contents(own))
         for column, known in (*((column, self.records) for column in records), (_ids(own), self.ids)):
             for key, address in zip(column.to_pylist(), addresses, strict=True):
@@ -80,7 +79,7 @@ class Documents:
             _note(found, _records(batch, "url"), self.records)
         named = proofs(self.taken, batch)
         for at in np.flatnonzero(pc.is_valid(named).to_numpy(zero_copy_only=False)).tolist():
-            found[at] = {"url": _address(named[at].as_py())}
+            found[at] = {"url": address_of(named[at].as_py())}
         return pa.array(found, ADDRESS)
 
     def places(self) -> list[dict[str, str]]:
@@ -100,14 +99,6 @@ def proofs(taken: TakenDown, batch: pa.RecordBatch) -> pa.Array:
         return pa.nulls(batch.num_rows, pa.string())
     found = evidence(taken, urls, ids)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-
-
-def _address(proof: str) -> str | None:
-    """Return the address that is left in an erased row: it is taken down by the same entry, and says no more."""
-    named: Mapping[str, Any] = json.loads(proof)
-    if URL in named:
-        return str(named[URL])
-    return f"http://{named[SITE].strip().strip('.')}/" if SITE in named else None
 
 
 def _note(found: list[dict[str, str | None] | None], keys: pa.Array, addresses: Mapping[str, str | None]) -> None:

@@ -9,10 +9,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from pipeline_tasks.errors import Transient
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, Erasure, erased_by_path, erasures, expired
+from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, Erasure, erased_by_path, erasures, expired, newest
 from pipeline_tasks.store.log_chain import append, next_number, read_chain
 from pipeline_tasks.upkeep.erasing.survey import Survey, Work
 
@@ -52,17 +53,45 @@ def finish(root: str) -> int:
     return len(left)
 
 
+def fence(root: str, takedown: int, by: str) -> None:
+    """Log that an erasure begins, once for each takedown: what runs read before is not committed from then on."""
+    if all(entry.takedown != takedown for entry in erasures(root)):
+        commit(root, (), by, newest(root), takedown=takedown)
+
+
 def erase(found: Survey, takedown: int, by: str) -> None:
     """Do the work of a survey, in its order; each entry of the log names up to `TOGETHER` objects."""
     for start in range(0, len(found.work), TOGETHER):
         works = found.work[start : start + TOGETHER]
-        commit(found.root, [work.do() for work in works], by, takedown=takedown)
+        since = newest(found.root)
+        try:
+            objects = [work.do() for work in works]
+        except FileNotFoundError as error:
+            raise meanwhile(found.root) from error
+        commit(found.root, objects, by, since, takedown=takedown)
 
 
-def commit(root: str, objects: Sequence[Erased], by: str, *, takedown: int = 0, retention: str = "") -> None:
-    """Log that objects are gone or replaced, whose successors are stored, and remove them."""
+class ErasedMeanwhile(Transient):
+    """Another erasure has replaced or removed an object first."""
+
+
+def meanwhile(root: str) -> ErasedMeanwhile:
+    """Return the error for an object that is gone since it was found."""
+    return ErasedMeanwhile(f"{root}: another erasure, expiry or vacuum works there; run this again when it has ended")
+
+
+def commit(
+    root: str, objects: Sequence[Erased], by: str, since: int, *, takedown: int = 0, retention: str = ""
+) -> None:
+    """Log that objects are gone or replaced, whose successors are stored, and remove them.
+
+    ErasedMeanwhile if an entry after `since`, the newest before the objects were read, has one of them.
+    """
     while True:
         chain = read_chain(root, LOG)
+        others = {each.before.path for entry in erasures(root)[since : len(chain)] for each in entry.objects}
+        if any(each.before.path in others for each in objects):
+            raise meanwhile(root)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         entry = Erasure(next_number(chain), tuple(objects), takedown, now, by, retention)
         if append(root, LOG, chain, entry.stored):

@@ -23,6 +23,7 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import FOLDER as ERASURES
 from pipeline_tasks.store.erasures import Erased, Stored, erased_by_path
 from pipeline_tasks.store.protocol import Entry, Store
+from pipeline_tasks.store.shards.table import Table, open_table
 from pipeline_tasks.upkeep.erasing import packed, tables
 from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
 from pipeline_tasks.upkeep.erasing.samples import LARGEST, Probes
@@ -110,16 +111,16 @@ def _guarded(found: Survey, path: str, look: Callable[[], None]) -> None:
         found.left[path] = f"it cannot be read ({cause(error)}); restore or remove it"
 
 
-def _tables(found: Survey, entries: Iterable[Entry]) -> Iterator[tuple[str, tables.Table]]:
+def _tables(found: Survey, entries: Iterable[Entry]) -> Iterator[tuple[str, Table]]:
     for entry in entries:
         if _is_table(entry.path) and entry.bytes:
-            opened: list[tables.Table] = []
+            opened: list[Table] = []
             _guarded(found, entry.path, partial(_open, found.root, entry.path, opened))
             yield from ((entry.path, table) for table in opened)
 
 
-def _open(root: str, path: str, opened: list[tables.Table]) -> None:
-    opened.append(tables.open_table(root, path))
+def _open(root: str, path: str, opened: list[Table]) -> None:
+    opened.append(open_table(root, path))
 
 
 def _is_table(path: str) -> bool:
@@ -128,7 +129,7 @@ def _is_table(path: str) -> bool:
     return own and path.endswith((".parquet", ".segment"))
 
 
-def _learn(found: Survey, table: tables.Table) -> None:
+def _learn(found: Survey, table: Table) -> None:
     for said in tables.learn(found.root, table, found.documents):
         if isinstance(said, str):
             found.probes.add(said)
@@ -141,12 +142,12 @@ def _learn_pieces(found: Survey, lineage: str) -> None:
         found.documents.learn(batch)
 
 
-def _learn_others(found: Survey, table: tables.Table) -> None:
+def _learn_others(found: Survey, table: Table) -> None:
     for batch in tables.identities(found.root, table):
         found.documents.learn_others(batch)
 
 
-def _plan_table(found: Survey, table: tables.Table) -> None:
+def _plan_table(found: Survey, table: Table) -> None:
     addresses = tables.addresses(found.root, table, found.documents)
     rows = tables.count(found.root, table, addresses) if addresses is not None else 0
     if rows:

@@ -1,75 +1,26 @@
 """Rewrites tables of rows without what documents said: shards and layers in Parquet, and segments of history."""
 
-import hashlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from pipeline_tasks.stage import Shard
-from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Erased, Stored
-from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import ShardWriter, checked
 from pipeline_tasks.store.shards.rows import ShardRows, facts_of
-from pipeline_tasks.store.shards.segment import LENGTH, Segment
+from pipeline_tasks.store.shards.segment import Segment
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter
+from pipeline_tasks.store.shards.table import Table
 from pipeline_tasks.upkeep.erasing.documents import ADDRESS, IDENTITY, Documents
 from pipeline_tasks.upkeep.erasing.rows import blanked, can_say, sayable, saying
 
 pc: Any = pyarrow.compute
 
-NAMED = 32
-"""Digits of its digest that a shard is named by."""
-
 TOKENS = "tokens"
 TEXTS = ("text", "title", TOKENS)
-
-
-class Table(NamedTuple):
-    """A table of rows in an object: what it is by path, bytes and digest, and the schema of its own columns."""
-
-    shard: Shard
-    schema: pa.Schema
-
-    @property
-    def is_segment(self) -> bool:
-        """Whether its rows are sorted by a key, with an index over them."""
-        return bool(self.shard.index_digest)
-
-    @property
-    def stored(self) -> Stored:
-        """The object as the log of erasures names it."""
-        return Stored(self.shard.path, self.shard.bytes, self.shard.digest, self.shard.index_digest)
-
-
-def open_table(root: str, path: str) -> Table:
-    """Return the table of an object; DigestMismatch if its name is not that of its bytes."""
-    size, digest = storage.digest_of_file(f"{root}/{path}")
-    if Path(path).name.partition(".")[0] != digest[:NAMED]:
-        where, promised = f"{root}/{path}", Path(path).name.partition(".")[0]
-        raise mismatch(where, promised, digest)
-    if path.endswith(".segment"):
-        shard = Shard(path, 0, size, digest, _index_digest(root, path, size))
-        top = Segment(root, shard).root
-        rows = sum(top.entries["rows"].to_pylist())
-        return Table(Shard(path, rows, size, digest, shard.index_digest), top.schema)
-    shard = Shard(path, 0, size, digest)
-    with checked(root, shard) as source:
-        return Table(shard, pq.read_schema(source))
-
-
-def _index_digest(root: str, path: str, size: int) -> str:
-    """Return the SHA-256 of the top page of a segment's index."""
-    store = storage.connect(root)
-    [tail] = store.read_ranges(path, [(size - LENGTH, size)])
-    start = size - LENGTH - int.from_bytes(tail, "little")
-    [body] = store.read_ranges(path, [(start, size - LENGTH)])
-    return hashlib.sha256(body).hexdigest()
 
 
 def names_documents(table: Table) -> bool:

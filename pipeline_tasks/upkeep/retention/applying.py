@@ -7,7 +7,7 @@ nothing names is removed. A second application looks at the root again, and goes
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import Erased, Stored
+from pipeline_tasks.store.erasures import Erased, Stored, newest
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.upkeep.erasing.erasing import TOGETHER, commit
 from pipeline_tasks.upkeep.retention.plan import BLANK, COLD, DELETE, REMOVE, Plan, Step
@@ -21,9 +21,10 @@ def apply(plan: Plan, by: str) -> None:
     """
     named = [step for step in plan.steps if step.action in (BLANK, REMOVE)]
     for start in range(0, len(named), TOGETHER):
+        since = newest(plan.root)
         objects = [each for step in named[start : start + TOGETHER] if (each := _gone(plan.root, step)) is not None]
         if objects:
-            commit(plan.root, objects, by, retention=plan.policy.name)
+            commit(plan.root, objects, by, since, retention=plan.policy.name)
     store = storage.connect(plan.root)
     for step in plan.steps:
         if step.action == DELETE:  # one by one: the list of an export goes before its files

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Erased
+from pipeline_tasks.store.shards.table import open_table
 from pipeline_tasks.upkeep.erasing import tables
 from pipeline_tasks.upkeep.erasing.documents import ADDRESS
 from pipeline_tasks.upkeep.erasing.rows import EVIDENCE, REASON, blanked, compares, has_words
@@ -21,7 +22,7 @@ NAMES = frozenset(["rule", "bound", "kind", "benchmark", "part", "field", "by", 
 
 def expire(root: str, path: str, rows: int) -> Erased | None:
     """Store a shard of so many rejected rows again beside itself, blank; None if its rows have said nothing before."""
-    table = tables.open_table(root, path)
+    table = open_table(root, path)
     erased = tables.rewritten(root, table, expired_rows, rows)
     return None if erased.after is not None and erased.after.path == path else erased
 

@@ -1,0 +1,113 @@
+"""Checks that nothing that was stored since an erasure has what it erased.
+
+A run that was killed behind its own write, or a backup that was copied back, leaves what no commit looks at.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
+from pipeline_tasks.publish.takedowns import current_rows
+from pipeline_tasks.publish.vectors import FOLDER as VECTORS
+from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import FOLDER as ERASURES
+from pipeline_tasks.store.erasures import begun, erased_by_path, erasures
+from pipeline_tasks.store.shards.rows import CHANGED, ShardRows, facts_of
+from pipeline_tasks.store.shards.table import open_table
+from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence, of_rows
+
+SAYS = ("text", "title", "payload", "tokens")
+"""Columns that have what a document said."""
+
+LINEAGE = f"{PUBLISH}/shards/"
+"""Where lineages of packed shards are, which have its address."""
+
+SKEW = 60.0
+"""Seconds by which the clocks of the store and of who erases may differ."""
+
+
+def check_erased(root: str, findings: Findings) -> None:
+    """Look for erased documents in all tables that were stored since the newest takedown was erased."""
+    try:
+        until = begun(root)
+        at = next((entry.at for entry in erasures(root) if until and entry.takedown == until), "")
+        taken = of_rows(row for row in current_rows(root) if row["takedown"] <= until)
+    except ContractError:  # a damaged log is a problem of its own
+        return
+    if not at:
+        return
+    since, gone = datetime.fromisoformat(at).timestamp() - SKEW, erased_by_path(root)
+    for entry in storage.connect(root).list(""):
+        if entry.modified >= since and entry.bytes and entry.path not in gone and _is_table(entry.path):
+            _check_table(root, entry.path, taken, findings)
+
+
+def _is_table(path: str) -> bool:
+    other = path.startswith((f"{VECTORS}/", f"{TAKEDOWNS}/", f"{ERASURES}/"))
+    is_row_table = not path.startswith(f"{PUBLISH}/") or path.startswith(LINEAGE)
+    return is_row_table and not other and path.endswith((".parquet", ".segment"))
+
+
+def _check_table(root: str, path: str, taken: TakenDown, findings: Findings) -> None:
+    heal = "run `refinery erase` again: it erases the document there, too"
+    with findings.guarded(f"{root}/{path}", heal):
+        findings.count("tables since an erasure")
+        rows = _of_lineage(root, path, taken) if path.startswith(LINEAGE) else _of_table(root, path, taken)
+        if any(rows):
+            findings.add(Problem(f"{root}/{path}", "has a document that was erased", heal=heal))
+
+
+def _of_lineage(root: str, path: str, taken: TakenDown) -> Iterator[bool]:
+    """Yield for each piece of a document that is taken down whether it has more of its address than the takedown."""
+    with storage.connect(root).open(path) as stream:
+        for batch in pq.ParquetFile(stream, page_checksum_verification=True).iter_batches(columns=["id", "url"]):
+            yield from _have_addresses(batch, _proofs(taken, batch))
+
+
+def _of_table(root: str, path: str, taken: TakenDown) -> Iterator[bool]:
+    """Yield whether rows of documents that are taken down say something of them.
+
+    A rejected row may have its address, as the evidence of its takedown. What an earlier stage left in a landed file is
+    outside the root.
+    """
+    table = open_table(root, path)
+    names, facts = set(table.schema.names), facts_of(table.schema)
+    is_landed, found, start = facts is not None and facts.below.is_landed, [np.zeros(0, np.int64)], 0
+    says = [name for name in SAYS if {name, *(() if is_landed else [f"{CHANGED}{name}"])} & names]
+    for batch in ShardRows(root, table.shard, columns=("id", "url")) if says or "url" in names else ():
+        proofs = _proofs(taken, batch)
+        if "reason" not in names:
+            yield from _have_addresses(batch, proofs)
+        found.append(np.flatnonzero(proofs.is_valid().to_numpy(zero_copy_only=False)) + start)
+        start += batch.num_rows
+    rows = np.concatenate(found)
+    if len(rows) and says:
+        for batch in ShardRows(root, table.shard, columns=says, rows=rows):
+            yield from (any(map(_has_content, row.values())) for row in batch.to_pylist())
+
+
+def _proofs(taken: TakenDown, batch: pa.RecordBatch) -> pa.Array:
+    """Return the entry by which each row is taken down, null for none."""
+    ids, urls = (batch.column(name) if name in batch.schema.names else None for name in ("id", "url"))
+    proofs = evidence(taken, urls, ids) if batch.num_columns else pa.nulls(batch.num_rows, pa.string())
+    return proofs.combine_chunks() if isinstance(proofs, pa.ChunkedArray) else proofs
+
+
+def _have_addresses(batch: pa.RecordBatch, proofs: pa.Array) -> Iterator[bool]:
+    """Yield for each row that is taken down whether it has another address than the one that an erasure leaves."""
+    is_taken = proofs.is_valid()
+    urls = batch.column("url").filter(is_taken).to_pylist() if "url" in batch.schema.names else []
+    left = map(address_of, proofs.drop_null().to_pylist())
+    yield from (bool(url) and url != address for url, address in zip(urls, left, strict=False))
+
+
+def _has_content(value: object) -> bool:
+    """Return whether a value is none of those that an erasure leaves: null, an empty text, zeros."""
+    return any(map(_has_content, value)) if isinstance(value, list) else bool(value)

@@ -1,0 +1,60 @@
+"""Opens tables of rows by their paths alone, as what looks at every object of a root finds them."""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import Stored
+from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.shards.file import checked
+from pipeline_tasks.store.shards.segment import LENGTH, Segment
+
+NAMED = 32
+"""Digits of its digest that a shard is named by."""
+
+
+class Table(NamedTuple):
+    """A table of rows in an object: what it is by path, bytes and digest, and the schema of its own columns."""
+
+    shard: Shard
+    schema: pa.Schema
+
+    @property
+    def is_segment(self) -> bool:
+        """Whether its rows are sorted by a key, with an index over them."""
+        return bool(self.shard.index_digest)
+
+    @property
+    def stored(self) -> Stored:
+        """The object as the log of erasures names it."""
+        return Stored(self.shard.path, self.shard.bytes, self.shard.digest, self.shard.index_digest)
+
+
+def open_table(root: str, path: str) -> Table:
+    """Return the table of an object; DigestMismatch if its name is not that of its bytes."""
+    size, digest = storage.digest_of_file(f"{root}/{path}")
+    if Path(path).name.partition(".")[0] != digest[:NAMED]:
+        where, promised = f"{root}/{path}", Path(path).name.partition(".")[0]
+        raise mismatch(where, promised, digest)
+    if path.endswith(".segment"):
+        shard = Shard(path, 0, size, digest, _index_digest(root, path, size))
+        top = Segment(root, shard).root
+        rows = sum(top.entries["rows"].to_pylist())
+        return Table(Shard(path, rows, size, digest, shard.index_digest), top.schema)
+    shard = Shard(path, 0, size, digest)
+    with checked(root, shard) as source:
+        return Table(shard, pq.read_schema(source))
+
+
+def _index_digest(root: str, path: str, size: int) -> str:
+    """Return the SHA-256 of the top page of a segment's index."""
+    store = storage.connect(root)
+    [tail] = store.read_ranges(path, [(size - LENGTH, size)])
+    start = size - LENGTH - int.from_bytes(tail, "little")
+    [body] = store.read_ranges(path, [(start, size - LENGTH)])
+    return hashlib.sha256(body).hexdigest()
