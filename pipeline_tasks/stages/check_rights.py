@@ -99,9 +99,10 @@ class Params:
     may name; what is said to others is no signal. `robots_txt` is a page that one of them may not fetch, by the newest
     robots.txt of its scheme, host and port that is not younger than the page, else by the oldest that is; a status of
     4xx allows all, 5xx nothing (RFC 9309). `content_usage` is `train-ai=n` of draft-ietf-aipref-attach-04, in a header
-    field, `<meta>` or robots.txt, and `ai-train=no` of Content-Signal; `search` is that of search. `tdm_reservation` is
-    TDMRep's, `noai`, `noimageai`, `noml`, `noarchive` (`nocache`), `nosnippet` and `noindex` (`none`) are directives
-    of `X-Robots-Tag` and `<meta>`, and `rsl` is a license of RSL 1.0, which may permit or prohibit.
+    field, `<meta>` or robots.txt, `ai-train=no` of Content-Signal, and a license of RSL 1.0 in the page that prohibits
+    `ai-train`; `search` is that of search. `tdm_reservation` is TDMRep's, `noai`, `noimageai`, `noml`, `noarchive`
+    (`nocache`), `nosnippet` and `noindex` (`none`) are directives of `X-Robots-Tag` and `<meta>`, and `rsl` is any
+    license of RSL 1.0, which may permit or prohibit. Of statements that contradict each other the strictest counts.
     """
 
     agents: tuple[str, ...] = AGENTS
@@ -411,7 +412,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=pa.schema([*PAGE, *RIGHTS]),
-    version=2,
+    version=3,
     splits=False,
     libraries={"protego": always, UNICODE: always},
     history={"robots": Section(ROBOTS_FILES, key="origin", order=("fetched", "file", "offset"))},

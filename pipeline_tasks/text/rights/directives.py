@@ -7,10 +7,10 @@ W3C. `Link` names a license by RFC 8288 and RFC 4946, one of RSL 1.0 (2025-12-10
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from pipeline_tasks.text.rights.signals import EVERYBODY, Signal
+from pipeline_tasks.text.rights.signals import EVERYBODY, PERMITTED, Signal
 
 DIRECTIVES: Mapping[str, str] = {
     "noai": "noai",
@@ -30,9 +30,16 @@ _TRAINING = frozenset({"train-ai", "train-genai", "bots", "ai-train"})
 """Categories of use that have training in them; `ai-train` is Cloudflare's Content-Signal (contentsignals.org)."""
 
 _SEARCH = "search"
+_RSL_TRAINING = frozenset({"all", "ai-all", "ai-train"})
+"""Types of usage of RSL 1.0 that have training in them."""
+
+_RSL_SEARCH = frozenset({"all", "search"})
 _NO, _YES = frozenset({"n", "no"}), frozenset({"y", "yes"})
 _AGENT = re.compile(r"\s*(\*|[A-Za-z][\w.-]*)\s*:(.*)", re.DOTALL)
-_AGENT_AGAIN = re.compile(r"\s*(\*|[A-Za-z][\w.-]*)\s*:(\s*[A-Za-z]+\s*)")
+_AGENT_AGAIN = re.compile(r"\s*(\*|[A-Za-z][\w.-]*)\s*:((?:\s*[A-Za-z]+)+\s*)")
+_BETWEEN = re.compile(r"[\s,;]+")
+"""What is written between directives: commas, and blanks by mistake."""
+
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 """Directives that have a value behind a colon, which an agent has its directives behind."""
 
@@ -51,7 +58,12 @@ def header_signals(fields: Mapping[str, str], agents: AbstractSet[str]) -> Itera
 
 
 def _robots_tag(fields: Mapping[str, str], agents: AbstractSet[str]) -> Iterator[Signal]:
-    for line in fields["x-robots-tag"].split("\n"):
+    return robots_tag_signals(fields["x-robots-tag"], agents, "http x-robots-tag")
+
+
+def robots_tag_signals(lines: str, agents: AbstractSet[str], source: str) -> Iterator[Signal]:
+    """Yield the signals of lines of `X-Robots-Tag`, each to an agent that it names, or to everybody."""
+    for line in lines.split("\n"):
         agent, form = EVERYBODY, _AGENT
         for word in line.split(","):
             named, words = form.fullmatch(word), word
@@ -59,19 +71,29 @@ def _robots_tag(fields: Mapping[str, str], agents: AbstractSet[str]) -> Iterator
                 agent, words = named[1], named[2]
             form = _AGENT_AGAIN
             if agent == EVERYBODY or agent.lower() in agents:
-                yield from directive_signals(words, "http x-robots-tag", agent)
+                yield from directive_signals(words, source, agent)
 
 
 def directive_signals(words: str, source: str, agent: str = EVERYBODY) -> Iterator[Signal]:
-    """Yield the signals among directives with commas between them."""
-    for word in words.split(","):
-        directive = word.strip().lower()
+    """Yield the signals among directives with commas or blanks between them."""
+    for directive in _BETWEEN.split(words.lower()):
         if directive in DIRECTIVES:
             yield Signal(DIRECTIVES[directive], directive, source, agent)
 
 
 def _content_usage(fields: Mapping[str, str], _: AbstractSet[str]) -> Iterator[Signal]:
-    return usage_signals(fields["content-usage"].replace("\n", ","), "http content-usage")
+    lines = fields["content-usage"].split("\n")
+    return strictest(signal for line in lines for signal in usage_signals(line, "http content-usage"))
+
+
+def strictest(signals: Iterable[Signal]) -> Iterator[Signal]:
+    """Yield of each category of use what is said of it first, and a refusal in the place of a permission."""
+    said: dict[str, Signal] = {}
+    for signal in signals:
+        category = signal.value.partition("=")[0]
+        if said.setdefault(category, signal).signal == PERMITTED:
+            said[category] = signal
+    yield from said.values()
 
 
 def usage_signals(text: str, source: str, agent: str = EVERYBODY, at: str | None = None) -> Iterator[Signal]:
@@ -90,21 +112,31 @@ def usage_signals(text: str, source: str, agent: str = EVERYBODY, at: str | None
         elif category == _SEARCH and value in _NO:
             yield Signal("search", said, source, agent, at)
         elif category in _TRAINING and value in _YES:
-            yield Signal("permitted", said, source, agent, at)
+            yield Signal(PERMITTED, said, source, agent, at)
 
 
 def _reservation(fields: Mapping[str, str], _: AbstractSet[str]) -> Iterator[Signal]:
-    for line in fields["tdm-reservation"].split("\n"):
-        yield from reservation_signals(line, fields.get("tdm-policy", ""), "http tdm-reservation")
+    return reservation_signals(fields["tdm-reservation"], fields.get("tdm-policy", ""), "http tdm-reservation")
 
 
-def reservation_signals(value: str, policy: str, source: str) -> Iterator[Signal]:
-    """Yield what `tdm-reservation` says, 1 or 0; a policy is an address at which terms are."""
-    value = value.strip()
-    if value == "1":
+def reservation_signals(values: str, policy: str, source: str) -> Iterator[Signal]:
+    """Yield what `tdm-reservation` says, 1 or 0, and 1 of both; a policy is an address at which terms are.
+
+    Several values are lines, or were joined on their way.
+    """
+    said = {value.strip() for value in re.split(r"[,\n]", values)}
+    if "1" in said:
         yield Signal("tdm_reservation", f"1; policy {policy.strip()}" if policy.strip() else "1", source)
-    elif value == "0":
-        yield Signal("permitted", "tdm-reservation=0", source)
+    elif "0" in said:
+        yield Signal(PERMITTED, "tdm-reservation=0", source)
+
+
+def rsl_signals(prohibited: Iterable[str], source: str) -> Iterator[Signal]:
+    """Yield an RSL document with the uses that it prohibits, and what it refuses by them."""
+    uses = [*dict.fromkeys(use.strip().lower() for use in prohibited)]
+    yield Signal("rsl", f"prohibits {','.join(uses)}" if uses else "embedded", source)
+    for signal, refused in (("content_usage", _RSL_TRAINING), (_SEARCH, _RSL_SEARCH)):
+        yield from (Signal(signal, f"rsl prohibits {use}", source) for use in uses if use in refused)
 
 
 def _links(fields: Mapping[str, str], _: AbstractSet[str]) -> Iterator[Signal]:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from protego import Protego
 
-from pipeline_tasks.text.rights.directives import usage_signals
+from pipeline_tasks.text.rights.directives import strictest, usage_signals
 from pipeline_tasks.text.rights.signals import EVERYBODY, Signal
 
 MOST_BYTES = 500 << 10
@@ -36,9 +37,13 @@ _AGENT = "user-agent"
 _NOBODY = "-"
 """The name in a group of those who are not asked about, which is that of nobody."""
 
-_RULES = frozenset({"allow", "disallow", "content-usage", "content-signal", "crawl-delay"})
-_OF_HOST = frozenset({"sitemap", "sitemaps", "site-map", "host", "license"})
-_PREFERENCES = frozenset({"content-usage", "content-signal"})
+_ACCESS = frozenset({"allow", "disallow"})
+_PREFERENCES = frozenset({"content-usage", "content-signal", "content-signals"})
+_RULES = _ACCESS | _PREFERENCES
+"""Fields that end the agents of a group. No other does: `Crawl-delay` is not of RFC 9309 (2.2.4)."""
+
+_LICENSE = "license"
+_FIELDS = frozenset({_AGENT, _LICENSE}) | _RULES
 
 
 def essential(body: bytes) -> bytes:
@@ -73,8 +78,8 @@ class Robots:
         names = {name for field, value in lines if field == _AGENT for name in _agent_names(value)}
         self._group_of = _followed(names, agents)
         read = [*_of_agents(lines, {*self._group_of.values(), EVERYBODY})]
-        self._protego = Protego.parse("\n".join(f"{field}: {value}" for field, value in read))
         self._groups, self.licenses = _groups(read)
+        self._protego = Protego.parse("\n".join(_access_lines(self._groups)))
         self._first_agents: dict[str | None, str] = {}  # by group that they follow
         for agent, group in self._group_of.items():
             self._first_agents.setdefault(group, agent)
@@ -95,20 +100,22 @@ class Robots:
     def preferences(self, url: str) -> Iterator[Signal]:
         """Yield what the groups of the agents say of the use of a URL; of lines with paths the longest that fits.
 
-        Lines without a path are of all paths.
+        Lines without a path are of all paths. Of lines whose paths are equally long the strictest counts.
         """
         if not self._has_preferences:
             return
         for group, agent in sorted(self._first_agents.items(), key=lambda pair: pair[0] or ""):
-            said: dict[str, tuple[int, Signal]] = {}
+            said: dict[int, list[Signal]] = {}
             for path, text in self._preferences_of(group):
-                if path and not _matches(path, url):
-                    continue
-                for signal in usage_signals(text, SOURCE, EVERYBODY if group == EVERYBODY else agent):
-                    category = signal.value.partition("=")[0]
-                    if category not in said or len(path) >= said[category][0]:
-                        said[category] = len(path), signal
-            yield from (signal for _, signal in said.values())
+                if not path or _matches(path, url):
+                    own = usage_signals(text, SOURCE, EVERYBODY if group == EVERYBODY else agent)
+                    said.setdefault(len(path), []).extend(own)
+            longest_first = [list(strictest(said[length])) for length in sorted(said, reverse=True)]
+            known: set[str] = set()
+            for signal in chain.from_iterable(longest_first):
+                category = signal.value.partition("=")[0]
+                yield from () if category in known else (signal,)
+                known.add(category)
 
     def _preferences_of(self, group: str | None) -> Iterator[tuple[str, str]]:
         said = [rule.value for rule in self._groups.get(group or "", ()) if rule.field in _PREFERENCES]
@@ -152,9 +159,9 @@ def _of_agents(lines: Iterable[Rule], followed: AbstractSet[str | None]) -> Iter
             if not is_nobody:
                 yield Rule(_AGENT, _NOBODY)
             is_nobody = True
-        elif field:
+        elif field in _FIELDS:
             yield Rule(field, value)
-            is_nobody = is_nobody and field in (_AGENT, *_OF_HOST)
+            is_nobody = is_nobody and field in (_AGENT, _LICENSE)
 
 
 def _is_token(name: str, agent: str) -> bool:
@@ -187,9 +194,16 @@ def _groups(lines: Iterable[Rule]) -> tuple[Mapping[str, Sequence[Rule]], tuple[
             is_open = False
             for agent in current:
                 groups[agent].append(Rule(name, value))
-        elif name == "license" and value:
+        elif name == _LICENSE and value:
             licenses.append(value)
     return groups, tuple(dict.fromkeys(licenses))
+
+
+def _access_lines(groups: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
+    """Yield the lines of each group that say who may fetch what; one that is empty keeps two groups apart."""
+    for agent, rules in groups.items():
+        yield from (f"{_AGENT}: {agent}", "disallow:")
+        yield from (f"{rule.field}: {rule.value}" for rule in rules if rule.field in _ACCESS)
 
 
 def _agent_names(value: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 OPT_OUTS = (
     "robots_txt",  # RFC 9309: a named agent may not fetch the page
-    "content_usage",  # aipref `train-ai=n`, and Cloudflare's `ai-train=no`
+    "content_usage",  # aipref `train-ai=n`, Cloudflare's `ai-train=no`, and `prohibits` of RSL
     "tdm_reservation",  # TDMRep: rights are reserved for text and data mining
     "noai",  # DeviantArt's directive of 2022
     "noml",  # Mojeek's directive: no machine learning
@@ -24,6 +24,7 @@ OTHERS = (
 )
 """Signals that are told, and reserve nothing by themselves."""
 
+PERMITTED = OTHERS[-1]
 SIGNALS = (*OPT_OUTS, *OTHERS)
 
 EVERYBODY = "*"
