@@ -112,7 +112,7 @@ SAID: list[tuple[str, str, list[tuple[str, ...]]]] = [
     ("", "Content-Usage: train-ai=n, search=y", [("content_usage", "train-ai=n", "http content-usage", "*")]),
     ("", "Content-Usage: search=n", [("search", "search=n", "http content-usage", "*")]),
     ("", "Content-Usage: train-ai=y", [("permitted", "train-ai=y")]),
-    ("", "Content-Usage: train-ai=n\r\nContent-Usage: train-ai=y", [("permitted", "train-ai=y")]),
+    ("", "Content-Usage: train-ai=n\r\nContent-Usage: train-ai=y", [("content_usage", "train-ai=n")]),
     (
         "",
         "TDM-Reservation: 1\r\nTDM-Policy: https://x.example/p.json",
@@ -149,7 +149,10 @@ SAID: list[tuple[str, str, list[tuple[str, ...]]]] = [
     (
         '<script type="application/rsl+xml"><rsl><prohibits type="usage">ai-train, ai-index</prohibits></rsl></script>',
         "",
-        [("rsl", "prohibits ai-train,ai-index", "html script", "*")],
+        [
+            ("content_usage", "rsl prohibits ai-train", "html script", "*"),
+            ("rsl", "prohibits ai-train,ai-index", "html script", "*"),
+        ],
     ),
     ('<a href="/terms" rel="nofollow LICENSE">terms</a>', "", [("license", "/terms", "html a", "*")]),
     ("<a href='/license'>our license</a>", "", []),
