@@ -6,7 +6,6 @@ A run that was killed behind its own write, or a backup that was copied back, le
 from collections.abc import Iterator
 from datetime import datetime
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,12 +18,12 @@ from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import FOLDER as ERASURES
 from pipeline_tasks.store.erasures import begun, erased_by_path, erasures
-from pipeline_tasks.store.shards.rows import CHANGED, ShardRows, facts_of
-from pipeline_tasks.store.shards.table import open_table
+from pipeline_tasks.store.shards.rows import CHANGED, ShardRows
+from pipeline_tasks.store.shards.table import open_table, own_rows
 from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence, of_rows
 
-SAYS = ("text", "title", "payload", "tokens")
-"""Columns that have what a document said."""
+SAYS = ("text", "title", "payload", "tokens", "url")
+"""Columns that have what a document said, and its address."""
 
 LINEAGE = f"{PUBLISH}/shards/"
 """Where lineages of packed shards are, which have its address."""
@@ -72,25 +71,23 @@ def _of_lineage(root: str, path: str, taken: TakenDown) -> Iterator[bool]:
 
 
 def _of_table(root: str, path: str, taken: TakenDown) -> Iterator[bool]:
-    """Yield whether rows of documents that are taken down say something of them.
+    """Yield whether each row of a document that is taken down says something of it, by the table's own columns.
 
-    A rejected row may have its address, as the evidence of its takedown. What an earlier stage left in a landed file is
-    outside the root.
+    What it rests on is a table of its own, or landed. A rejected row may have its address: it is the evidence.
     """
     table = open_table(root, path)
-    names, facts = set(table.schema.names), facts_of(table.schema)
-    is_landed, found, start = facts is not None and facts.below.is_landed, [np.zeros(0, np.int64)], 0
-    says = [name for name in SAYS if {name, *(() if is_landed else [f"{CHANGED}{name}"])} & names]
-    for batch in ShardRows(root, table.shard, columns=("id", "url")) if says or "url" in names else ():
-        proofs = _proofs(taken, batch)
-        if "reason" not in names:
-            yield from _have_addresses(batch, proofs)
-        found.append(np.flatnonzero(proofs.is_valid().to_numpy(zero_copy_only=False)) + start)
-        start += batch.num_rows
-    rows = np.concatenate(found)
-    if len(rows) and says:
-        for batch in ShardRows(root, table.shard, columns=says, rows=rows):
-            yield from (any(map(_has_content, row.values())) for row in batch.to_pylist())
+    names = set(table.schema.names)
+    says = [name for own in SAYS for name in (own, f"{CHANGED}{own}") if name in names]
+    says = [name for name in says if not (name.endswith("url") and "reason" in names)]
+    found, start = [pa.nulls(0, pa.string())], 0
+    found += [_proofs(taken, batch) for batch in ShardRows(root, table.shard, columns=("id", "url"))] if says else []
+    proofs = pa.chunked_array(found)
+    if proofs.null_count < len(proofs):
+        for batch in own_rows(root, table, says):
+            left = proofs.slice(start, batch.num_rows)
+            start += batch.num_rows
+            for row, proof in zip(batch.filter(left.is_valid()).to_pylist(), left.drop_null().to_pylist(), strict=True):
+                yield any(_has_content(said) and said != address_of(proof) for said in row.values())
 
 
 def _proofs(taken: TakenDown, batch: pa.RecordBatch) -> pa.Array:
@@ -110,4 +107,5 @@ def _have_addresses(batch: pa.RecordBatch, proofs: pa.Array) -> Iterator[bool]:
 
 def _has_content(value: object) -> bool:
     """Return whether a value is none of those that an erasure leaves: null, an empty text, zeros."""
-    return any(map(_has_content, value)) if isinstance(value, list) else bool(value)
+    parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else None
+    return bool(value) if parts is None else any(map(_has_content, parts))

@@ -1,6 +1,7 @@
 """Opens tables of rows by their paths alone, as what looks at every object of a root finds them."""
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,3 +59,14 @@ def _index_digest(root: str, path: str, size: int) -> str:
     start = size - LENGTH - int.from_bytes(tail, "little")
     [body] = store.read_ranges(path, [(start, size - LENGTH)])
     return hashlib.sha256(body).hexdigest()
+
+
+def own_rows(root: str, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table with its own columns alone, or with some of them."""
+    if table.is_segment:
+        yield from (batch if columns is None else batch.select(columns) for batch in Segment(root, table.shard))
+        return
+    with checked(root, table.shard) as source:
+        file = pq.ParquetFile(source, pre_buffer=False)
+        for rank in range(file.metadata.num_row_groups):
+            yield from file.read_row_group(rank, columns, use_threads=False).combine_chunks().to_batches()

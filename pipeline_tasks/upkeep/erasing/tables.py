@@ -13,7 +13,7 @@ from pipeline_tasks.store.shards.file import ShardWriter, checked
 from pipeline_tasks.store.shards.rows import ShardRows, facts_of
 from pipeline_tasks.store.shards.segment import Segment
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter
-from pipeline_tasks.store.shards.table import Table
+from pipeline_tasks.store.shards.table import Table, own_rows
 from pipeline_tasks.upkeep.erasing.documents import ADDRESS, IDENTITY, Documents
 from pipeline_tasks.upkeep.erasing.rows import blanked, can_say, sayable, saying
 
@@ -79,19 +79,19 @@ def addresses(root: str, table: Table, documents: Documents) -> pa.ChunkedArray 
 
 def count(root: str, table: Table, found: pa.ChunkedArray) -> int:
     """Return how many rows of a table say what they may not."""
-    parts = _with_addresses(_own(root, table), found)
+    parts = _with_addresses(own_rows(root, table), found)
     return sum(saying(*_sayable(table, batch, part)) for batch, part in parts)
 
 
 def rewrite(root: str, table: Table, found: pa.ChunkedArray, rows: int) -> Erased:
     """Store a table again beside itself, with blank rows in place of those that are erased."""
-    parts = iter(_with_addresses(_own(root, table), found))
+    parts = iter(_with_addresses(own_rows(root, table), found))
     return _rewritten(root, table, (_blanked(table, batch, part) for batch, part in parts), rows)
 
 
 def rewritten(root: str, table: Table, change: Callable[[pa.RecordBatch], pa.RecordBatch], rows: int) -> Erased:
     """Store a table again beside itself, each batch of its own columns changed."""
-    return _rewritten(root, table, map(change, _own(root, table)), rows)
+    return _rewritten(root, table, map(change, own_rows(root, table)), rows)
 
 
 def _rewritten(root: str, table: Table, batches: Iterator[pa.RecordBatch], rows: int) -> Erased:
@@ -121,17 +121,6 @@ def _blanked(table: Table, batch: pa.RecordBatch, part: pa.Array) -> pa.RecordBa
 
 def _sayable(table: Table, batch: pa.RecordBatch, part: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
     return batch.select(sayable(batch.schema, segment=table.is_segment)), part
-
-
-def _own(root: str, table: Table) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a table with its own columns alone."""
-    if table.is_segment:
-        yield from Segment(root, table.shard)
-        return
-    with checked(root, table.shard) as source:
-        file = pq.ParquetFile(source, pre_buffer=False)
-        for rank in range(file.metadata.num_row_groups):
-            yield from file.read_row_group(rank, use_threads=False).combine_chunks().to_batches()
 
 
 def _with_addresses(
