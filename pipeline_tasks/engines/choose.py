@@ -36,6 +36,11 @@ def cancel(name: str, job: str) -> None:
     _module(name).cancel(job)
 
 
+def lives(name: str) -> bool:
+    """Return whether what this process has started of an engine, if anything, takes work."""
+    return bool(_module(name).lives())
+
+
 def stop_all() -> None:
     """Stop every engine that was started in this process."""
     for module in MODULES.values():

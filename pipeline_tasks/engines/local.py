@@ -151,5 +151,10 @@ def cancel(job: str) -> None:
     """Cancel nothing more: the thread that works for a job ends by itself (`engines.job`)."""
 
 
+def lives() -> bool:
+    """Return True: what runs here runs in this process."""
+    return True
+
+
 def stop() -> None:
     """Stop nothing."""

@@ -220,6 +220,8 @@ def connect(address: str) -> None:
     A head of our own listens on loopback alone, has no dashboard, and requires its token.
     """
     with _STARTING:
+        if not lives():
+            _connect.cache_clear()
         _connect(address)
 
 
@@ -294,6 +296,15 @@ def factory(address: str, resources: Resources) -> EngineFactory:
 def start(address: str, resources: Resources) -> None:  # noqa: ARG001 -- each task asks for its own
     """Connect to the Ray at `address` (default: a Ray of this machine)."""
     connect(_reachable(address))
+
+
+def lives() -> bool:
+    """Return whether this process is connected, if it was: a server of clients that was started again knows none."""
+    if not _connect.cache_info().currsize:
+        return True
+    import ray
+
+    return bool(ray.is_initialized())
 
 
 def cancel(job: str) -> None:

@@ -109,15 +109,20 @@ class SparkEngine(LocalEngine):
         self._session = partial(session, master, resources)
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:
-        parts = self._parts(len(tasks), weight)
-        frame = self._frame(parts).mapInArrow(partial(_run_tasks, task_batch(tasks, parts)), RESULT)
-        return self._collect(frame, range(len(tasks)), _task_words(tasks))
+        with self._errors():
+            parts = self._parts(len(tasks), weight)
+            frame = self._frame(parts).mapInArrow(partial(_run_tasks, task_batch(tasks, parts)), RESULT)
+            return self._collect(frame, range(len(tasks)), _task_words(tasks))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
         tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
 
         def run_missing(missing: Sequence[int]) -> Iterator[Any]:
+            with self._errors():
+                return grouped(missing)
+
+        def grouped(missing: Sequence[int]) -> Iterator[Any]:
             weight = sum(shard.weight for shard in rows)
             scatters = [
                 partial(scatter, self.tracker.io, taken, by, buckets) for taken in scatter_inputs(rows, buckets)
@@ -149,13 +154,25 @@ class SparkEngine(LocalEngine):
 
     def _collect(self, frame: Any, ranks: Sequence[int], words: str) -> Iterator[Any]:  # noqa: ANN401 -- a Spark DataFrame
         """Return the results of ranks, each read when asked for; `words` name them in Spark's UI and event log."""
+        stage = self.tracker.io.prefix.partition("/")[0]
+        with _tagged(self._session()), _described(self._session(), f"{stage}: {words}"):
+            results = {row.rank: row.result for row in frame.collect()}
+        if lost := [rank for rank in ranks if rank not in results]:  # a driver out of memory ends the stream early
+            message = (
+                f"{self.tracker.io.prefix}: Spark returned {len(results)} of {len(results) + len(lost)} results; give "
+                "its driver more memory. Finished tasks are kept and will not run again"
+            )
+            raise JobLost(message)
+        return results_of(pickle.loads(results.pop(rank)) for rank in ranks)  # noqa: S301 -- our workers' own
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise Spark's errors as ours, whichever of its calls raises them."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException, PythonException
 
         try:
-            stage = self.tracker.io.prefix.partition("/")[0]
-            with _tagged(self._session()), _described(self._session(), f"{stage}: {words}"):
-                results = {row.rank: row.result for row in frame.collect()}
+            yield
         except PythonException as error:
             message = f"{self.tracker.io.prefix}: a kernel failed in a Spark worker ({_first_lines(str(error))})"
             raise KernelFailed(message) from error
@@ -165,13 +182,6 @@ class SparkEngine(LocalEngine):
                 "give them more memory. Finished tasks are kept and will not run again"
             )
             raise JobLost(message) from error
-        if lost := [rank for rank in ranks if rank not in results]:  # a driver out of memory ends the stream early
-            message = (
-                f"{self.tracker.io.prefix}: Spark returned {len(results)} of {len(results) + len(lost)} results; give "
-                "its driver more memory. Finished tasks are kept and will not run again"
-            )
-            raise JobLost(message)
-        return results_of(pickle.loads(results.pop(rank)) for rank in ranks)  # noqa: S301 -- our workers' own
 
 
 @contextlib.contextmanager
@@ -349,6 +359,8 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buff
 def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: ANN401 -- a SparkSession, classic or Connect
     """Return this process's Spark session, started at the first call; one with other resources is stopped first.
 
+    One that its cluster has stopped, or whose server was started again, is replaced.
+
     A Spark of this machine has no resources to divide: its tasks share what the machine has.
     """
     if master.startswith("local"):
@@ -357,12 +369,42 @@ def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: 
             raise RecipeError(message)
         resources = ANY_RESOURCES
     with _STARTING:
-        if (active := _ACTIVE.get((master, resources))) is None:
+        active = _ACTIVE.get((master, resources))
+        if active is None or not _lives(active):
+            _require_own(active, master)
             _require_start(master)
             stop()
             log.info("Spark starts at %s", master)
             active = _ACTIVE[master, resources] = _start_session(master, resources)
         return active
+
+
+def _require_own(active: Any, master: str) -> None:  # noqa: ANN401 -- as above
+    """Raise JobLost for a session whose application has ended with it: this process is a part of that, and ends."""
+    if active is not None and master == SUBMITTED:
+        message = "the cluster has stopped the application of this driver; another driver goes on"
+        raise JobLost(message)
+
+
+def _lives(active: Any) -> bool:  # noqa: ANN401 -- as above
+    """Return whether a session takes work: a cluster stops a context, and tells only its JVM.
+
+    A client of Spark Connect learns by its next request that the server has another session.
+    """
+    from py4j.protocol import Py4JError
+
+    if _is_connect(active):
+        return not active.is_stopped
+    try:
+        context = active.sparkContext._jsc  # noqa: SLF001 -- Python's own context has no such question
+        return context is not None and not context.sc().isStopped()
+    except (Py4JError, ConnectionError):  # its JVM is gone
+        return False
+
+
+def lives() -> bool:
+    """Return whether what this process has started takes work."""
+    return all(_lives(active) for active in list(_ACTIVE.values()))
 
 
 def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 -- as above
@@ -537,7 +579,8 @@ def cancel(job: str) -> None:
 
 def stop() -> None:
     """Stop this process's Spark session, if it has one."""
-    with _STARTING:
-        while _ACTIVE:
-            _, active = _ACTIVE.popitem()
-            active.stop()
+    while _ACTIVE:
+        from py4j.protocol import Py4JError
+
+        with _STARTING, contextlib.suppress(Py4JError, ConnectionError, KeyError):  # a JVM that is gone is stopped
+            _ACTIVE.popitem()[1].stop()

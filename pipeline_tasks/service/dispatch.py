@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pipeline_tasks.engines.job import working_for
-from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
@@ -26,14 +26,18 @@ class Dispatcher:
 
     def reply(self, raw: object, job: str) -> Wire:
         """Return the reply to a request, which is `job`, a name of its own; an error is in the reply."""
+        from pipeline_tasks.engines.choose import lives
         from pipeline_tasks.service.handle import handle
 
+        request: Request[Any] | None = None
         try:
             request = decode(raw)
             self._start_engine(request)
             with working_for(job, is_apart=self.is_apart):
                 return cast("Wire", handle(request))
         except RefineryError as error:
+            if isinstance(error, JobLost) and isinstance(request, RefineRequest) and not lives(request.engine):
+                self.spoiled.set()
             return refusal_of(error)
         except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
             traceback.print_exc()
