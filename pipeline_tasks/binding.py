@@ -4,11 +4,11 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
-from pipeline_tasks.constraints import LARGEST, Range, Word
+from pipeline_tasks.constraints import LARGEST, Place, Range, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stage import VARIABLE, FilePath, Stage
 
@@ -175,6 +175,35 @@ def _as_any(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any pa
         except RecipeError:
             continue
     raise _wrong(where, hint, value)
+
+
+def places_in(value: Any, hint: Any = None, name: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 -- any field
+    """Yield the places that a dataclass names, each with the field that has it: those whose types say that they are."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if is_dataclass(value) and not isinstance(value, type):
+        hints = typing.get_type_hints(type(value), include_extras=True)
+        for entry in fields(value):
+            yield from places_in(getattr(value, entry.name), hints[entry.name], f"{name}.{entry.name}".lstrip("."))
+    elif origin is typing.Annotated and (places := [extra for extra in args if isinstance(extra, Place)]):
+        yield from [(name, value)] if isinstance(value, str) and places[0].names(value) else []
+    elif origin in (types.UnionType, typing.Union, typing.Annotated):
+        for choice in args:
+            yield from places_in(value, choice, name)
+    elif origin is tuple and isinstance(value, tuple):
+        for at, item in enumerate(value):
+            yield from places_in(item, args[0] if Ellipsis in args else args[at], name)
+    elif isinstance(value, Mapping) and len(args) == 2:  # noqa: PLR2004 -- of keys and of values
+        for key, item in value.items():
+            yield from places_in(item, args[1], f"{name}.{key}")
+
+
+def may_name_places(hint: Any) -> bool:  # noqa: ANN401 -- any annotation
+    """Return whether a field of a type may name a place."""
+    if isinstance(hint, Place):
+        return True
+    if is_dataclass(hint) and isinstance(hint, type):
+        return any(map(may_name_places, typing.get_type_hints(hint, include_extras=True).values()))
+    return any(map(may_name_places, typing.get_args(hint)))
 
 
 # --- Words ----------------------------------------------------------------------------------------------------

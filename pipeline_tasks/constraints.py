@@ -63,6 +63,23 @@ class Word:
 
 Constraint = Range | Word
 
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Marks texts that say where something is: who may start a run may name only places that the operator names.
+
+    With `or_name` a plain word is the name of something that was installed, and no place.
+    """
+
+    or_name: bool = False
+
+    def names(self, text: str) -> bool:
+        """Return whether a text is a place."""
+        return bool(text) and not (self.or_name and re.fullmatch(r"[\w-]+", text))
+
+
+PLACE = Place()
+
 Ratio = Annotated[float, Range(0, 1)]
 """A part of a whole."""
 
@@ -110,11 +127,17 @@ _PATH = rf"(?!/)(?!(.*/)?\.\.(/|$)){_PRINTED}{{1,1000}}"
 _NAME = rf"(?!\.{{1,2}}$)(?!.*[/\\]){_PRINTED}{{1,200}}"
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(\.trial)?"  # trials have the name of their recipe, and this end
 
-Uri = Annotated[str, Word(_URI, "a path, or s3://, gs:// or az://bucket/prefix")]
+Uri = Annotated[str, Word(_URI, "a path, or s3://, gs:// or az://bucket/prefix"), PLACE]
 """Where a root or a snapshot is."""
 
-OptionalUri = Annotated[str, Word(f"({_URI})?", "a path, s3://, gs:// or az://bucket/prefix, or empty")]
+OptionalUri = Annotated[str, Word(f"({_URI})?", "a path, s3://, gs:// or az://bucket/prefix, or empty"), PLACE]
 """As `Uri`, or empty."""
+
+NameOrUri = Annotated[str, Word(_URI, "a name, a path, or s3://, gs:// or az://bucket/prefix"), Place(or_name=True)]
+"""As `Uri`, or the name of a recipe or policy that was installed."""
+
+Anywhere = Annotated[str, Word(f"({_PRINTED}{{1,4000}})?", "a path, a URI, or an address of the web"), PLACE]
+"""Where a source is, on a disk, in a bucket or on the web; what its kind does not read, that refuses."""
 
 ObjectPath = Annotated[str, Word(_PATH, "a path below the root")]
 """A path below a root, or a reference (`path@sha256:digest`)."""
@@ -142,6 +165,11 @@ FieldName = Annotated[str, Word(rf"(?=.*\S){_PRINTED}{{1,200}}", "the name of a 
 
 Note = Annotated[str, Word(r"[^\x00-\x08\ud800-\udfff]{0,2000}", "a text of up to 2,000 characters")]
 """What a person says."""
+
+
+def on_web(place: str) -> bool:
+    """Return whether a place is an address of the web."""
+    return place.startswith(("https://", "http://"))
 
 
 def is_bucket(uri: str) -> bool:

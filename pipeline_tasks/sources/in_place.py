@@ -5,6 +5,7 @@ from typing import Any
 
 from pipeline_tasks.constraints import S3, is_bucket
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.sources.admission import require_place
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.source import UNKNOWN, Part, Received
 from pipeline_tasks.sources.web import Web
@@ -18,7 +19,7 @@ def locate(web: Web, part: Part, named: str) -> Received:
     """
     if web.stop.is_set():
         raise Stopped
-    folder, _, name = part.address.rpartition("/")
+    folder, _, name = require_place(part.address).rpartition("/")
     try:
         size, etag = S3Store(folder, named).seen(name)
     except FileNotFoundError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import SnapshotIncomplete, SourceBusy
+from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.pull import Landing, Pull, all_parts, sizes
 from pipeline_tasks.sources.source import UNKNOWN, InPlace, Part, Source
 from pipeline_tasks.sources.web import Web, answered
@@ -32,6 +33,11 @@ class Plan:
 
 def plan(source: Source, landing: Landing, by: Pull) -> Plan:
     """Return what a pull would take, by the sizes of a few files; nothing is written."""
+    with admitted(source, by.web.gate, by.rights):
+        return _planned(source, landing, by)
+
+
+def _planned(source: Source, landing: Landing, by: Pull) -> Plan:
     parts = all_parts(source, by)
     stays = isinstance(source, InPlace) and source.in_place
     there = sizes(landing) if is_bucket(landing.uri) or Path(landing.uri).is_dir() else {}

@@ -25,12 +25,14 @@ from pipeline_tasks.errors import (
 )
 from pipeline_tasks.landing.listing import NAMED, PROMISE, PULL
 from pipeline_tasks.sealed import canonical
+from pipeline_tasks.sources.admission import admitted, admitted_in_threads
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.download import discard
 from pipeline_tasks.sources.rights import receive_rights, rights_parts
 from pipeline_tasks.sources.source import UNKNOWN, Flow, InPlace, Mapped, Part, Received, Source
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.credential import masked
 from pipeline_tasks.store.local_store import flush_folder, os_errors
 from pipeline_tasks.store.protocol import Store
 
@@ -106,6 +108,11 @@ def pull(source: Source, landing: Landing, by: Pull) -> Landed:
     """
     storage.require_folder(landing.uri)
     storage.require_usable(landing.uri)
+    with admitted(source, by.web.gate, by.rights):
+        return _landed_or_pulled(source, landing, by)
+
+
+def _landed_or_pulled(source: Source, landing: Landing, by: Pull) -> Landed:
     landed = _landed(source, landing)
     if landed and not any(name.startswith(PULL) for name in sizes(landing)):
         return landed
@@ -243,7 +250,8 @@ def _receive_all(
     missing = [part for part in parts if part.name not in complete]
     pool = ThreadPoolExecutor(by.workers, thread_name_prefix="pull")
     try:
-        faults = list(filter(None, pool.map(partial(_land, source, landing, by), missing)))
+        land = admitted_in_threads(partial(_land, source, landing, by))
+        faults = list(filter(None, pool.map(land, missing)))
     except RefineryError as error:
         _stop(pool, by)
         done = len(_receipts(landing, parts))
@@ -393,7 +401,7 @@ def _promise(source: Source, parts: Sequence[Part], landing: Landing, by: Pull) 
         **_known("fields", dict(source.read_by) if isinstance(source, Mapped) else {}),
         "files": files,
     }
-    storage.keep(landing.store, PROMISE, json.dumps(promise, indent=1).encode() + b"\n")
+    storage.keep(landing.store, PROMISE, masked(json.dumps(promise, indent=1).encode())[0] + b"\n")
     return Landed(source.snapshot, len(files), total, in_place=sum("address" in file for file in files))
 
 

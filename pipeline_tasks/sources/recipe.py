@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pipeline_tasks.binding import bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.constraints import PlainWord, Range
+from pipeline_tasks.constraints import Anywhere, PlainWord, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.recipe import RECIPES
+from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.pull import QUERY, Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.rights import rights_parts
@@ -58,7 +59,7 @@ class _Written:
     workers: Annotated[int, Range(1, MOST_WORKERS)] = 4
     pool: str = ""
     deletions: Literal["keep", "takedown"] = "keep"
-    rights: tuple[str, ...] = ()
+    rights: tuple[Anywhere, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class SourceRecipe:
 
     `pool` is a pool of Airflow whose slots bound how many of its pulls run at once, "" for that of all tasks.
     `deletions` is what becomes of records that the source says it has deleted. `rights` are addresses of files that
-    say under which rights the data is.
+    say under which rights the data is. `within` are the places that the operator names, without links, where somebody
+    else has changed the query; None for any.
     """
 
     name: str
@@ -79,7 +81,8 @@ class SourceRecipe:
     workers: int = 4
     pool: str = ""
     deletions: Literal["keep", "takedown"] = "keep"
-    rights: tuple[str, ...] = ()
+    rights: tuple[Anywhere, ...] = ()
+    within: frozenset[str] | None = None
 
 
 def source_names(folder: Path = SOURCES) -> list[str]:
@@ -157,7 +160,14 @@ def _read(landings: str, name: str, path: str) -> dict[str, Any] | None:
 
 def resolved(recipe: SourceRecipe, landings: str, web: Web, moment: datetime) -> Source:
     """Return the query of a recipe as it is asked now; the snapshot that it lands is known then."""
-    return recipe.source.resolved(occasion_of(recipe, landings, web, moment))
+    return resolve(recipe, occasion_of(recipe, landings, web, moment))
+
+
+def resolve(recipe: SourceRecipe, occasion: Occasion) -> Source:
+    """Return the query of a recipe as it is asked on an occasion; RecipeError for what the recipe does not name."""
+    occasion.web.gate.within = recipe.within
+    with admitted(recipe.source, occasion.web.gate, recipe.rights):
+        return recipe.source.resolved(occasion)
 
 
 def pull_recipe(

@@ -25,6 +25,9 @@ PLAIN = frozenset({"accept", "range", "if-range", "if-none-match"})
 
 _PORTS = {"http": 80, "https": 443}
 
+Origin = tuple[str, str, int]
+"""Scheme, host and port."""
+
 Leads = Callable[[SplitResult, SplitResult], bool]
 """Whether a request to an address may be led to another."""
 
@@ -67,7 +70,7 @@ def carried(headers: Mapping[str, str], asked: str, target: str) -> dict[str, st
     return {name: value for name, value in headers.items() if name.lower() in PLAIN}
 
 
-def origin_of(url: str) -> tuple[str, str, int]:
+def origin_of(url: str) -> Origin:
     """Return scheme, host and port of a URL, which a secret is for; ValueError for a port that is none."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy
+from pipeline_tasks.sources.admission import Gate
 from pipeline_tasks.sources.budget import Budget, Rate, Stopped, Turn, host_of
 from pipeline_tasks.sources.rate_limits import retry_after, until_reset
 from pipeline_tasks.sources.redirects import HOPS, REDIRECTS, Leads, carried, followed, origin_of, shown, within_site
@@ -42,12 +43,16 @@ _NONE: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """A client, the rate of all its requests, and what ends them; `backoff` is the longest pause after a first try."""
+    """A client, the rate of all its requests, and what ends them; `backoff` is the longest pause after a first try.
+
+    `gate` is what its client may ask.
+    """
 
     client: "httpx.Client"
     rate: Rate
     stop: threading.Event = field(default_factory=threading.Event)
     backoff: float = 1.0
+    gate: Gate = field(default_factory=Gate)
 
     def budget(self, url: str) -> Budget:
         """Return the budget of a URL's host."""
@@ -69,8 +74,10 @@ def web(rate: Rate, connections: int, backoff: float = 1.0) -> Iterator[Web]:
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     headers = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs URLs, whose query may be a secret
-    with httpx.Client(timeout=timeout, limits=limits, headers=headers) as client:
-        yield Web(client, rate, backoff=backoff)
+    gate = Gate()
+    hooks: dict[str, list[Callable[..., None]]] = {"request": [gate.require], "response": [gate.follow]}
+    with httpx.Client(timeout=timeout, limits=limits, headers=headers, event_hooks=hooks) as client:
+        yield Web(client, rate, backoff=backoff, gate=gate)
 
 
 def require_address(address: str) -> None:

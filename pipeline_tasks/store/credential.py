@@ -7,12 +7,19 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from pipeline_tasks.errors import RecipeError
 
+STORE = "REFINERY_STORE_"
+"""How the variables begin in which the operator says what a store is, and by whose keys it is asked."""
+
 CONNECTIONS = "AIRFLOW_CONN_"
 """How variables begin in which Airflow keeps connections, as a URI or as JSON."""
+
+SHORTEST = 8
+"""Characters of a secret that is known again in other texts."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 
@@ -53,7 +60,61 @@ class Credential:
             what = "has no secret that a request can carry" if value else "is not set"
             message = f"{subject}: the variable {self.variable} {what}; set it to {form}"
             raise RecipeError(message)
+        note_secret(secret, self)
         return user, secret
+
+
+_READ: dict[str, Credential] = {}
+"""The secrets that this process has read to send them, with where each was."""
+
+
+def note_secret(secret: str, credential: Credential) -> None:
+    """Note a secret, or another form of it, so that it is sent nowhere else, and written nowhere.
+
+    One of fewer than `SHORTEST` characters is not: it is a part of many texts.
+    """
+    if len(secret) >= SHORTEST:
+        _READ[secret] = credential
+
+
+def read_secrets() -> list[tuple[str, Credential]]:
+    """Return what was noted."""
+    return list(_READ.items())
+
+
+MASK = b"<SECRET>"
+"""What stands in data in place of a secret."""
+
+LONG = 16
+"""Characters of a secret of the environment at least that is looked for in data: a shorter one may be a word."""
+
+_SECRET = re.compile(r"(?i).*(?:key|secret|token|password)")
+_IN_URL = re.compile(r"://[^/@\s]*:([^/@\s]+)@")
+
+
+def masked(data: bytes) -> tuple[bytes, int]:
+    """Return data with `MASK` in place of secrets, as they are and as JSON writes them, and how many there were.
+
+    Secrets are those that were noted here, and those of the environment: values of variables that are called keys,
+    tokens and passwords, keys of stores, and passwords of connections and databases.
+    """
+    count = 0
+    for secret in _sought(tuple(_READ), tuple(sorted(os.environ.items()))):
+        if found := data.count(secret):
+            data, count = data.replace(secret, MASK), count + found
+    return data, count
+
+
+@lru_cache(maxsize=4)
+def _sought(noted: tuple[str, ...], variables: tuple[tuple[str, str], ...]) -> tuple[bytes, ...]:
+    """Return the bytes that are looked for, the longest first, as one may be a part of another."""
+    values = [value for name, value in variables if _SECRET.fullmatch(name)]
+    values += [part for name, value in variables if name.startswith(STORE) for part in value.split(" ")[0].split(":")]
+    values += [unquote(match[1]) for _, value in variables for match in _IN_URL.finditer(value)]
+    values += [_of_connection(value)[1] for name, value in variables if name.startswith(CONNECTIONS)]
+    secrets = {*noted, *(value for value in values if len(value) >= LONG and not value.startswith("/"))}
+    forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
+    return tuple(sorted((form.encode() for form in forms), key=lambda form: (-len(form), form)))
 
 
 def variable_of(connection: str) -> str:

@@ -7,12 +7,15 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError
 from pipeline_tasks.store.protocol import CHUNK, Entry, confined, cut_short
+
+Fence = Callable[[str], bool]
+"""Says of a real path whether a file may be opened there."""
 
 UNFINISHED = ".tmp-"
 """Prefix of the names of files that are still being written; they are never listed."""
@@ -22,10 +25,13 @@ OF_DISK = "lost+found"
 
 
 class LocalStore:
-    """A directory; commits by link(2), which fails where rename(2) would replace."""
+    """A directory; commits by link(2), which fails where rename(2) would replace.
 
-    def __init__(self, root: str) -> None:
-        self.root = str(Path(root).absolute())
+    With a fence a file is opened only if its real path is within.
+    """
+
+    def __init__(self, root: str, fence: Fence | None = None) -> None:
+        self.root, self._fence = str(Path(root).absolute()), fence
 
     def _place(self, path: str) -> Path:
         return Path(self.root, confined(self.root, path))
@@ -47,7 +53,10 @@ class LocalStore:
 
     def open(self, path: str) -> BinaryIO:
         with os_errors(f"{self.root}/{path}"):
-            return open_regular(self._place(path))
+            stream = open_regular(self._place(path))
+            if self._fence is not None:
+                require_within(stream, self._place(path), self._fence)
+            return stream
 
     def create(self, path: str, body: bytes) -> bool:
         target = self._place(path)
@@ -139,6 +148,21 @@ def open_regular(place: Path) -> BinaryIO:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
     message = f"{place} is no regular file; remove it, or restore the one that was there, and run again"
     raise ContractError(message)
+
+
+def require_within(stream: BinaryIO, place: Path, fence: Fence) -> None:
+    """Close a file and raise RecipeError if it is not within a fence: a link, at any part of its path, led there."""
+    handle = Path(f"/proc/self/fd/{stream.fileno()}")  # what was opened, whatever has become of its name since
+    real = real_path(str(handle if handle.exists() else place))
+    if not fence(real):
+        stream.close()
+        message = f"{place} is a link that leaves its folder, to {real}; copy the file, or exclude it"
+        raise RecipeError(message)
+
+
+def real_path(path: str) -> str:
+    """Return an absolute path without links."""
+    return os.path.realpath(path)
 
 
 def _is_folder(place: Path) -> bool:

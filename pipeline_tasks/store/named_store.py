@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 
 from pipeline_tasks.constraints import Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.store.credential import STORE
 from pipeline_tasks.store.store_settings import Settings, settings_of
 
 OURS = "REFINERY_"
 """How variables begin that processes of ours are told apart by: a worker daemon of other values is another daemon."""
 
-STORE, CONNECTION, OF_STORES = "REFINERY_STORE_", "refinery_store_", "store:"
-"""What stands before the name of a store: in its variable, in the id of its Airflow connection, in what was given."""
+CONNECTION, OF_STORES = "refinery_store_", "store:"
+"""What stands before the name of a store in the id of its Airflow connection, and in what was given."""
 
 ANONYMOUS = "anonymous"
 """What a variable has in place of keys where requests are not signed."""

@@ -17,7 +17,7 @@ from pipeline_tasks.store.clouds import client as cloud_client
 from pipeline_tasks.store.clouds.store import CloudStore
 from pipeline_tasks.store.known_digests import keep_digest, known_digest
 from pipeline_tasks.store.listed_store import ListedStore, split_list
-from pipeline_tasks.store.local_store import LocalStore, flush, new_file, os_errors, sha256_of
+from pipeline_tasks.store.local_store import Fence, LocalStore, flush, new_file, os_errors, sha256_of
 from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Store
 from pipeline_tasks.store.s3 import client as s3_client
 from pipeline_tasks.store.s3.client import require_reachable
@@ -32,17 +32,18 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-def connect(uri: str, named: str = "") -> Store:
+def connect(uri: str, named: str = "", fence: Fence | None = None) -> Store:
     """Return the store at `uri`: `s3://`, `gs://` or `az://bucket/prefix`, `file:///path` or a local path.
 
     `folder/snapshot.json` is a landing by its list, whose files may be elsewhere. A bucket may be of a `named` store.
+    Files of a disk are opened within a `fence`.
     """
     uri = uri.rstrip("/") if uri != "/" else uri
     listed = split_list(uri)
     if listed is not None:
         folder, prefix = listed
-        return ListedStore(uri, _connect(folder, named), prefix)
-    return _connect(uri, named)
+        return ListedStore(uri, _connect(folder, named, fence), prefix)
+    return _connect(uri, named, fence)
 
 
 def is_other_kind(uri: str) -> bool:
@@ -51,7 +52,7 @@ def is_other_kind(uri: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _connect(uri: str, named: str) -> LocalStore | S3Store | CloudStore:
+def _connect(uri: str, named: str, fence: Fence | None) -> LocalStore | S3Store | CloudStore:
     if is_other_kind(uri):
         message = f"{uri}: no storage of this kind; give s3://, gs:// or az://bucket/prefix, or a local path"
         raise RecipeError(message)
@@ -62,7 +63,7 @@ def _connect(uri: str, named: str) -> LocalStore | S3Store | CloudStore:
         raise RecipeError(message)
     if is_bucket(uri):
         return CloudStore(uri)
-    return LocalStore(uri.removeprefix("file://"))
+    return LocalStore(uri.removeprefix("file://"), fence)
 
 
 def commit(store: Store, path: str, body: bytes) -> None:
@@ -191,10 +192,10 @@ def is_absolute(path: str) -> bool:
     return "://" in path or path.startswith("/")
 
 
-def open_landed(uri: str, named: str = "") -> BinaryIO:
+def open_landed(uri: str, named: str = "", fence: Fence | None = None) -> BinaryIO:
     """Open a landed file by its absolute URI; its bucket may be of a store that is `named`."""
     folder, _, name = uri.rpartition("/")
-    return connect(folder or "/", named).open(name)
+    return connect(folder or "/", named, fence).open(name)
 
 
 def listed_digest(uri: str) -> str:

@@ -49,6 +49,7 @@ ALLOWED = {
     "plugins/refinery_airflow/internals.py": set(),
     "plugins/refinery_airflow/pages/landed.py": {"store", *VOCABULARY},
     "plugins/refinery_airflow/tasks/launch.py": {
+        "binding.places_in",
         "engines.address",
         "engines.emr_jobs",
         "engines.reach",
@@ -65,7 +66,7 @@ ALLOWED = {
     "plugins/refinery_airflow/alerts/openlineage.py": {"alerts", *VOCABULARY},
     "plugins/refinery_airflow/tasks/operators.py": {"alerts", "run.tasks.state_cost", *VOCABULARY, *REQUESTS},
     "plugins/refinery_airflow/pages/overview.py": READS,
-    "plugins/refinery_airflow/runs/places.py": {"store.store_settings", *VOCABULARY},
+    "plugins/refinery_airflow/runs/places.py": {"binding.places_in", "store.store_settings", *VOCABULARY},
     "plugins/refinery_airflow/plugin.py": READS,
     "plugins/refinery_airflow/access/purpose.py": {"store.access_log"},
     "plugins/refinery_airflow/tasks/quarantine.py": {"errors", "service.alone"} | REQUESTS,

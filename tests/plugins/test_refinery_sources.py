@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from pipeline_tasks.constraints import Range
+from pipeline_tasks.constraints import Anywhere, Range
 from pipeline_tasks.errors import RecipeError, SourceRefused
 from pipeline_tasks.sources import budget
 from pipeline_tasks.sources.common_crawl.files import CommonCrawl
@@ -87,7 +87,7 @@ class _Auth:
 class _WithSecret:
     """What a kind of source has that says who asks."""
 
-    url: str = "https://api.example.org"
+    url: Anywhere = "https://api.example.org"
     headers: Mapping[str, str] = field(default_factory=dict)
     auth: _Auth | None = None
     since: str = ""

@@ -12,9 +12,11 @@ from typing import Any
 import yaml
 
 from pipeline_tasks.landing.formats import read_records
+from pipeline_tasks.sources.admission import Admission
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.pull import Landed
 from pipeline_tasks.sources.recipe import load_source, pull_recipe
+from pipeline_tasks.sources.redirects import Origin
 from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.sources.web import Web, web
 
@@ -26,9 +28,20 @@ SLEW = 0.005
 
 @contextlib.contextmanager
 def on_loopback(rate: Rate = FAST, workers: int = 4) -> Iterator[Web]:
-    """Have a client that does not wait for long between two tries."""
+    """Have a client that does not wait for long between two tries, and asks servers of this machine by itself.
+
+    Within a pull it asks what the source declares, as any client does.
+    """
     with web(rate, workers, backoff=0.001) as on:
+        on.gate.admission = Admission(origins=_Loopback())
         yield on
+
+
+class _Loopback(frozenset[Origin]):
+    """The origins of servers of a test."""
+
+    def __contains__(self, origin: object) -> bool:
+        return isinstance(origin, tuple) and origin[:2] == ("http", "127.0.0.1")
 
 
 NOW = datetime(2026, 1, 5, 6, tzinfo=UTC)

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.common_crawl.files import CommonCrawl, read_paths, require_query
 from pipeline_tasks.sources.source import Occasion
 from tests.commands import Refinery
@@ -31,7 +32,9 @@ def body(*lines: str) -> bytes:
 def names(mirror: Mirror, **query: object) -> list[str]:
     mirror.list_paths(PATHS)
     with on_loopback() as on:
-        parts = CommonCrawl(CRAWL, address=mirror.address, **query).parts(on)  # type: ignore[arg-type]
+        source = CommonCrawl(CRAWL, address=mirror.address, **query)  # type: ignore[arg-type]
+        with admitted(source, on.gate):
+            parts = source.parts(on)
     assert all(part.address == f"{mirror.address}/{path}" for part in parts for path in PATHS if part.name in path)
     return [part.name for part in parts]
 
@@ -113,7 +116,7 @@ def test_the_latest_crawl_is_the_newest_of_the_list(mirror: Mirror) -> None:
     crawls = [{"id": "CC-MAIN-2026-41"}, {"id": CRAWL}, {"id": "CC-MAIN-2008-2009"}]
     mirror.files["/collinfo.json"] = json.dumps(crawls).encode()
     query = CommonCrawl("latest", address=mirror.address)
-    with on_loopback() as on:
+    with on_loopback() as on, admitted(query, on.gate):
         assert query.resolved(Occasion(on, "", NOW)).crawl == CRAWL
         for broken in (b"[]", b"{}", b"<html>", b'[{"name": 1}]'):
             mirror.files["/collinfo.json"] = broken

@@ -12,6 +12,7 @@ from fastwarc.warc import ArchiveIterator
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SourceRefused
 from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.common_crawl import records as crawl_records
 from pipeline_tasks.sources.common_crawl.records import CrawlRecords
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
@@ -32,7 +33,9 @@ def small_archives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked_for(mirror: Mirror, to: Path, workers: int = 2, **query: Any) -> Landed:
     with on_loopback(workers=workers) as on:
-        source = CrawlRecords(CRAWL, address=mirror.address, **query).resolved(Occasion(on, "", NOW))
+        asked = CrawlRecords(CRAWL, address=mirror.address, **query)
+        with admitted(asked, on.gate):
+            source = asked.resolved(Occasion(on, "", NOW))
         return pull(source, landing_at(str(to), to / "spool"), Pull(on, workers, Flow(flush=1)))
 
 

@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
+from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.download import PIECE
 from pipeline_tasks.sources.hubs.hub import Hub, redirected
+from pipeline_tasks.sources.hubs.hugging_face import HuggingFace
 from tests.sources.hub_server import COMMIT, SIGNATURE, Answer, HubServer, hub_server
 from tests.sources.pulling import (
     NOW,
@@ -103,6 +105,7 @@ def test_a_token_goes_to_the_hub_and_to_no_other_host(
     hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("HF_ENDPOINT", hub.address)
     landed, _ = pull_source(source(), tmp_path / "landings")
     tokens = {host: {asked.token for asked in hub.asked if asked.host == host} for host in ("hub", "storage")}
     assert tokens == {"hub": {"Bearer hf_secret"}, "storage": {""}}
@@ -113,9 +116,15 @@ def test_a_token_does_not_come_back_with_a_redirect_through_another_host(
     hub: HubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("HF_ENDPOINT", hub.address)
     way = {"/a": f"{hub.storage}/b", "/b": f"{hub.storage}/c", "/c": f"{hub.storage}/store/data/few.jsonl"}
     hub.instead = lambda asked: Answer(307, {"Location": way[asked.path]}) if asked.path in way else None
-    with on_loopback() as on, redirected(Hub(hub.address, "kelp/ferries"), on, f"{hub.address}/a", {}) as response:
+    query = HuggingFace("kelp/ferries", address=hub.address)
+    with (
+        on_loopback() as on,
+        admitted(query, on.gate),
+        redirected(query.hub, on, f"{hub.address}/a", {}) as response,
+    ):
         assert response.read() == LINES
     assert [(asked.host, asked.token) for asked in hub.asked] == [("hub", "Bearer hf_secret"), *[("storage", "")] * 3]
 

@@ -15,12 +15,13 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
+from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.common_crawl.files import KINDS, CommonCrawl
 from pipeline_tasks.sources.common_crawl.records import CrawlRecords
 from pipeline_tasks.sources.plan import Plan, plan
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
-from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, load_source, reopen_hosts, resolved
+from pipeline_tasks.sources.recipe import MOST_WORKERS, SourceRecipe, load_source, reopen_hosts, resolve, resolved
 from pipeline_tasks.sources.source import Occasion, Source
 from pipeline_tasks.sources.web import Web, web
 from pipeline_tasks.store import storage
@@ -89,7 +90,9 @@ def answer(options: argparse.Namespace) -> int:
             reopen_hosts(recipe.source, on)
         source, to = _place(recipe, options.to, on)
         landing = landing_at(to, Path(options.spool or state_folder() / "pulls"))
-        by = Pull(on, recipe.workers, progress.flow(source.typical_bytes), recipe.name, recipe.rights)
+        with admitted(source, on.gate):
+            flow = progress.flow(source.typical_bytes)
+        by = Pull(on, recipe.workers, flow, recipe.name, recipe.rights)
         if options.dry_run:
             _print_plan(plan(source, landing, by), landing.uri, as_json=options.json)
         else:
@@ -157,7 +160,7 @@ def _place(recipe: SourceRecipe, to: str, on: Web) -> tuple[Source, str]:
     """Return the query as it is asked now, and where it lands."""
     now = datetime.now(UTC)
     if not recipe.name:
-        source = recipe.source.resolved(Occasion(on, "", now))
+        source = resolve(recipe, Occasion(on, "", now))
         return source, _named(to, dict.fromkeys(SNAPSHOTS, source.snapshot))
     landings = landings_of(to)
     source = resolved(recipe, landings, on, now)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline_tasks.ablate.sizes import SMOKE
-from pipeline_tasks.constraints import Count, Note, OptionalWord, PlainWord, Positive, Share, Uri, Weight
+from pipeline_tasks.constraints import Count, NameOrUri, Note, OptionalWord, PlainWord, Positive, Share, Uri, Weight
 from pipeline_tasks.run.request import LoggedReply, Request
 
 
@@ -29,7 +29,7 @@ class PlanAblationRequest(Request[RunsReply]):
     root: Uri
     folder: Uri
     held_out: tuple[Uri, ...]
-    recipes: tuple[Uri, ...] = ()
+    recipes: tuple[NameOrUri, ...] = ()
     datasets: tuple[Uri, ...] = ()
     inputs: tuple[Uri, ...] = ()
     size: PlainWord = SMOKE

@@ -1,9 +1,9 @@
 """Requests of a model of the quality of texts: its training, its check, its publication."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pipeline_tasks.constraints import FieldName, Note, ObjectPath, OptionalUri, PlainWord, Positive, Seed, Uri
+from pipeline_tasks.constraints import PLACE, FieldName, Note, ObjectPath, OptionalUri, PlainWord, Positive, Seed, Uri
 from pipeline_tasks.run.request import LoggedReply, Request
 
 
@@ -32,15 +32,10 @@ class TrainModelRequest(Request[TrainModelReply]):
     positives: tuple[Uri, ...]
     negatives: tuple[Uri, ...] = ()
     embeddings: OptionalUri = ""
-    against: Note = ""
+    against: Annotated[Note, PLACE] = ""
     texts: Positive = 50_000
     seed: Seed = 1
     run_id: Note = ""
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """What is read besides the root."""
-        return (*self.positives, *self.negatives, self.embeddings, self.against)
 
 
 class CheckModelReply(LoggedReply):
@@ -65,11 +60,6 @@ class CheckModelRequest(Request[CheckModelReply]):
     seed: Seed = 1
     accepted: Note = ""
     run_id: Note = ""
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """What is read besides the root."""
-        return self.sample
 
 
 class PublishModelReply(LoggedReply):

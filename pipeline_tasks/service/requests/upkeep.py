@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline_tasks.constraints import Note, Ratio, Uri, Weight
+from pipeline_tasks.constraints import NameOrUri, Note, Ratio, Uri, Weight
 from pipeline_tasks.recipe import LOCAL, EngineWord
 from pipeline_tasks.run.request import Reply, Request
 
@@ -49,7 +49,7 @@ class RetentionRequest(Request[Report]):
     verb: ClassVar[str] = "retention"
 
     root: Uri
-    policy: Uri
+    policy: NameOrUri
     apply: bool = False
     run_id: Note = ""
 

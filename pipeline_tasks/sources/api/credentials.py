@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline_tasks.store.credential import Credential
+from pipeline_tasks.store.credential import Credential, note_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,15 @@ class Auth:
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is missing."""
-        Credential(self.env, self.connection).require_names("auth")
+        self.credential.require_names("auth")
         if bool(self.name) != (self.by in ("header", "query")):
             message = "auth needs `name` by header or query, and has none otherwise"
             raise ValueError(message)
+
+    @property
+    def credential(self) -> Credential:
+        """Where the secret is."""
+        return Credential(self.env, self.connection)
 
 
 def headers_of(auth: Auth | None) -> dict[str, str]:
@@ -34,7 +39,9 @@ def headers_of(auth: Auth | None) -> dict[str, str]:
         return {}
     user, secret = _secret(auth)
     if auth.by == "basic":
-        return {"Authorization": f"Basic {base64.b64encode(f'{user}:{secret}'.encode()).decode()}"}
+        pair = base64.b64encode(f"{user}:{secret}".encode()).decode()
+        note_secret(pair, auth.credential)
+        return {"Authorization": f"Basic {pair}"}
     return {"Authorization": f"Bearer {secret}"} if auth.by == "bearer" else {auth.name: secret}
 
 
@@ -45,5 +52,4 @@ def params_of(auth: Auth | None) -> dict[str, str]:
 
 def _secret(auth: Auth) -> tuple[str, str]:
     """Return user and secret, the user "" where none is needed."""
-    credential = Credential(auth.env, auth.connection)
-    return credential.read("auth", "the secret, and pull again", has_user=auth.by == "basic")
+    return auth.credential.read("auth", "the secret, and pull again", has_user=auth.by == "basic")

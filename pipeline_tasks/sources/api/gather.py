@@ -175,6 +175,7 @@ def _counted(call: Call, url: str, page: _Page, state: State) -> State:
         records=state.records + page.new,
         repeated=state.repeated + page.repeated,
         superseded=state.superseded + page.superseded,
+        masked=state.masked + sum(record.masked for record in page.records),
         empties=0 if page.records else state.empties + 1,
         least=least,
         most=most,

@@ -49,13 +49,17 @@ DO UPDATE SET kind = excluded.kind, digest = excluded.digest, moment = excluded.
 
 
 class Record(NamedTuple):
-    """A record: its id, what it is, a digest of its content, its moment if it has one, and its row as JSON."""
+    """A record: its id, what it is, a digest of its content, its moment if it has one, and its row as JSON.
+
+    `masked` are secrets that were in it.
+    """
 
     id: str
     kind: int
     digest: str
     moment: float | None
     row: bytes
+    masked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class State:
     `behind` says that the next page is the one behind the last, `followed` that a page has named the next one.
     `records` are different ones, and `repeated` and `superseded` those that came again, as they were or newer. `texts`
     and `textless` are those with and without a text. `least` and `most` are the totals that pages have declared, -1 if
-    none has. `empties` are pages without records in a row, and `begun` says how often the part was begun. `newest` is
+    none has. `empties` are pages without records in a row, `masked` secrets that
+    records had, and `begun` says how often the part was begun. `newest` is
     the newest value of the field of `since`.
     """
 
@@ -85,6 +90,7 @@ class State:
     empties: int = 0
     begun: int = 1
     newest: Any = None
+    masked: int = 0
     schema: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from pipeline_tasks.binding import require_known
-from pipeline_tasks.constraints import Range
+from pipeline_tasks.constraints import Anywhere, Range
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.sources.api.credentials import Auth
 from pipeline_tasks.sources.web import require_address
+from pipeline_tasks.store.credential import Credential
 
 TARGETS = (*dict.fromkeys((*FIELDS, "html")),)
 """What of a record a field becomes; `html` is a text of HTML, which goes through `extract`."""
@@ -117,7 +118,7 @@ class Deleted:
     """
 
     field: str = ""
-    url: str = ""
+    url: Anywhere = ""
     records: str = ""
     id: str = "id"
 
@@ -137,7 +138,7 @@ class Query:
     The schema of records is compared with that of the snapshot before, while `schema_version` is the same.
     """
 
-    url: str
+    url: Anywhere
     id: str
     fields: Mapping[str, str]
     pages: Pages
@@ -188,6 +189,12 @@ class Query:
     def connection(self) -> str:
         """The Airflow connection with the secret, "" for none."""
         return self.auth.connection if self.auth else ""
+
+    @property
+    def secrets(self) -> Mapping[Credential, tuple[str, ...]]:
+        """The addresses to which what says who asks may go: those of the query."""
+        places = tuple(filter(None, (self.url, self.deleted.url if self.deleted else "")))
+        return {self.auth.credential: places} if self.auth else {}
 
     def written(self) -> dict[str, Any]:
         """Return the query as JSON."""

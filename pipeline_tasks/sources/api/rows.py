@@ -12,6 +12,7 @@ from pipeline_tasks.sources.api.journal import DATA, GONE, Record
 from pipeline_tasks.sources.api.moments import order_of
 from pipeline_tasks.sources.api.places import ABSENT, fields_of, kind_of, value_at, without
 from pipeline_tasks.sources.api.query import Query
+from pipeline_tasks.store.credential import masked
 
 _NAMES = frozenset(name for names in FIELDS.values() for name in names) | frozenset(FIELDS)
 """The names that `ingest` reads as something else than metadata."""
@@ -30,8 +31,8 @@ def data_record(query: Query, record: Any, where: str) -> Record:  # noqa: ANN40
         message = f"{where} has the record {identifier[:100]!a}, which cannot be written ({error}); tell who made it"
         raise ContractError(message) from error
     is_gone = query.deleted is not None and bool(query.deleted.field) and _says(record, query.deleted.field)
-    row = gone_row(identifier) if is_gone else data_row(query, record, identifier)
-    return Record(identifier, GONE if is_gone else DATA, digest, _moment(query, record, where), row)
+    row, secrets = masked(gone_row(identifier) if is_gone else data_row(query, record, identifier))
+    return Record(identifier, GONE if is_gone else DATA, digest, _moment(query, record, where), row, secrets)
 
 
 def identifier_of(record: Any, path: str, where: str) -> str:  # noqa: ANN401 -- JSON

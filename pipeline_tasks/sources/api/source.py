@@ -207,6 +207,7 @@ class Api(Query):
             "schema_version": self.schema_version,
             "added": added(call.schema, schema) if call.schema else [],
         }
+        facts |= {"masked": state.masked} if state.masked else {}
         return {**facts, **(self._border(call, journal, state, before) if self.since else {})}
 
     def _border(self, call: Call, journal: Journal, state: State, before: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline_tasks.binding import nearest
-from pipeline_tasks.constraints import Uri
+from pipeline_tasks.constraints import Anywhere, Uri
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import LISTING_BYTES, LISTING_LINES
 from pipeline_tasks.sources.download import download
@@ -71,7 +71,7 @@ class CommonCrawl:
     files: int = 0
     seed: int = 0
     without: tuple[str, ...] = ()
-    address: str = ADDRESS
+    address: Anywhere = ADDRESS
     in_place: bool = False
     bucket: Uri = BUCKET
     store: StoreName = ""
@@ -96,6 +96,10 @@ class CommonCrawl:
     def listing(self) -> str:
         """URL of the list of paths."""
         return f"{self.address}/crawl-data/{self.crawl}/{self.kind}.paths.gz"
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return (self.crawls,)
 
     @property
     def crawls(self) -> str:

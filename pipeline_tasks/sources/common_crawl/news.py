@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.constraints import Anywhere
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.sources.common_crawl.files import ADDRESS, TERMS, listed_paths, path_name
 from pipeline_tasks.sources.download import download
@@ -28,7 +29,7 @@ class CrawlNews:
 
     day: str = YESTERDAY
     without: tuple[str, ...] = ()
-    address: str = ADDRESS
+    address: Anywhere = ADDRESS
 
     @property
     def snapshot(self) -> str:

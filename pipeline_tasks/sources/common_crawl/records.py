@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline_tasks.constraints import Anywhere
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.sources import budget
@@ -94,7 +95,7 @@ class CrawlRecords:
     subset: str = SUBSETS[0]
     index: str = ""
     name: str = ""
-    address: str = ADDRESS
+    address: Anywhere = ADDRESS
 
     @property
     def snapshot(self) -> str:
@@ -111,6 +112,10 @@ class CrawlRecords:
     @property
     def typical_bytes(self) -> int:
         return 30_000 * RECORDS
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return CommonCrawl(self.crawl, address=self.address).asks
 
     @property
     def selection(self) -> Selection:

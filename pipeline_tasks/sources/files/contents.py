@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 from pipeline_tasks.errors import ContractError, SnapshotIncomplete
 from pipeline_tasks.landing.decompression import GZIP, LZ4, GzipSource, Lz4Source, PlainSource, Reader, Source
 from pipeline_tasks.landing.zstd_frames import ZstdSource, is_zstd
-from pipeline_tasks.store import storage
+from pipeline_tasks.sources.admission import open_file
 
 BZ2 = b"BZh"
 
@@ -39,7 +39,7 @@ class _Content(io.RawIOBase):
 def content_of(uri: str, named: str = "") -> Iterator[BinaryIO]:
     """Open the content of a file; ContractError where it is damaged, SnapshotIncomplete if there is no such file."""
     try:
-        with storage.open_landed(uri, named) as stored:
+        with open_file(uri, named) as stored:
             yield unpacked(stored, uri)
     except FileNotFoundError as error:
         message = f"{uri} is gone since it was listed; run the same command again"

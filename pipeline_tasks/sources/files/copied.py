@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError, SnapshotIncomplete
 from pipeline_tasks.landing.parquet.footer import read_footer
 from pipeline_tasks.landing.parquet.rows import FAULTS, MAGIC
+from pipeline_tasks.sources.admission import open_file
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.files.contents import unpacked
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Part, Received
 from pipeline_tasks.sources.web import Web
-from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import flush, os_errors
 from pipeline_tasks.store.protocol import CHUNK
 
@@ -21,7 +21,7 @@ from pipeline_tasks.store.protocol import CHUNK
 def copy_part(part: Part, partial: Path, web: Web, flow: Flow, named: str = "") -> Received:
     """Copy the file at a part's address to `partial`; SnapshotIncomplete if it has other bytes than were listed."""
     try:
-        with storage.open_landed(part.address, named) as stored:
+        with open_file(part.address, named) as stored:
             is_packed = part.address.endswith(".bz2") and not part.name.endswith(".bz2")
             received = _copied(unpacked(stored, part.address) if is_packed else stored, part, partial, web, flow)
     except FileNotFoundError as error:

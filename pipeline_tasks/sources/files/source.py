@@ -19,6 +19,7 @@ from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.folder import hidden_part
 from pipeline_tasks.landing.json_lines import LINE_CAP, names_of
 from pipeline_tasks.sealed import canonical
+from pipeline_tasks.sources.admission import connect
 from pipeline_tasks.sources.documents import COLUMNS, Document, batches_of, grouped
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
 from pipeline_tasks.sources.files import mediawiki
@@ -33,7 +34,6 @@ from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part
 from pipeline_tasks.sources.source import UNKNOWN, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
-from pipeline_tasks.store import storage
 from pipeline_tasks.store.named_store import StoreName
 from pipeline_tasks.store.protocol import Entry
 
@@ -209,7 +209,7 @@ class Files:
         """Raise SourceBusy for a file that has other bytes now than when it was listed."""
         path = uri.removeprefix(f"{self.place}/")
         listed = _sizes(_chosen(self), self.listed)[path]
-        there = storage.connect(self.place, self.store).size(path)
+        there = connect(self.place, self.store).size(path)
         if there != listed:
             message = f"{uri} has {there} bytes, and had {listed:,} when it was listed; pull it when it rests"
             raise SourceBusy(message)
@@ -248,10 +248,10 @@ class Files:
 
 def _of_folder(query: Files) -> Files:
     """Return a query whose place is a folder: one of a single file asks for that of its folder."""
-    root = storage.connect(query.place, query.store).root
+    root = connect(query.place, query.store).root
     folder, _, name = root.rpartition("/")
     has_folder = bool(folder) and not folder.endswith("/")  # a bucket has none
-    if has_folder and storage.connect(folder, query.store).size(name) is not None:
+    if has_folder and connect(folder, query.store).size(name) is not None:
         return replace(query, place=folder, include=(escape(name),))
     return replace(query, place=root)
 
@@ -284,7 +284,7 @@ def _require_form(query: Files) -> None:
 
 def _without_files(query: Files) -> RecipeError:
     """Return the refusal of a place without files of the form: it is not there, or has others."""
-    if not any(True for _ in storage.connect(query.place, query.store).list("")):
+    if not any(True for _ in connect(query.place, query.store).list("")):
         is_folder = not is_bucket(query.place) and Path(query.place).is_dir()
         state = "is empty" if is_folder else "does not exist, or has no objects"
         return RecipeError(f"{query.place} {state}; correct `place`")
@@ -324,7 +324,7 @@ class _Chosen:
         """List them, sorted by path."""
         return tuple(
             entry
-            for entry in storage.connect(self.place, self.store).list("")
+            for entry in connect(self.place, self.store).list("")
             if not hidden_part(entry.path)
             and (_matches(entry.path, self.include) if self.include else entry.path.lower().endswith(self.endings))
             and not _matches(entry.path, self.exclude)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from pipeline_tasks.constraints import Note
+from pipeline_tasks.constraints import Anywhere, Note
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.json_lines import LINE_CAP
 from pipeline_tasks.sources.documents import COLUMNS, OVERSIZE, Document, batches_of, grouped
@@ -40,7 +40,7 @@ class Git:
     submodules, files of Git LFS, and what is no text are left out, and counted.
     """
 
-    repository: str
+    repository: Anywhere
     revision: str = "HEAD"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

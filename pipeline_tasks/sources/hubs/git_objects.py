@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline_tasks.constraints import on_web
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
+from pipeline_tasks.sources.admission import require_host, require_links_within, require_place
 from pipeline_tasks.store.temporary import user_folder
 
 SECONDS = 3600
@@ -61,12 +63,29 @@ class Repository:
 
         RecipeError where it is not there; SourceBusy for a fetch that fails otherwise.
         """
+        self._require_admitted()
         if COMMIT.fullmatch(revision) and self._has(revision):
             return revision
         with self._locked():
             self._git("init", "-q", "--bare", str(self.kept))
             self._fetch(revision)
             return self._said("rev-parse", "--verify", "-q", "FETCH_HEAD^{commit}")
+
+    def _require_admitted(self) -> None:
+        """Raise RecipeError for a place that was not declared, and a repository that has its objects elsewhere.
+
+        A `.git` that names another folder, links and alternates are data.
+        """
+        if on_web(self.place):
+            require_host(self.place)
+            return
+        top = Path(require_place(self.place).removeprefix("file://"))
+        folders = [top, top / ".git"]
+        for folder in folders:  # which grow by those that they name
+            folders += [named for named in _named_by(folder) if named not in folders]
+        for folder in folders[0 if (top / "objects").is_dir() else 1 :]:
+            require_place(str(folder))
+            require_links_within(str(folder))
 
     def _fetch(self, revision: str) -> None:
         words = ("-q", "--depth", "1", "--no-tags", "--no-write-commit-graph", "--", self._address, revision)
@@ -150,6 +169,20 @@ class Repository:
         with self.kept.with_suffix(".lock").open("w") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             yield
+
+
+def _named_by(folder: Path) -> Iterator[Path]:
+    """Yield the folders in which Git looks because files of a folder name them; RecipeError for a foreign one."""
+    for pointer, base in ((".git", folder), ("commondir", folder), ("objects/info/alternates", folder / "objects")):
+        path = folder / pointer
+        for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
+            named = line.removeprefix("gitdir:").strip()
+            if named.startswith('"'):  # as Git quotes paths that need it
+                message = f"{path} names a folder in quotes, which is not read; name the repository itself"
+                raise RecipeError(message)
+            if named:
+                place = Path(require_place(os.path.normpath(base / named)))
+                yield place.parent if place.name == "objects" else place
 
 
 def _environment() -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Sends requests to the Hugging Face Hub, and follows where it leads.
 
 Downloads of large files are redirected to other hosts. A redirect is followed because a file is believed by its digest
-and not by its host (`redirects.to_any_name`). The token goes to the Hub's own address and to no other, also after a
-redirect that leads back.
+and not by its host (`redirects.to_any_name`). The token goes to the address that the operator names and to no other,
+whatever Hub a run or a recipe asks.
 """
 
 import contextlib
@@ -16,12 +16,18 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import LISTING_BYTES
 from pipeline_tasks.sources.redirects import origin_of, to_any_name
 from pipeline_tasks.sources.web import Rule, Web, answered, body_of, tried
+from pipeline_tasks.store.credential import Credential, note_secret
 
 if TYPE_CHECKING:
     import httpx
 
-TOKEN = "HF_TOKEN"  # noqa: S105 -- the name of a variable
+TOKEN = Credential("HF_TOKEN")
 """The variable of the Hub's own clients that has the token of a user."""
+
+HUB = "https://huggingface.co"
+
+ADDRESS = "HF_ENDPOINT"
+"""The variable of the Hub's own clients that names another address of the Hub."""
 
 _NEXT = re.compile(r'<([^<>]+)>\s*;\s*rel="?next"?')
 
@@ -43,9 +49,14 @@ class Hub:
         return origin_of(url) == origin_of(self.address)
 
 
-def has_token() -> bool:
-    """Return whether the user has named a token."""
-    return bool(_token())
+def own_address() -> str:
+    """Return the address of the Hub that the operator names, to which alone the token goes."""
+    return (os.environ.get(ADDRESS) or HUB).rstrip("/")
+
+
+def has_token(hub: Hub) -> bool:
+    """Return whether the user has named a token, and the Hub is the one that it is of."""
+    return bool(_token()) and origin_of(hub.address) == origin_of(own_address())
 
 
 def page(web: Web, hub: Hub, url: str) -> tuple[str, bytes]:
@@ -64,12 +75,15 @@ def _read(web: Web, hub: Hub, url: str) -> tuple[str, bytes]:
 
 
 def _token() -> str:
-    return os.environ.get(TOKEN, "").strip()
+    token = os.environ.get(TOKEN.env, "").strip()
+    if token:
+        note_secret(token, TOKEN)
+    return token
 
 
 def _authorized(hub: Hub, url: str, headers: dict[str, str]) -> dict[str, str]:
-    """Return headers with the user's token if the Hub itself is asked."""
-    if _token() and hub.owns(url):
+    """Return headers with the user's token if the Hub itself is asked, and is the one that the token is of."""
+    if has_token(hub) and hub.owns(url):
         return {**headers, "Authorization": f"Bearer {_token()}"}
     return headers
 
@@ -84,7 +98,7 @@ def _judged(hub: Hub) -> "Callable[[httpx.Response], None]":
         if code == "RepoNotFound":
             message = (
                 f"{hub.address} has no dataset {hub.dataset}, or it is private: correct the repository, or set "
-                f"{TOKEN} to the token of a user who may read it"
+                f"{TOKEN.env} to the token of a user who may read it{_of_other(hub)}"
             )
             raise RecipeError(message)
 
@@ -94,9 +108,15 @@ def _judged(hub: Hub) -> "Callable[[httpx.Response], None]":
 def gated(hub: Hub) -> RecipeError:
     """Return the error for a dataset whose terms nobody has accepted."""
     return RecipeError(
-        f"the dataset {hub.dataset} is gated: accept its terms at {hub.place}, and set {TOKEN} to a token of the user "
-        "who did"
+        f"the dataset {hub.dataset} is gated: accept its terms at {hub.place}, and set {TOKEN.env} to a token of the "
+        f"user who did{_of_other(hub)}"
     )
+
+
+def _of_other(hub: Hub) -> str:
+    """Return why a token that is set was not sent, "" if it was."""
+    is_withheld = bool(_token()) and not has_token(hub)
+    return f"; {TOKEN.env} is of {own_address()}, and {ADDRESS} names another Hub for it" if is_withheld else ""
 
 
 def redirected(

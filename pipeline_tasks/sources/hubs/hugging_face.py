@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,21 +12,18 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
+from pipeline_tasks.constraints import Anywhere
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.listing import ABOUT, ARCHIVES, LISTING_LINES, TABLES
 from pipeline_tasks.sources.download import discard, download
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, takes
 from pipeline_tasks.sources.first_records import require_text
-from pipeline_tasks.sources.hubs.hub import Hub, gated, has_token, page, redirected
+from pipeline_tasks.sources.hubs.hub import TOKEN, Hub, gated, has_token, own_address, page, redirected
 from pipeline_tasks.sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web, require_address
+from pipeline_tasks.store.credential import Credential
 from pipeline_tasks.store.protocol import CHUNK
-
-HUB = "https://huggingface.co"
-
-ADDRESS = "HF_ENDPOINT"
-"""The variable of the Hub's own clients that names another address of the Hub."""
 
 CARD = re.compile(r"(?i)(?:readme|licen[cs]e|notice)(?:\.(?:md|txt))?")
 """Files at the top of a repository that say under which terms it is; they land beside the data."""
@@ -62,7 +58,7 @@ class HuggingFace:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     fields: Fields = field(default_factory=dict)
-    address: str = ""
+    address: Anywhere = ""
     commit: str = ""
     license: str = ""
     snapshot: str = ""
@@ -80,6 +76,14 @@ class HuggingFace:
     @property
     def typical_bytes(self) -> int:
         return 0
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        return (self.address or own_address(),)
+
+    @property
+    def secrets(self) -> Mapping[Credential, tuple[str, ...]]:
+        return {TOKEN: (own_address(),)}
 
     @property
     def hub(self) -> Hub:
@@ -109,7 +113,7 @@ class HuggingFace:
 
         RecipeError for a repository that is not there, is private, or has terms that nobody has accepted.
         """
-        query = replace(self, address=(self.address or os.environ.get(ADDRESS) or HUB).rstrip("/"))
+        query = replace(self, address=(self.address or own_address()).rstrip("/"))
         _require_query(query)
         begun = asked_before(query.query(), ("commit", "license", "snapshot"), occasion.unfinished)
         if begun:
@@ -207,7 +211,7 @@ def _info(web: Web, query: HuggingFace) -> Mapping[str, Any]:
     except orjson.JSONDecodeError as error:
         message = f"{url} is no JSON; is it a Hub?"
         raise ContractError(message) from error
-    if info.get("gated") and not has_token():
+    if info.get("gated") and not has_token(query.hub):
         raise gated(query.hub)
     return info
 

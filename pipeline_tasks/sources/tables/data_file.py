@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, SnapshotIncomplete
 from pipeline_tasks.landing.parquet.rows import FAULTS
+from pipeline_tasks.sources.admission import open_file
 from pipeline_tasks.sources.parquet_part import BATCH_BYTES, BATCH_ROWS
-from pipeline_tasks.store import storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def read_data_file(file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch
     SnapshotIncomplete for one that is gone.
     """
     at = 0
-    with _faults(file.uri), storage.open_landed(file.uri) as stream:
+    with _faults(file.uri), open_file(file.uri) as stream:
         table = pq.ParquetFile(stream, pre_buffer=False)
         columns = [name for name in schema.names if name in table.schema_arrow.names and name not in file.constants]
         for batch in table.iter_batches(_step(table), columns=columns):
@@ -52,7 +52,7 @@ def read_data_file(file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch
 
 def rows_of(uri: str) -> int:
     """Return the rows that the footer of a file counts."""
-    with _faults(uri), storage.open_landed(uri) as stream:
+    with _faults(uri), open_file(uri) as stream:
         return int(pq.ParquetFile(stream, pre_buffer=False).metadata.num_rows)
 
 

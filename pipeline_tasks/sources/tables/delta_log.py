@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.sources.admission import connect, require_links_within, require_place
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.parquet_part import plain_schema
 from pipeline_tasks.sources.tables.data_file import DataFile, rows_of
@@ -92,10 +94,10 @@ class Version:
 
     def lost(self) -> list[str]:
         """Return the data files that are not there any more."""
-        there = {f"{self.table}/{entry.path}" for entry in storage.connect(self.table).list("")}
+        there = {f"{self.table}/{entry.path}" for entry in connect(self.table).list("")}
         outside = [uri for uri in self.uris() if not uri.startswith(f"{self.table}/")]
         return [uri for uri in self.uris() if uri not in there and uri not in outside] + [
-            uri for uri in outside if storage.connect(uri.rpartition("/")[0]).size(uri.rpartition("/")[2]) is None
+            uri for uri in outside if connect(uri.rpartition("/")[0]).size(uri.rpartition("/")[2]) is None
         ]
 
     def require_files(self) -> None:
@@ -130,7 +132,7 @@ class Version:
 
 def version_of(table: str, version: int | str) -> Version:
     """Return a version by number or time (ISO 8601); RecipeError if it is not there, as at a time before the first."""
-    place = storage.connect(table).root
+    place = connect(table).root
     if isinstance(version, int) or version.isdecimal():
         _require_number(table, int(version))
         return _opened(place, int(version))
@@ -149,7 +151,7 @@ def version_of(table: str, version: int | str) -> Version:
 
 def _require_made(version: Version, moment: datetime) -> None:
     """Raise RecipeError for a version that was made after a time: deltalake takes the first for all times before it."""
-    times = {entry.path: entry.modified for entry in storage.connect(version.table).list("_delta_log/")}
+    times = {entry.path: entry.modified for entry in connect(version.table).list("_delta_log/")}
     made = times.get(f"_delta_log/{version.number:020d}.json")
     if made is None or version.opened.metadata().configuration.get(COMMIT_TIMES) == "true":
         return  # a checkpoint alone has it, or its time is not that of the file
@@ -173,7 +175,7 @@ def _require_number(table: str, number: int) -> None:
 def newest_version(table: str) -> int:
     """Return the number of the newest version; RecipeError where there is no Delta table."""
     with _delta_errors(table):
-        return _newest(storage.connect(table).root).version()
+        return _newest(connect(table).root).version()
 
 
 def _newest(place: str, version: int | None = None) -> "DeltaTable":
@@ -186,7 +188,7 @@ def _opened(place: str, number: int) -> Version:
     """Open a version once, as long as its entry in the log is the same."""
     stamp = ""
     with contextlib.suppress(FileNotFoundError):  # where a checkpoint alone has it
-        stamp = storage.connect(place).stamp(f"_delta_log/{number:020d}.json")
+        stamp = connect(place).stamp(f"_delta_log/{number:020d}.json")
     return _opened_at(place, number, stamp)
 
 
@@ -222,11 +224,28 @@ def _kept(version: Version) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
 
 
 def _place(table: str, path: str) -> str:
-    """Return where a file of the log is: paths are URLs, below the table unless they name a scheme."""
-    return unquote(path).removeprefix("file://") if "://" in path else f"{table}/{unquote(path)}"
+    """Return where a file of the log is: paths are URLs, below the table unless they name a scheme.
+
+    RecipeError for one that was not declared: a log is data.
+    """
+    return require_place(unquote(path).removeprefix("file://") if "://" in path else f"{table}/{unquote(path)}")
+
+
+def _require_inside(table: str, first: int, last: int) -> None:
+    """Raise RecipeError for a file of some versions, or a link, that is elsewhere: deltalake opens them by itself."""
+    require_links_within(table)
+    store = connect(table)
+    for number in range(first, last + 1):
+        with contextlib.suppress(FileNotFoundError):  # of a checkpoint the files are listed
+            for line in store.read(f"_delta_log/{number:020d}.json").splitlines():
+                for action in orjson.loads(line).values():
+                    if isinstance(action, dict) and isinstance(action.get("path"), str):
+                        _place(table, action["path"])
 
 
 def _scanned(version: Version, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    version.uris()  # each of which is asked for
+    require_links_within(version.table)
     with _delta_errors(str(version)):
         yield from pa.RecordBatchReader.from_stream(version.opened.scan(columns=columns))
 
@@ -237,6 +256,7 @@ def changes(before: Version, version: Version, web: Web) -> Iterator[Signed]:
     ContractError if they do not lead from the number of rows of the one to that of the other.
     """
     net = 0
+    _require_inside(version.table, before.number + 1, version.number)
     with _delta_errors(
         f"the change feed of {version} since {before.number}", way_out=" Pull it with `incremental: false`"
     ):
@@ -292,7 +312,7 @@ def _readable(table: str) -> str:
 
 
 def _numbers(table: str) -> list[int]:
-    names = (_LOG.fullmatch(entry.path) for entry in storage.connect(table).list("_delta_log/"))
+    names = (_LOG.fullmatch(entry.path) for entry in connect(table).list("_delta_log/"))
     return [int(match[1]) for match in names if match]
 
 

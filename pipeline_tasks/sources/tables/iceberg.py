@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 
-from pipeline_tasks.constraints import Note, OptionalWord
+from pipeline_tasks.constraints import PLACE, Anywhere, Note, OptionalWord
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sources.budget import Stopped
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source
@@ -31,8 +31,8 @@ class Iceberg(OneVersion):
     after the first lands the rows that were appended since. `since` is the snapshot before, `NONE` for all rows.
     """
 
-    table: str
-    catalog: OptionalWord = ""
+    table: Anywhere
+    catalog: Annotated[OptionalWord, PLACE] = ""
     version: int | str = LATEST
     incremental: bool = False
     fields: Fields = field(default_factory=dict)

@@ -5,7 +5,7 @@ PyIceberg reads a whole data file at a time, in the order of its rows.
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import S3, is_bucket
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
+from pipeline_tasks.sources.admission import admits_within, connect, fence_at, require_place
 from pipeline_tasks.sources.parquet_part import plain_schema
 from pipeline_tasks.sources.source import UNKNOWN
-from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3.client import options_of_other_clients
 
 if TYPE_CHECKING:
@@ -170,30 +170,55 @@ def _require_appends(table: Table, number: int, since: int) -> None:
 def opened(name: str, catalog: str) -> Table:
     """Open a table as it is now, or by its metadata; RecipeError if it is not there."""
     from pyiceberg.catalog import load_catalog
-    from pyiceberg.table import StaticTable
     from pyiceberg.utils.config import Config
 
     with _iceberg_errors(name):
         if catalog:
+            require_place(catalog)
+            require_place(name)
             written: Any = Config().get_catalog_config(catalog) or {}  # PyIceberg's own look is when it is imported
-            return _table(name, load_catalog(catalog, **written).load_table(name))
-        place = storage.connect(name).root
+            return _of_catalog(name, load_catalog(catalog, **written).load_table(name))
+        place = connect(name).root
         if is_bucket(place) and not place.startswith(S3):
             message = f"{place}: a table of Iceberg is read on a disk, at s3://, or by its `catalog`; name one"
             raise RecipeError(message)
         if not place.endswith(METADATA):
             _require_hint(place)
         properties = s3_properties() if is_bucket(place) else {}
-        return _table(name, StaticTable.from_metadata(place, properties))
+        return _of_files(name, place, properties)
 
 
-def _table(name: str, inner: Any) -> Table:  # noqa: ANN401 -- a table of PyIceberg
+def _of_catalog(name: str, inner: Any) -> Table:  # noqa: ANN401 -- a table of PyIceberg
+    """Return a table of a catalog, whose files are below the place that the catalog says, and read as it says."""
+    from pipeline_tasks.sources.tables.fenced_io import FencedIO
+
+    theirs, place = inner.metadata.properties, inner.location()
+    named = {key: value for key, value in inner.io.properties.items() if theirs.get(key) != value}
+    inner.io = FencedIO({**named, **inner.catalog.properties}, fence_at(place, inner.metadata_location))
     return Table(name, inner, inner.metadata_location)
+
+
+def _of_files(name: str, place: str, properties: Mapping[str, str]) -> Table:
+    """Return a table by its files alone, read as we say and not as its metadata do."""
+    from pyiceberg.catalog.noop import NoopCatalog
+    from pyiceberg.serializers import FromInputFile
+    from pyiceberg.table import StaticTable
+
+    from pipeline_tasks.sources.tables.fenced_io import FencedIO
+
+    folder = place.rpartition("/")[0].removesuffix("/metadata") if place.endswith(METADATA) else ""
+    files = FencedIO(properties, fence_at(*([folder] if folder and admits_within(folder) else [])))
+    location = place
+    if not place.endswith(METADATA):
+        location = StaticTable._metadata_location_from_version_hint(place, dict(properties))  # noqa: SLF001 -- its rule
+    metadata = FromInputFile.table_metadata(files.new_input(location))
+    inner = StaticTable(("static-table", location), metadata, location, files, NoopCatalog("static-table"))
+    return Table(name, inner, location)
 
 
 def _require_hint(place: str) -> None:
     """Raise RecipeError for a folder that does not say which of its metadata is the newest."""
-    store = storage.connect(place)
+    store = connect(place)
     if store.size(HINT) is not None:
         return
     numbered = [

@@ -34,6 +34,7 @@ from urllib.parse import unquote
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from pipeline_tasks.binding import places_in
 from pipeline_tasks.deployment import deployed
 from pipeline_tasks.engines.address import EMR, JOBS_API, Place, is_emr, ray_address, spark_address, starts_drivers
 from pipeline_tasks.engines.emr_jobs import require_buckets
@@ -43,8 +44,6 @@ from pipeline_tasks.recipe import RAY, SPARK, untried
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.run.request import LoggedReply, LoggedT, RefineReply, ReplyT, Request
 from pipeline_tasks.service import daemon
-from pipeline_tasks.service.requests.models import CheckModelRequest, TrainModelRequest
-from pipeline_tasks.service.requests.publication import IndexRequest
 from pipeline_tasks.service.requests.stages import (
     LandRequest,
     PreflightRequest,
@@ -151,16 +150,8 @@ def recipe_of(request: Request[Any]) -> str:
 
 
 def uris_of(request: Request[Any]) -> tuple[str, ...]:
-    """Return the URIs that a request reads or writes."""
-    if isinstance(request, LandRequest):
-        return (request.root, request.input)
-    if isinstance(request, IndexRequest):
-        return tuple(filter(None, (request.root, request.store)))
-    if isinstance(request, RefineRequest | PreflightRequest):
-        return tuple(filter(None, (request.root, request.landing)))
-    if isinstance(request, TrainModelRequest | CheckModelRequest):
-        return (request.root, *request.read)
-    return (request.root,)
+    """Return the places that a request names, its root first: all of its fields whose types say that they are."""
+    return tuple(place for _, place in places_in(request))
 
 
 def _stores_of(request: Request[Any]) -> Sequence[str]:

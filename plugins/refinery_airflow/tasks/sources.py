@@ -12,13 +12,14 @@ from typing import Any
 from airflow.sdk import Asset, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
-from pipeline_tasks.binding import bind_fields
+from pipeline_tasks.binding import bind_fields, may_name_places
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.recipe import MOST_WORKERS, TAKEDOWN, SourceRecipe, form_of, kind_of
 from pipeline_tasks.sources.source import Source
 from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_store
 from refinery_airflow.runs.form import ADVANCED, TEXT
+from refinery_airflow.runs.places import require_query
 from refinery_airflow.runs.run import recipe_of_dag
 
 log = logging.getLogger("refinery")
@@ -35,11 +36,8 @@ AUTH = "auth"
 STORE = "store"
 """The field of a query that names another store, and whose keys its requests have."""
 
-OF_SECRETS = (AUTH, "url", "address", "headers")
-"""Fields of a query with a secret that its recipe alone says: who starts a run must not send the secret elsewhere."""
-
-OF_STORES = ("place", "bucket")
-"""As `OF_SECRETS`, of a query with a store of its own."""
+HEADERS = "headers"
+"""The field of a query that requests have besides."""
 
 LANDED = "landed"
 """Key of the XCom of a pull, also of one that found nothing new: where its snapshot is, and its amounts."""
@@ -80,11 +78,13 @@ def params_of_pull(recipe: SourceRecipe, landing: str, root: str) -> dict[str, P
 
 
 def asked_fields(recipe: SourceRecipe) -> list[str]:
-    """Return the fields of a query that a run may change: none that a secret follows."""
+    """Return the fields of a query that a run may change: where a secret follows, none that says where it goes."""
+    hints = typing.get_type_hints(type(recipe.source), include_extras=True)
     names = [entry.name for entry in fields(typing.cast("Any", recipe.source)) if entry.init]
-    kept = (*(OF_SECRETS if AUTH in names else ()), STORE)
-    kept += OF_STORES if getattr(recipe.source, STORE, None) else ()
-    return [name for name in names if name not in OF_PULLS and name not in kept]
+    is_secret = AUTH in names or bool(getattr(recipe.source, STORE, ""))
+    kept = {AUTH, STORE, *OF_PULLS}
+    kept |= {HEADERS, *(name for name in names if may_name_places(hints[name]))} if is_secret else set()
+    return [name for name in names if name not in kept]
 
 
 def _param(value: Any, hint: Any, form: Mapping[str, Any]) -> Param:  # noqa: ANN401 -- any field of a query
@@ -128,7 +128,10 @@ def _bounds(admitted: Range) -> dict[str, float]:
 
 
 def asked(recipe: SourceRecipe, params: Mapping[str, Any]) -> SourceRecipe:
-    """Return a recipe with the query and the rate that the params of a run name; RecipeError for what is wrong."""
+    """Return a recipe with the query and the rate that the params of a run name; RecipeError for what is wrong.
+
+    A place or an address is wrong that neither the recipe nor the operator names.
+    """
     kind = kind_of(recipe.kind)
     own = {entry.name: getattr(recipe.source, entry.name) for entry in fields(typing.cast("Any", kind)) if entry.init}
     query = {name: _json(value) for name, value in own.items()}
@@ -136,7 +139,8 @@ def asked(recipe: SourceRecipe, params: Mapping[str, Any]) -> SourceRecipe:
     query |= {"address": query["address"].rstrip("/")} if "address" in query else {}
     checked = bind_fields(kind, query, recipe.kind)
     rate = Rate(float(params["rate"]), recipe.rate.bytes)
-    return replace(recipe, source=checked, rate=rate, workers=int(params["workers"]))
+    within = require_query(checked, recipe.source, recipe.name)
+    return replace(recipe, source=checked, rate=rate, workers=int(params["workers"]), within=within)
 
 
 def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ...] = ()) -> dict[str, Any]:
