@@ -191,17 +191,28 @@ class AlertLimits:
 
 
 NOT_WORSE = "not-worse"
-"""What a verdict has to say: that models of the recipe's data are better, or that no difference was seen."""
+"""What a verdict has to say: that models of the recipe's data are worse by less than a margin, beyond chance."""
+
+MARGIN = 0.01
+"""Bits per byte that are no loss where no margin is named: about 1 % of what a small model needs for a byte of text."""
+
+REQUIRED = Word(rf"{NOT_WORSE}(: ?\d*\.?\d+)?", f"{NOT_WORSE}, or with a margin in bits per byte {NOT_WORSE}:{MARGIN}")
+
+
+def margin_of(required: str) -> float:
+    """Return the bits per byte by which a verdict that is `REQUIRED` may be worse."""
+    return float(required.partition(":")[2] or MARGIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """The section `requires` of a recipe: what `refinery ablate` has to say of it before it runs; no part of identity.
 
-    `beside` is the name of the recipe or training dataset that it is compared with, "" for any.
+    `verdict` is `not-worse`, with a margin in bits per byte `not-worse:0.01`. `beside` is the name of the recipe or
+    training dataset that it is compared with, "" for any.
     """
 
-    verdict: Annotated[str, Word(NOT_WORSE, NOT_WORSE)]
+    verdict: Annotated[str, REQUIRED]
     beside: OptionalWord = ""
 
 

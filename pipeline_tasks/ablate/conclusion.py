@@ -10,8 +10,8 @@ from pipeline_tasks.ablate.report import PAGE
 from pipeline_tasks.ablate.sizes import SMOKE
 from pipeline_tasks.ablate.verdict import Verdict, lines_of
 from pipeline_tasks.errors import GateRefused, RecipeError
-from pipeline_tasks.publish.recipe_verdicts import PASSING
-from pipeline_tasks.recipe import NOT_WORSE
+from pipeline_tasks.publish.recipe_verdicts import why_not
+from pipeline_tasks.recipe import NOT_WORSE, REQUIRED, margin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Condition:
     require: str = ""
     override: str = ""
 
-    def refuses(self, verdict: Verdict) -> bool:
-        """Return whether a verdict is not what it has to be."""
-        return bool(self.require) and verdict.outcome not in PASSING
+    def refuses(self, verdict: Verdict) -> str:
+        """Return why a verdict is not what it has to be, "" if it is."""
+        return why_not(verdict, margin_of(self.require)) if self.require else ""
 
 
 def condition_of(require: str, override: str, size: str) -> Condition:
@@ -36,8 +36,8 @@ def condition_of(require: str, override: str, size: str) -> Condition:
     if override and not (name and why):
         message = f"override {override[:100]!a}: write NAME: WHY; both are kept in the ledger"
         raise RecipeError(message)
-    if require not in ("", NOT_WORSE):
-        message = f"require {require[:100]!a}: a verdict can be required to be {NOT_WORSE}"
+    if require and not REQUIRED.admits(require):
+        message = f"require {require[:100]!a}: a verdict can be required to be {REQUIRED}"
         raise RecipeError(message)
     if override and not require:
         message = f"an override lets a refused verdict pass; require {NOT_WORSE}, too"
@@ -68,12 +68,12 @@ class Concluded:
 
     def require_passed(self) -> None:
         """Raise GateRefused for a refused verdict that nobody has let pass."""
-        if self.condition.refuses(self.verdict) and not self.condition.override:
+        why = self.condition.refuses(self.verdict)
+        if why and not self.condition.override:
             first, second = (arm.name for arm in self.verdict.plan.arms)
             message = (
-                f"{second} beside {first}: {self.verdict.outcome}, and {self.condition.require} is required. Look at "
-                f"{self.folder / PAGE}. More seeds may decide what was not decidable. If it may pass, run again with "
-                "an override, 'NAME: WHY'"
+                f"{second} beside {first}: {self.verdict.outcome}, and {self.condition.require} is required: {why}. "
+                f"Look at {self.folder / PAGE}. If it may pass, run again with an override, 'NAME: WHY'"
             )
             raise GateRefused(message)
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
 
 NGRAM = 13
 """Tokens of a stretch that two texts rarely have in common by chance (GPT-3, appendix C)."""
@@ -64,6 +65,21 @@ class HeldOut:
                 domains=np.array(self.domains, np.str_),
                 languages=np.array(self.languages, np.str_),
             )
+
+
+def halves(held_out: HeldOut) -> tuple[Mask, Mask]:
+    """Return the documents that choose among arms, and of those that judge what was chosen.
+
+    Every other document of each domain and language is of the same half: what is chosen is the best for the documents
+    that chose it, whether it is any better or not.
+    """
+    ranks: dict[tuple[str, str], int] = {}
+    judges = np.zeros(len(held_out), np.bool_)
+    for number, group in enumerate(zip(held_out.domains, held_out.languages, strict=True)):
+        rank = ranks.get(group, len(ranks))
+        judges[number] = rank % 2 == 0
+        ranks[group] = rank + 1
+    return ~judges, judges
 
 
 def joined(parts: Sequence[Ids]) -> tuple[Ids, npt.NDArray[np.int64]]:

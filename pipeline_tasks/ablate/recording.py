@@ -74,6 +74,7 @@ def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
         round(verdict.seconds * len(list(jobs_of(plan))), 1),
         release("refinery"),
         override,
+        documents=verdict.shared["left"],
     )
     return ablation, list(dict.fromkeys(published.root for published in versions if published))
 

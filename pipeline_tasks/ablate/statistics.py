@@ -4,10 +4,10 @@ An arm is trained with several seeds at each of two learning rates, and scored o
 per byte of an arm differ between seeds, and the difference of two arms differs between documents. Both are noise:
 
 - of seeds, by the pooled variance of the arms, which follows from the runs themselves;
-- of documents, by a bootstrap over documents, which are paired: both arms are scored on the same ones.
+- of documents, by a jackknife over documents, which are paired: both arms are scored on the same ones.
 
-The interval is that of Student's t with the degrees of freedom of the seeds, of which there are few. The bootstrap
-alone would be too narrow with three seeds.
+The interval is that of Student's t with the degrees of freedom of the fewer: of seeds, or of documents, of which a few
+long ones may weigh as much as all others.
 """
 
 import math
@@ -32,8 +32,6 @@ CONFIDENCE = 0.95
 
 POWER = 0.8
 """Chance of seeing the smallest detectable difference where it is the true one."""
-
-RESAMPLES = 1_000
 
 LEAST_SEEDS = 2
 """Seeds of an arm from which on there is a variance."""
@@ -63,15 +61,15 @@ def bits_per_byte(bits: Floats, sizes: Floats) -> Floats:
     return np.asarray(bits.sum(axis=-1) / sizes.sum(), np.float64)
 
 
-def difference(first: Floats, second: Floats, sizes: Floats, *, seed: int = 0, tests: int = 1) -> Difference:
+def difference(first: Floats, second: Floats, sizes: Floats, *, tests: int = 1) -> Difference:
     """Compare two arms by their bits (seeds x documents) on documents of so many bytes.
 
     With several `tests` each interval is as much wider as keeps the chance of one wrong among all (Bonferroni).
     """
     value = float(bits_per_byte(second, sizes).mean() - bits_per_byte(first, sizes).mean())
     by_seeds = seed_error(first, second, sizes)
-    by_documents = document_error(second.mean(axis=0) - first.mean(axis=0), sizes, seed)
-    freedom = max(len(first) + len(second) - 2, 1)
+    by_documents = document_error(second.mean(axis=0) - first.mean(axis=0), sizes)
+    freedom = max(min(len(first) + len(second) - 2, _document_freedom(sizes)), 1)
     half = student(1 - (1 - CONFIDENCE) / 2 / tests, freedom) * math.hypot(by_seeds, by_documents)
     return Difference(value, value - half, value + half, by_seeds, by_documents)
 
@@ -90,13 +88,18 @@ def pooled_deviation(arms: Sequence[Floats]) -> float:
     return math.sqrt(squares / freedom) if freedom else math.inf
 
 
-def document_error(bits: Floats, sizes: Floats, seed: int) -> float:
-    """Return the standard error of a difference of bits that follows from which documents were held out."""
-    if len(sizes) < LEAST_SEEDS:
+def document_error(bits: Floats, sizes: Floats) -> float:
+    """Return the standard error of a difference of bits that follows from which documents were held out (jackknife)."""
+    count = len(sizes)
+    if count < LEAST_SEEDS:
         return math.inf
-    rng = np.random.default_rng(seed)
-    counts = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=RESAMPLES)
-    return float(((counts @ bits) / (counts @ sizes)).std(ddof=1))
+    without = (bits.sum() - bits) / (sizes.sum() - sizes)
+    return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
+
+
+def _document_freedom(sizes: Floats) -> float:
+    """Return the degrees of freedom of documents: of so many equal ones as weigh what these do (Kish, 1965), less 1."""
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) - 1
 
 
 def outcome(differences: Mapping[float, Difference]) -> Outcome:
@@ -134,7 +137,7 @@ def seeds_for(deviation: float, wanted: float, tests: int = 1, most: int = 1_000
     return next((seeds for seeds in range(LEAST_SEEDS, most) if detectable(deviation, seeds, tests) <= wanted), most)
 
 
-def student(probability: float, freedom: int) -> float:
+def student(probability: float, freedom: float) -> float:
     """Return the quantile of Student's t."""
     from scipy.stats import t as distribution
 

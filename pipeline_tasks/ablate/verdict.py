@@ -37,6 +37,11 @@ class Verdict:
     plan: Plan
     shared: Mapping[str, Any]
 
+    @property
+    def decisive(self) -> Difference:
+        """The difference at the larger rate."""
+        return self.differences[max(self.differences)]
+
     def facts(self) -> dict[str, Any]:
         """Return the verdict as JSON."""
         raw = asdict(self)

@@ -1,16 +1,17 @@
-"""Finds what ablations say of a recipe: the newest one counts in which its data was the second arm."""
+"""Finds what ablations say of a recipe: the one that sees most counts in which its data was the second arm."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pipeline_tasks.publish.choices import Choices, choices_made
 from pipeline_tasks.publish.logs.ablation_log import COMPARISON, LOG, MIXTURE, AblatedArm, Ablation, ablations
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement
+from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement, margin_of
 from pipeline_tasks.store.reading import read_manifest
 
-PASSING = ("better", "no difference seen")
-"""Outcomes that are not worse: where a difference was not seen, the recipe is a matter of taste."""
+UNDECIDED = "not decidable"
+"""The outcome of a comparison in which two learning rates contradict each other."""
 
 UNCOUNTED = "smoke"
 """The size of models whose verdict says nothing of larger ones."""
@@ -44,26 +45,35 @@ class Standing:
     differing: tuple[str, ...] = ()
 
     @property
-    def newest(self) -> Ablation | None:
-        """The verdict that decides; None without any."""
-        return self.verdicts[-1] if self.verdicts else None
+    def strongest(self) -> Ablation | None:
+        """The verdict that decides: that of most scored texts, seeds times documents; of equals the newest one.
+
+        What decides is how much was trained and read, and no number that chance had a part in. None without any.
+        """
+        return max(self.verdicts, key=lambda each: (each.seeds * max(each.documents, 1), each.number), default=None)
+
+    @property
+    def why_not(self) -> str:
+        """Why the verdict that decides does not pass, "" if it does, or if there is none."""
+        return "" if self.strongest is None else why_not(self.strongest, margin_of(self.judged.requires.verdict))
 
     @property
     def passes(self) -> bool:
-        """Whether the newest verdict is not worse."""
-        return self.newest is not None and self.newest.outcome in PASSING
+        """Whether there is a verdict, and it is not worse."""
+        return self.strongest is not None and not self.why_not
 
     def facts(self) -> dict[str, float | None]:
-        """Return what the gate `verdict` judges: how many verdicts count, and what the newest one says."""
-        decided = None if self.newest is None else float(self.passes)
-        number = None if self.newest is None else float(self.newest.number)
+        """Return what the gate `verdict` judges: how many verdicts count, and what the one that decides says."""
+        decided = None if self.strongest is None else float(self.passes)
+        number = None if self.strongest is None else float(self.strongest.number)
         return {"verdicts": float(len(self.verdicts)), NOT_WORSE.replace("-", "_"): decided, "ablation": number}
 
     def lines(self) -> Iterator[str]:
         """Yield what is known, and the command that would change it."""
         beside = f" beside {self.judged.requires.beside}" if self.judged.requires.beside else ""
-        if self.newest is not None:
-            yield f"ablation {self.newest.number} of {self.newest.at[:10]}: {said(self.newest)}"
+        if self.strongest is not None:
+            yield f"ablation {self.strongest.number} of {self.strongest.at[:10]}: {said(self.strongest)}"
+            yield from [self.why_not] if self.why_not else []
         else:
             yield f"{self.root}/{LOG.folder} has no verdict on what recipe {self.judged.name} chooses{beside}"
             if self.other is not None:
@@ -154,9 +164,53 @@ def short_names(ablation: Ablation) -> tuple[str, str]:
     return (f"prior of {first}", f"found mixture of {second}") if ablation.kind == MIXTURE else (first, second)
 
 
+class Interval(Protocol):
+    """A difference in bits per byte: above 0 the second arm is worse."""
+
+    @property
+    def low(self) -> float:
+        """Its least value."""
+
+    @property
+    def high(self) -> float:
+        """Its largest value."""
+
+
+class Compared(Protocol):
+    """What was said of a second arm beside the first."""
+
+    @property
+    def outcome(self) -> str:
+        """What it is."""
+
+    @property
+    def decisive(self) -> Interval:
+        """The difference at the larger rate."""
+
+
+def why_not(compared: Compared, margin: float) -> str:
+    """Return why a second arm is not seen to be worse by less than a margin, "" if it is.
+
+    What was not measured does not pass: a wide interval has the margin in it.
+    """
+    low, high = compared.decisive.low, compared.decisive.high
+    if compared.outcome == UNDECIDED:
+        return "its two learning rates contradict each other; more seeds may decide it"
+    if high < margin:
+        return ""
+    if low > 0:
+        return f"it is worse by {low:.4f} to {high:.4f} bits per byte, and {margin:g} may be lost"
+    if (high - low) / 2 >= margin:
+        return (
+            f"this comparison cannot see a margin of {margin:g} bits per byte: its interval is {(high - low) / 2:.4f} "
+            "to either side; take more seeds and more held-out documents"
+        )
+    return f"it may be worse by {high:.4f} bits per byte, and {margin:g} may be lost; take more seeds or documents"
+
+
 def said(ablation: Ablation) -> str:
     """Return what an ablation says, in one line."""
-    decisive = max(ablation.differences, key=lambda difference: difference.rate)
+    decisive = ablation.decisive
     first, second = short_names(ablation)
     return (
         f"{second} beside {first} is {ablation.outcome} ({decisive.value:+.4f} bits per byte, {decisive.low:+.4f} to "

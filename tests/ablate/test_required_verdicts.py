@@ -16,8 +16,15 @@ from pipeline_tasks.gate.checks import gate_names
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.lint import lint
 from pipeline_tasks.publish.choices import choices_of
-from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, MIXTURE, Ablation, ablations, record_ablation
-from pipeline_tasks.publish.recipe_verdicts import PASSING, Judged, Standing, standing
+from pipeline_tasks.publish.logs.ablation_log import (
+    ATTRIBUTION,
+    MIXTURE,
+    Ablation,
+    RateDifference,
+    ablations,
+    record_ablation,
+)
+from pipeline_tasks.publish.recipe_verdicts import Judged, Standing, standing
 from pipeline_tasks.recipe import Requirement, load_recipe
 from tests.ablate import planted
 from tests.ablated_root import build_of, given_verdict, made, recipe_file
@@ -38,13 +45,13 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Ablation:
 def asked(compared: Ablation, tmp_path: Path) -> Callable[..., Standing]:
     """Records ablations that differ from `compared` in a new root; returns what they say of a recipe."""
 
-    def ask(*changes: dict[str, Any], least: int = 2, beside: str = "base") -> Standing:
+    def ask(*changes: dict[str, Any], least: int = 2, beside: str = "base", verdict: str = "not-worse") -> Standing:
         root = tmp_path / "root"
         root.mkdir(exist_ok=True)
         for at, change in enumerate(changes):
-            record_ablation(str(root), replace(compared, tokens=at, **change))
+            record_ablation(str(root), replace(compared, **{"tokens": at, **change}))
         own = load_recipe(recipe_file(tmp_path, "mine", least))
-        requires = Requirement("not-worse", beside)
+        requires = Requirement(verdict, beside)
         return standing(str(root), Judged(own.name, choices_of(own.steps), requires, builds=False))
 
     return ask
@@ -66,18 +73,50 @@ def test_an_arm_has_the_choices_of_its_recipes_whoever_made_it(compared: Ablatio
     } == {"extract"}
 
 
-@pytest.mark.parametrize("outcome", [BETTER, SAME, WORSE, UNDECIDED])
-def test_a_verdict_passes_if_it_is_not_worse(asked: Callable[..., Standing], outcome: str) -> None:
-    stands = asked({"outcome": outcome})
-    assert stands.passes == (outcome in (BETTER, SAME)) == (outcome in PASSING)
+def saying(outcome: str, low: float, high: float, **changes: Any) -> dict[str, Any]:
+    """Return the fields of an ablation with an outcome and an interval."""
+    return {"outcome": outcome, "differences": (RateDifference(2e-3, (low + high) / 2, low, high),), **changes}
+
+
+LOSS = saying(WORSE, 0.02, 0.04)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "low", "high", "passes"),
+    [
+        (BETTER, -0.05, -0.01, True),
+        (SAME, -0.01, 0.009, True),
+        (SAME, -0.06, 0.04, False),
+        (WORSE, 0.001, 0.009, True),
+        (WORSE, 0.02, 0.04, False),
+        (UNDECIDED, -0.05, -0.01, False),
+    ],
+)
+def test_a_verdict_passes_if_it_is_worse_by_less_than_the_margin(
+    asked: Callable[..., Standing], outcome: str, low: float, high: float, passes: bool
+) -> None:
+    stands = asked(saying(outcome, low, high))
+    assert stands.passes == passes
     assert (len(stands.verdicts), stands.facts()["ablation"]) == (1, 1.0)
     assert any(outcome in line for line in stands.lines())
     assert any("refinery ablate" in line for line in stands.lines()) != stands.passes
 
 
-def test_the_newest_verdict_counts(asked: Callable[..., Standing]) -> None:
-    assert not asked({"outcome": BETTER}, {"outcome": WORSE}).passes
-    assert asked({"outcome": BETTER}, {"outcome": WORSE}, {"outcome": SAME}).passes
+def test_the_verdict_that_sees_most_counts_and_of_equals_the_newest(asked: Callable[..., Standing]) -> None:
+    def of(seeds: int, documents: int, tokens: int) -> dict[str, Any]:
+        return {"seeds": seeds, "documents": documents, "tokens": tokens}
+
+    assert not asked(of(3, 60, 1), LOSS | of(3, 60, 2)).passes
+    assert asked(of(3, 60, 3)).passes
+    assert not asked(LOSS | of(6, 60, 4)).passes
+    assert not asked(of(2, 20, 5)).passes, "a newer one that sees less"
+    assert asked(of(3, 600, 6)).passes, "documents of few seeds show more than seeds of few documents"
+
+
+def test_the_margin_is_the_recipes(asked: Callable[..., Standing]) -> None:
+    assert not asked(saying(SAME, -0.02, 0.02)).passes
+    assert asked(saying(SAME, -0.02, 0.02), verdict="not-worse:0.03").passes
+    assert not asked(saying(SAME, -0.02, 0.0), verdict="not-worse:0").passes
 
 
 @pytest.mark.parametrize(
@@ -88,20 +127,20 @@ def test_a_verdict_by_the_smallest_models_or_beside_another_recipe_is_none(
     asked: Callable[..., Standing], change: dict[str, Any], beside: str
 ) -> None:
     stands = asked(change, beside=beside)
-    assert (stands.newest, stands.passes) == (None, False)
+    assert (stands.strongest, stands.passes) == (None, False)
     assert stands.facts() == {"verdicts": 0.0, "not_worse": None, "ablation": None}
 
 
 def test_what_an_attribution_says_is_none(asked: Callable[..., Standing]) -> None:
-    assert asked({"kind": ATTRIBUTION}).newest is None
-    assert asked({"kind": MIXTURE}).newest is None
+    assert asked({"kind": ATTRIBUTION}).strongest is None
+    assert asked({"kind": MIXTURE}).strongest is None
 
 
 def test_the_first_arm_is_not_judged_and_neither_is_what_made_both(
     asked: Callable[..., Standing], compared: Ablation
 ) -> None:
     second = compared.arms[1]
-    assert asked({"arms": compared.arms[::-1]}, {"arms": (second, second)}, beside="").newest is None
+    assert asked({"arms": compared.arms[::-1]}, {"arms": (second, second)}, beside="").strongest is None
     assert len(asked({"arms": (second, second)}, {}, beside="").verdicts) == 1
 
 
@@ -115,7 +154,7 @@ def test_a_changed_recipe_needs_a_verdict_of_its_own(asked: Callable[..., Standi
 
 def test_an_entry_of_an_earlier_release_has_no_choices(asked: Callable[..., Standing], compared: Ablation) -> None:
     first, second = (replace(arm, choices={}) for arm in compared.arms)
-    assert asked({"arms": (first, second)}).newest is None
+    assert asked({"arms": (first, second)}).strongest is None
 
 
 # --- The gate ---------------------------------------------------------------------------------------------------------

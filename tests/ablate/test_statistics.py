@@ -1,8 +1,14 @@
 """Intervals hold: equal arms are rarely told apart, different ones are, and a second learning rate may object."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pipeline_tasks.ablate.held_out import HeldOut, halves
+from pipeline_tasks.ablate.mixture.predictor import fitted
 from pipeline_tasks.ablate.statistics import (
     BETTER,
     SAME,
@@ -10,13 +16,17 @@ from pipeline_tasks.ablate.statistics import (
     WORSE,
     Difference,
     Floats,
+    bits_per_byte,
     detectable,
     difference,
     outcome,
     seeds_for,
 )
+from pipeline_tasks.publish.recipe_verdicts import why_not
 
 DOCUMENTS = 60
+
+NONE = np.zeros(0, np.int32)
 
 
 def arm(draws: np.random.Generator, seeds: int, level: float, noise: float, difficulty: Floats) -> Floats:
@@ -56,6 +66,113 @@ def test_a_recipe_beside_itself_is_no_difference_in_nineteen_of_twenty_compariso
         arms = {rate: [arm(draws, 3, 1.0, 0.01, difficulty) for _ in range(2)] for rate in (4e-3, 2e-4)}
         outcomes.append(outcome({rate: difference(*pair, sizes, tests=2) for rate, pair in arms.items()}))
     assert outcomes.count(SAME) >= 0.94 * 600
+
+
+class Comparison(NamedTuple):
+    """What two arms of documents of unlike sizes say, of which the second is worse by a shift of all documents."""
+
+    outcome: str
+    decisive: Difference
+
+
+def unlike(draws: np.random.Generator, shift: float, seeds: int, documents: int, spread: float) -> Comparison:
+    """Compare arms whose documents differ by a `spread` around the shift, at two rates."""
+    sizes = draws.lognormal(7, 1, documents)
+    own = shift + draws.normal(0, spread, documents)
+
+    def bits(level: Floats | float) -> Floats:
+        noise = draws.normal(0, 0.01, (seeds, 1)) + draws.normal(0, 0.01, (seeds, documents))
+        return np.asarray((1.0 + level + noise) * sizes)
+
+    differences = {rate: difference(bits(0.0), bits(own), sizes, tests=2) for rate in (4e-3, 2e-4)}
+    return Comparison(outcome(differences), differences[4e-3])
+
+
+@pytest.mark.parametrize(("seeds", "documents"), [(2, 20), (20, 20), (3, 60)])
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_an_interval_holds_with_few_seeds_and_with_few_documents(seeds: int, documents: int, spread: float) -> None:
+    draws = np.random.default_rng(seeds + documents)
+    held = 0
+    for _ in range(400):
+        sizes = draws.lognormal(7, 1, documents)
+        own = draws.normal(0.05, spread, documents) if spread else np.full(documents, 0.05)
+        first, second = (draws.normal(0, 0.01, (seeds, 1)) + draws.normal(0, 0.01, (seeds, documents)) for _ in "ab")
+        compared = difference((1 + first) * sizes, (1 + own + second) * sizes, sizes)
+        held += compared.low <= 0.05 <= compared.high
+    assert held >= 0.94 * 400
+
+
+@pytest.mark.parametrize(("seeds", "documents"), [(2, 20), (3, 60), (12, 200)])
+def test_what_is_worse_by_the_margin_rarely_passes(seeds: int, documents: int) -> None:
+    draws = np.random.default_rng(seeds)
+    compared = [unlike(draws, 0.01, seeds, documents, 0.02) for _ in range(100)]
+    assert sum(not why_not(each, 0.01) for each in compared) <= 0.05 * 100
+    if seeds == 2:
+        assert sum(each.outcome in (BETTER, SAME) for each in compared) > 0.9 * 100, "what was not measured is no worse"
+        assert sum("cannot see a margin" in why_not(each, 0.01) for each in compared) > 0.9 * 100
+
+
+def test_what_is_no_worse_passes_with_seeds_and_documents_that_show_it() -> None:
+    draws = np.random.default_rng(5)
+    passed = sum(not why_not(unlike(draws, 0.0, 40, 600, 0.02), 0.01) for _ in range(40))
+    assert passed > 0.8 * 40
+
+
+@pytest.mark.parametrize(
+    ("said", "low", "high", "why"),
+    [
+        (SAME, -0.02, 0.0099, ""),
+        (WORSE, 0.001, 0.009, ""),
+        (BETTER, -0.04, -0.01, ""),
+        (UNDECIDED, -0.02, 0.0, "contradict"),
+        (SAME, -0.02, 0.01, "cannot see a margin of 0.01"),
+        (SAME, -0.001, 0.015, "may be worse by 0.0150"),
+        (WORSE, 0.002, 0.03, "is worse by 0.0020 to 0.0300"),
+    ],
+)
+def test_a_margin_is_passed_by_what_is_below_it(said: str, low: float, high: float, why: str) -> None:
+    refused = why_not(Comparison(said, Difference((low + high) / 2, low, high, 0, 0)), 0.01)
+    assert why in refused
+    assert bool(why) == bool(refused)
+
+
+def chosen_by_fit(draws: np.random.Generator, documents: int) -> tuple[bool, bool]:
+    """Return whether the mixture that a fit takes for the best seems better than the prior, where none is.
+
+    Each document is helped by some group, and all together by none: by the documents that chose it, and by others.
+    """
+    prior = np.full(6, 1 / 6)
+    shares = draws.dirichlet(np.ones(6), 40)
+    slopes, sizes = draws.normal(0, 0.2, (documents, 6)), np.full(documents, 1_000.0)
+
+    def bits(mixtures: Floats) -> Floats:
+        return np.asarray((1 + mixtures @ slopes.T + draws.normal(0, 0.002, (len(mixtures), documents))) * 1_000.0)
+
+    held_out = HeldOut(NONE, NONE, NONE, sizes, ("web",) * documents, ("en",) * documents)
+    seen = []
+    chose, judges = halves(held_out)
+    for other in (chose, judges):
+        best = fitted(shares, bits_per_byte(bits(shares)[:, chose], sizes[chose])).best(np.ones(6), prior)
+        first, second = (bits(np.tile(mixture, (12, 1)))[:, other] for mixture in (prior, best))
+        seen.append(difference(first, second, sizes[other]).high < 0)
+    return seen[0], seen[1]
+
+
+def test_a_mixture_is_no_better_for_documents_that_did_not_choose_it() -> None:
+    draws = np.random.default_rng(6)
+    found = np.array([chosen_by_fit(draws, 40) for _ in range(60)])
+    assert found[:, 0].mean() > 0.1, "it is the best for the documents that chose it"
+    assert found[:, 1].mean() <= 0.05
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=40))
+def test_both_halves_have_documents_of_each_domain(domains: list[str]) -> None:
+    held_out = HeldOut(NONE, NONE, NONE, np.ones(len(domains)), tuple(domains), ("en",) * len(domains))
+    chose, judges = halves(held_out)
+    assert (chose ^ judges).all()
+    for domain in set(domains):
+        own = np.array(domains) == domain
+        assert abs(int((chose & own).sum()) - int((judges & own).sum())) <= 1
 
 
 def test_a_difference_is_that_of_all_bytes_and_has_its_sign() -> None:

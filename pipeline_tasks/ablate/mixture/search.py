@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_tasks.ablate.comparison import SHARED, differences_by_group
-from pipeline_tasks.ablate.held_out import HeldOut, load_held_out
+from pipeline_tasks.ablate.held_out import HeldOut, halves, load_held_out
 from pipeline_tasks.ablate.job import HELD_OUT, read_result
 from pipeline_tasks.ablate.mixture.found import Found, Weight, recipe_text
 from pipeline_tasks.ablate.mixture.planning import prior_sequences, with_found, with_round
@@ -95,7 +95,8 @@ def bits_of(folder: Path, proxies: Sequence[Proxy]) -> Floats:
 
 def _fit(folder: Path, search: Search) -> Predictor:
     proxies, held_out = _swarm(search), load_held_out(folder / HELD_OUT)
-    return fitted(_shares(proxies), bits_per_byte(bits_of(folder, proxies), held_out.sizes))
+    chose, _ = halves(held_out)
+    return fitted(_shares(proxies), bits_per_byte(bits_of(folder, proxies)[:, chose], held_out.sizes[chose]))
 
 
 def _intervals(search: Search, shares: Shares, bits: Floats, sizes: Floats) -> tuple[Floats, Floats]:
@@ -118,8 +119,9 @@ def _intervals(search: Search, shares: Shares, bits: Floats, sizes: Floats) -> t
 def noise_of(folder: Path, search: Search) -> Noise:
     """Return what the runs of the prior say of the whole search."""
     proxies = [proxy for proxy in search.of_kind(PRIOR) if proxy.rate == search.rate]
-    sizes = load_held_out(folder / HELD_OUT).sizes
-    deviation = pooled_deviation([bits_per_byte(bits_of(folder, proxies), sizes)])
+    held_out = load_held_out(folder / HELD_OUT)
+    _, judges = halves(held_out)
+    deviation = pooled_deviation([bits_per_byte(bits_of(folder, proxies)[:, judges], held_out.sizes[judges])])
     seconds = float(np.mean([read_result(folder, proxy)["seconds"] for proxy in proxies]))
     return Noise(deviation, detectable(deviation, len(proxies), len(search.asked.rates)), seconds)
 
@@ -131,13 +133,14 @@ def judge(folder: Path, search: Search) -> Found:
     """
     _require_trained(folder, search)
     proxies, held_out = _swarm(search), load_held_out(folder / HELD_OUT)
-    shares, bits = _shares(proxies), bits_of(folder, proxies)
-    values = bits_per_byte(bits, held_out.sizes)
+    chose, judges = halves(held_out)
+    shares, bits = _shares(proxies), bits_of(folder, proxies)[:, chose]
+    values = bits_per_byte(bits, held_out.sizes[chose])
     predictor = fitted(shares, values)
     best = predictor.best(search.most / search.sequences, search.prior)
     mixture = apportioned(best, search.sequences, search.most)
     differences, by_group = _differences(folder, search, mixture, held_out)
-    low, high = _intervals(search, shares, bits, held_out.sizes)
+    low, high = _intervals(search, shares, bits, held_out.sizes[chose])
     weights = tuple(
         Weight(group.name, group.prior, float(best[at]), float(low[at]), float(high[at]))
         for at, group in enumerate(search.groups)
@@ -153,11 +156,11 @@ def judge(folder: Path, search: Search) -> Found:
         noise_of(folder, search),
         sum(read_result(folder, proxy)["seconds"] for proxy in search.proxies),
         search,
-        json.loads((folder / SHARED).read_bytes()),
+        json.loads((folder / SHARED).read_bytes()) | {"judges": int(judges.sum())},
     )
     (folder / RESULT).write_text(json.dumps(found.facts(), indent=1, sort_keys=True) + "\n")
     (folder / RECIPE).write_text(recipe_text(found))
-    write_page(folder, found, held_out)
+    write_page(folder, found, held_out.taken(judges))
     return found
 
 
@@ -181,15 +184,17 @@ def _differences(
 ) -> tuple[dict[float, Difference], dict[str, Difference]]:
     """Return how the found mixture differs from the prior at each rate, and by group of held-out documents.
 
-    Runs of the found mixture did not choose it. Those of the prior are in the fit; where no mixture is better, they add
-    the same to the difference whichever was chosen.
+    Neither documents nor runs that judge the found mixture chose it: the runs of the prior are in the fit, with the
+    other documents.
     """
     runs = _judged(search, mixture)
     if not runs:
         return {}, {}
-    pairs = {rate: [bits_of(folder, part) for part in pair] for rate, pair in runs.items()}
+    judges = halves(held_out)[1]
+    scored = held_out.taken(judges)
+    pairs = {rate: [bits_of(folder, part)[:, judges] for part in pair] for rate, pair in runs.items()}
     tests = len(pairs)
     differences = {
-        rate: difference(first, second, held_out.sizes, tests=tests) for rate, (first, second) in pairs.items()
+        rate: difference(first, second, scored.sizes, tests=tests) for rate, (first, second) in pairs.items()
     }
-    return differences, dict(differences_by_group(pairs[search.rate], held_out))
+    return differences, dict(differences_by_group(pairs[search.rate], scored))

@@ -135,7 +135,10 @@ def unsaid(found: Found, held_out: HeldOut) -> Iterator[str]:
             f"Models have {size.parameters / 1e6:,.0f} million parameters without those of the vocabulary. The best "
             "mixture for larger ones, or for more tokens, may be another one."
         )
-    yield "The mixture is found for these held-out documents: a group that none of them speaks for gets little."
+    yield (
+        "The mixture is found for one half of the held-out documents, and judged by the other: a group that none of "
+        "them speaks for gets little."
+    )
     yield (
         "The fit lets a group harm by its place alone, and has no terms of two groups together. Intervals of weights "
         "are of this fit; they do not say how wrong its form is."

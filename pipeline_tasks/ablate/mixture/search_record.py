@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline_tasks.ablate.arms.versions import version_named
 from pipeline_tasks.ablate.evidence import DIGITS, MOST_GROUPS, Evidence, rounded
-from pipeline_tasks.ablate.held_out import load_held_out
+from pipeline_tasks.ablate.held_out import halves, load_held_out
 from pipeline_tasks.ablate.job import HELD_OUT, read_result
 from pipeline_tasks.ablate.mixture.found import Found
 from pipeline_tasks.ablate.mixture.search import bits_of, judged_runs
@@ -47,6 +47,7 @@ def record_search(found: Found, folder: Path, root: str = "") -> list[Recorded]:
         round(sum(_seconds(folder, runs) for pair in pairs.values() for runs in pair), 1),
         release("refinery"),
         kind=MIXTURE,
+        documents=found.shared["judges"],
     )
     return list(entered(ablation, _evidence(found, folder, pairs), [published.root] if published else [], root))
 
@@ -62,13 +63,17 @@ def _seconds(folder: Path, runs: Sequence[Proxy]) -> float:
 
 def _evidence(found: Found, folder: Path, pairs: Mapping[float, Pair]) -> Evidence:
     """Return what the comparison rests on: both arms are trained on as many sequences of the same pool."""
-    search, sizes = found.search, load_held_out(folder / HELD_OUT).sizes
+    search, held_out = found.search, load_held_out(folder / HELD_OUT)
+    judges = halves(held_out)[1]
     first, second = pairs[search.rate]
     arm = {"documents": None, "tokens": search.sequences * search.length, "sequences": search.sequences}
     return Evidence(
         found.differences,
         found.groups,
-        [float(bits_per_byte(bits_of(folder, runs), sizes).mean()) for runs in (first, second)],
+        [
+            float(bits_per_byte(bits_of(folder, runs)[:, judges], held_out.sizes[judges]).mean())
+            for runs in (first, second)
+        ],
         found.noise.deviation,
         found.noise.seconds,
         {**found.shared, "in": [*found.shared["in"], *found.shared["in"]][:2]},

@@ -17,7 +17,7 @@ from pipeline_tasks.ablate.sizes import SIZES, SMOKE
 from pipeline_tasks.ablate.verdict import price_lines
 from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import NOT_WORSE
+from pipeline_tasks.recipe import MARGIN, NOT_WORSE
 from pipeline_tasks.store.storage import require_root
 
 
@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wanted", type=float, default=0.0, metavar="D", help="a difference to see, in bits per byte")
     parser.add_argument("--usd-per-hour", type=float, default=0.0, metavar="D", help="price of this device")
     parser.add_argument(
-        "--require", choices=(NOT_WORSE,), default="", help="refuse (exit 65) a b that is worse, or not decidable"
+        "--require",
+        default="",
+        metavar=f"{NOT_WORSE}[:D]",
+        help=f"refuse (exit 65) a b that is not seen to be worse by less than D bits per byte ({MARGIN})",
     )
     parser.add_argument(
         "--override", default="", metavar="NAME:WHY", help="let a refused --require pass; it is recorded"

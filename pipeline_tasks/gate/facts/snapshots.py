@@ -32,8 +32,8 @@ SNAPSHOT_FACTS: Mapping[str, str] = {
 
 VERDICT_FACTS: Mapping[str, str] = {
     "verdicts": "ablations in which the recipe was the second arm, beside what it requires, by models that count",
-    "not_worse": "1 if the newest of them says `better` or `no difference seen`, else 0",
-    "ablation": "the number of the newest of them in the log of ablations",
+    "not_worse": "1 if that of most scored texts says that it is worse by less than the margin, beyond chance, else 0",
+    "ablation": "the number of that one in the log of ablations",
 }
 """Facts of the gate before the first stage of a recipe that requires a verdict."""
 

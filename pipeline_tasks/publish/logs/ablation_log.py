@@ -63,13 +63,14 @@ class RateDifference:
 class Ablation:
     """An entry of the log: what was trained on both arms, and what it said of the second beside the first.
 
-    `tokens` are those of each run, `seeds` are how many each arm and rate had. `held_out` is the digest of the scored
-    documents. `detectable` is the smallest difference that the seeds show, in bits per byte. `seconds` are those of all
-    runs. `override` says who let a refused outcome pass and why ("" if nobody did). `evidence` is the reference of the
-    object in the root that has its curves and groups ("" in an entry of an earlier release). The intervals of an
-    `attribution` hold for all stages of its run together, and each stage has an entry. Those of a `mixture` are of the
-    runs that judged it, and of no proxy that chose it. `code` is the release of
-    Refinery and `at` the time, ISO 8601 in UTC; `number` and `at` are set by `record_ablation`.
+    `tokens` are those of each run, `seeds` are how many each arm and rate had. `held_out` is the digest of the
+    scored documents, and `documents` are how many (0 in an entry of an earlier release). `detectable` is the
+    smallest difference that the seeds show, in bits per byte. `seconds` are those of all runs. `override` says who
+    let a refused outcome pass and why ("" if nobody did). `evidence` is the reference of the object in the root
+    that has its curves and groups ("" in an entry of an earlier release). The intervals of an `attribution` hold
+    for all stages of its run together, and each stage has an entry. Those of a `mixture` are of the runs that
+    judged it, and of no proxy that chose it. `code` is the release of Refinery and `at` the time, ISO 8601 in UTC;
+    `number` and `at` are set by `record_ablation`.
     """
 
     arms: tuple[AblatedArm, AblatedArm]
@@ -87,6 +88,12 @@ class Ablation:
     number: int = 0
     at: str = ""
     kind: str = COMPARISON
+    documents: int = 0
+
+    @property
+    def decisive(self) -> RateDifference:
+        """The difference at the larger rate."""
+        return max(self.differences, key=lambda difference: difference.rate)
 
 
 def ablations(root: str) -> list[Ablation]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipeline_tasks.ablate.sizes import SMOKE
-from pipeline_tasks.constraints import Count, NameOrUri, Note, OptionalWord, PlainWord, Positive, Share, Uri, Weight
+from pipeline_tasks.constraints import Count, NameOrUri, Note, PlainWord, Positive, Share, Uri, Weight
 from pipeline_tasks.run.request import LoggedReply, Request
 
 
@@ -37,7 +37,7 @@ class PlanAblationRequest(Request[RunsReply]):
     seeds: Positive = 3
     rates: tuple[Share, ...] = ()
     threads: Positive = 2
-    require: OptionalWord = ""
+    require: Note = ""
     override: Note = ""
     run_id: Note = ""
 
@@ -76,7 +76,7 @@ class JudgeAblationRequest(Request[JudgeAblationReply]):
 
     root: Uri
     folder: Uri
-    require: OptionalWord = ""
+    require: Note = ""
     override: Note = ""
     usd_per_hour: Weight = 0.0
     run_id: Note = ""

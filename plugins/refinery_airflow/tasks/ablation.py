@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
-from pipeline_tasks.recipe import NOT_WORSE
+from pipeline_tasks.recipe import MARGIN, NOT_WORSE
 from pipeline_tasks.run.request import Request
 from pipeline_tasks.service.requests.ablation import (
     ForecastAblationRequest,
@@ -76,7 +76,10 @@ def params_of_ablation(root: str) -> dict[str, Param]:
             0.0, type="number", minimum=0, title="Price", description="US dollars for an hour of a device"
         ),
         "require": Param(
-            None, enum=[None, NOT_WORSE], title="Require", description="End red where b is worse, or not decidable"
+            None,
+            title="Require",
+            description=f"{NOT_WORSE}:{MARGIN} ends red where b is not seen to be worse by less bits per byte",
+            **OPTIONAL,
         ),
         "override": Param(
             None, title="Override", description="NAME: WHY, to let a refused verdict pass; it is recorded", **OPTIONAL
