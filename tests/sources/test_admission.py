@@ -1,6 +1,7 @@
 """A pull opens, asks and sends what its recipe and its query name, for every kind of source, and nothing else."""
 
 import ast
+import contextlib
 import json
 import re
 import subprocess
@@ -15,7 +16,7 @@ from pipeline_tasks.binding import bind_fields, may_name_places, places_in
 from pipeline_tasks.constraints import Uri
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import PACKAGE
-from pipeline_tasks.sources.admission import Gate, Secretive, admitted, connect, open_file, require_place
+from pipeline_tasks.sources.admission import Gate, Secretive, admitted, connect, fence_at, open_file, require_place
 from pipeline_tasks.sources.download import download
 from pipeline_tasks.sources.hubs.hub import own_address
 from pipeline_tasks.sources.pull import Pull, landing_at, pull
@@ -277,7 +278,7 @@ def test_files_are_not_read_by_a_link_that_leaves_their_folder(
     assert not any("private" in text for text in landed_texts(tmp_path / "landings"))
 
 
-@pytest.mark.parametrize("pointer", ["link", "git file", "alternates", "objects"])
+@pytest.mark.parametrize("pointer", ["link", "git file", "alternates", "objects", "beside", "encoded"])
 def test_a_repository_that_points_elsewhere_is_refused(pointer: str, tmp_path: Path) -> None:
     theirs, own = tmp_path / "private", tmp_path / "own"
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@a.org"]
@@ -287,7 +288,14 @@ def test_a_repository_that_points_elsewhere_is_refused(pointer: str, tmp_path: P
         subprocess.run([*git, "-C", place, "add", "-A"], check=True)
         subprocess.run([*git, "-C", place, "commit", "-qm", "a"], check=True)
     assert pull_source({"git": {"repository": str(own)}}, tmp_path / "landings", name="first")[1].files == 1
-    if pointer == "alternates":
+    repository = str(own)
+    if pointer == "beside":  # where Git looks, too
+        (own / ".git").rename(own / "kept")
+        (tmp_path / "own.git").symlink_to(theirs / ".git")
+    elif pointer == "encoded":  # which Git decodes
+        (tmp_path / "own" / "%2e%2e").mkdir()
+        repository = f"file://{own}/%2e%2e/private"
+    elif pointer == "alternates":
         (own / ".git/objects/info/alternates").write_text(f"{theirs}/.git/objects\n")
     elif pointer == "objects":
         (own / ".git/objects").rename(own / "kept")
@@ -298,8 +306,8 @@ def test_a_repository_that_points_elsewhere_is_refused(pointer: str, tmp_path: P
             (own / ".git").symlink_to(theirs / ".git")
         else:
             (own / ".git").write_text(f"gitdir: {theirs}/.git\n")
-    with pytest.raises(RecipeError, match="data names no places"):
-        pull_source({"git": {"repository": str(own)}}, tmp_path / "landings")
+    with pytest.raises(RecipeError, match=r"data names no places|is no repository"):
+        pull_source({"git": {"repository": repository}}, tmp_path / "landings")
 
 
 def delta_table(folder: Path) -> Path:
@@ -345,6 +353,24 @@ def test_an_iceberg_table_whose_metadata_point_elsewhere_is_refused(tmp_path: Pa
         (copy.parent / "version-hint.text").write_text(metadata.name)
         with pytest.raises(RecipeError, match="data names no places"):
             pull_source({"iceberg": {"table": place}}, tmp_path / "landings")
+
+
+@pytest.mark.parametrize(
+    "location", ["{}/x", "file:{}/x", "file://{}/x?/../../own/y", "file://{}/x#/../../own/y", "{}/../private/x"]
+)
+def test_a_location_is_admitted_as_it_is_opened(location: str, private: Path, tmp_path: Path) -> None:
+    """PyIceberg parses locations by its own rule: what is asked for is what that rule gives."""
+    pytest.importorskip("pyiceberg")
+    from pipeline_tasks.sources.tables.fenced_io import FencedIO
+
+    (private / "x").write_text("private")
+    own = tmp_path / "own"
+    own.mkdir()
+    source = bind_fields(kind_of("iceberg"), {"table": str(own)}, "iceberg")
+    with admitted(source, Gate()), contextlib.chdir(own):
+        files = FencedIO({}, fence_at())
+        with pytest.raises(RecipeError, match="data names no places"):
+            files.new_input(location.format(private)).open().read()
 
 
 # --- What is written ----------------------------------------------------------------------------------------------

@@ -49,14 +49,23 @@ class Repository:
     place: str
 
     @property
+    def _local(self) -> Path:
+        return Path(self.place.removeprefix("file://")).absolute()
+
+    @property
     def _address(self) -> str:
-        """The place as Git takes it from any folder."""
-        return self.place if "://" in self.place else str(Path(self.place).absolute())
+        """The place as Git takes it from any folder: the path that was admitted, with no name beside it to try."""
+        if on_web(self.place):
+            return self.place
+        pointer = self._local / ".git"
+        folder = next(_named_by(self._local)) if pointer.is_file() else pointer if pointer.is_dir() else self._local
+        return f"{os.path.realpath(folder)}/."
 
     @property
     def kept(self) -> Path:
         """The folder of what was fetched."""
-        return user_folder() / f"git-{hashlib.sha256(self._address.encode()).hexdigest()[:16]}"
+        place = self.place if "://" in self.place else str(self._local)
+        return user_folder() / f"git-{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
     def fetched(self, revision: str) -> str:
         """Fetch a branch, a tag or a commit, without what came before it; return the commit.
@@ -79,7 +88,8 @@ class Repository:
         if on_web(self.place):
             require_host(self.place)
             return
-        top = Path(require_place(self.place).removeprefix("file://"))
+        require_place(self.place)
+        top = self._local
         folders = [top, top / ".git"]
         for folder in folders:  # which grow by those that they name
             folders += [named for named in _named_by(folder) if named not in folders]

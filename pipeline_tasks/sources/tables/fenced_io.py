@@ -17,6 +17,7 @@ class FencedIO(PyArrowFileIO):
         self._fence = fence
 
     def new_input(self, location: str) -> PyArrowFile:
-        """Return a file that was declared."""
-        self._fence(location)
+        """Return a file that was declared, by the scheme and path that are opened, without a URL's query."""
+        scheme, _, path = self.parse_location(location, self.properties)
+        self._fence(path if scheme == "file" else f"{scheme}://{path}")
         return super().new_input(location)
