@@ -51,6 +51,9 @@ CACHED = "kept for rows that come again, and old"
 UNPUBLISHED = "written to be published, and named by no version"
 """Why published files go: of a build that was refused or killed, or a report that was written again."""
 
+UNFINISHED = "half-written"
+"""Why files of killed writers go, and their uploads to a bucket: nobody can read them."""
+
 EXPORT_DEPTH = 4
 """Parts of the path of an export's folder: `publish`, the version's prefix, `exports`, and its format."""
 
@@ -77,7 +80,7 @@ class Orphans:
     @property
     def lost(self) -> int:
         """Bytes that somebody may miss: all but unnamed files next to a manifest, and compactions."""
-        made_again = (UNNAMED, UNUSED, CACHED)
+        made_again = (UNNAMED, UNUSED, CACHED, UNFINISHED)
         missed = (entry for entry, reason in self.files if reason not in made_again)
         return sum(entry.bytes for entry in missed if not entry.path.startswith(f"{COMPACTED}/"))
 
@@ -182,7 +185,9 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery index` removes what leaves its tables
     published = tuple(store.list(PUBLISH))
     total += sum(entry.bytes for entry in published)
-    files += _orphans_outside_stages(store, is_old)
+    outside = list(_orphans_outside_stages(store, is_old))
+    total += sum(entry.bytes for entry, _ in outside)
+    files += outside
     files += _unpublished(root, published, is_old)
     return Orphans(tuple(files), tuple(fenced), total - sum(entry.bytes for entry, _ in files))
 
@@ -218,7 +223,7 @@ def _versions(root: str) -> list[version_log.Version]:
 def _orphans_outside_stages(store: Store, is_old: IsOld) -> Iterator[Orphan]:
     yield from ((entry, "a cluster job's request or reply") for entry in store.list("requests") if is_old(entry))
     yield from ((entry, "what an old run has sent") for entry in store.list("alerts") if is_old(entry))
-    yield from ((entry, "half-written") for entry in store.unfinished("") if is_old(entry))
+    yield from ((entry, UNFINISHED) for entry in store.unfinished("") if is_old(entry))
 
 
 def prefixes(store: Store, stages: Iterable[str]) -> Iterator[Prefix]:

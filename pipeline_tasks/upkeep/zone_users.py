@@ -29,7 +29,8 @@ LOGS = (
 )
 """Folders of a root that no stage writes: what they have says which bytes of all others are the right ones."""
 
-READ, WRITE = ["s3:GetObject"], ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
+READ = ["s3:GetObject", "s3:ListMultipartUploadParts"]
+WRITE = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
 
 
 class Keys(NamedTuple):
@@ -70,7 +71,8 @@ def engine_policy(landing: str, root: str) -> dict[str, Any]:
 
 def _policy(objects: dict[str, Any], landing: str, root: str, *more: dict[str, Any]) -> dict[str, Any]:
     listed = _allow(
-        ["s3:ListBucket", "s3:GetBucketLocation"], [f"arn:aws:s3:::{bucket}" for bucket in buckets_of(landing, root)]
+        ["s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetBucketLocation"],
+        [f"arn:aws:s3:::{bucket}" for bucket in buckets_of(landing, root)],
     )
     return {"Version": "2012-10-17", "Statement": [listed, objects, *more]}
 

@@ -151,6 +151,23 @@ def test_scratch_is_read_back_and_leaves_nothing_beside_it(any_root: str, size: 
     assert list(store.unfinished("")) == []
 
 
+def test_uploads_of_killed_writers_are_listed_and_removed(s3_root: str) -> None:
+    """They take room and have texts, and no listing of objects shows them."""
+    store, bucket = connect(s3_root), s3_root.removeprefix("s3://").removesuffix("/root")
+    keys = ("root/data/new", "root/data/there", "root-of-others/data", "root/other")
+    for key in keys:
+        begun = s3_client().create_multipart_upload(Bucket=bucket, Key=key)
+        s3_client().upload_part(Bucket=bucket, Key=key, UploadId=begun["UploadId"], PartNumber=1, Body=bytes(7))
+    store.create("data/there", b"a whole object")
+    names = {entry.path.partition("?")[0]: entry for entry in store.unfinished("")}
+    assert {name: entry.bytes for name, entry in names.items()} == {"data/new": 7, "data/there": 7, "other": 7}
+    assert {entry.path for entry in store.unfinished("data")} == {names[name].path for name in names if "data" in name}
+    store.delete(names["data/new"].path)
+    store.delete_many([names["data/new"].path, names["data/there"].path])  # one that is gone is no error
+    assert [entry.path for entry in store.unfinished("")] == [names["other"].path]
+    assert store.read("data/there") == b"a whole object"
+
+
 def test_ranges_are_read_whole_or_refused(any_root: str) -> None:
     store, body = connect(any_root), bytes(range(256)) * 40
     store.create("object", body)

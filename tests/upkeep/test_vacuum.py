@@ -24,7 +24,11 @@ from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.s3.client import s3_client
+from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep import vacuum
+from pipeline_tasks.upkeep.erasing.documents import Documents
+from pipeline_tasks.upkeep.erasing.survey import survey
 from tests.refining import commit_parent, refined, rows
 from tests.toys import table
 
@@ -224,6 +228,27 @@ def test_no_manifest_names_what_a_vacuum_removed_beside_its_run(
         if slot.read_bytes() != ABANDONED:
             assert rows(tmp_path, read_manifest(root, slot.relative_to(tmp_path).as_posix())).equals(kept)
     assert rows(tmp_path, refine(work, engine).manifest).equals(kept)
+
+
+def test_an_upload_of_a_killed_writer_is_vacuumed_and_named_by_erase(s3_root: str) -> None:
+    bucket = s3_root.removeprefix("s3://").removesuffix("/root")
+    begun = s3_client().create_multipart_upload(Bucket=bucket, Key="root/toy_map/a/data/large")
+    which = {"Bucket": bucket, "Key": begun["Key"], "UploadId": begun["UploadId"]}
+    s3_client().upload_part(**which, PartNumber=1, Body=bytes(70))
+    storage.connect(s3_root).create("publish/one", bytes(1000))
+    name = f"toy_map/a/data/large?uploadId={begun['UploadId']}"
+    assert not [path for path in paths(vacuum.find_orphans(s3_root)) if path == name], "it may be under way"
+    nobody = Documents(of_rows([]))
+    assert "half-written" in survey(s3_root, nobody).left[name]
+    orphans = vacuum.find_orphans(s3_root, EVERYTHING)
+    assert [(entry.bytes, reason) for entry, reason in orphans.files if entry.path == name] == [(70, "half-written")]
+    assert (orphans.kept, orphans.lost) == (1000 - (orphans.bytes - 70), orphans.bytes - 70)
+    vacuum.remove(s3_root, orphans, limit=1.0)
+    assert "Uploads" not in s3_client().list_multipart_uploads(Bucket=bucket)
+    s3_client().create_multipart_upload(Bucket=bucket, Key=begun["Key"])
+    (removed,) = survey(s3_root, nobody, alone=True).unfinished
+    assert removed.startswith("toy_map/a/data/large?uploadId=")
+    assert survey(s3_root, nobody).left == {}
 
 
 def _parent_on(root: str) -> str:

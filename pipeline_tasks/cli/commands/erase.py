@@ -94,9 +94,11 @@ def _erased(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]
     Nothing is erased while something cannot be: a copy is found by what the tables say, and only as long as they do.
     ErasedMeanwhile if another erasure is at work each time: what it replaces meanwhile is in no look.
     """
+    unfinished: list[str] = []
     for left in reversed(range(ROUNDS)):
         try:
             found, log = _look(root, by, alone=alone)
+            found.unfinished = unfinished = [*unfinished, *found.unfinished]
             if found.left or not found.work:
                 return found, log
             erase(found, log[-1].number, by)

@@ -56,6 +56,10 @@ OWN = SetBy("AWS_ENDPOINT_URL", "AWS_REGION", "check AWS_ACCESS_KEY_ID, AWS_SECR
 _ELSEWHERE = ("PermanentRedirect", "301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
 
 
+class Incapable(RecipeError):
+    """The server does not have this request at all."""
+
+
 def error_code(error: BaseException) -> str:
     """Return the code of a server's error response, "" for an error without a response."""
     return str(_response(error).get("Error", {}).get("Code", ""))
@@ -166,7 +170,7 @@ def translated(path: str, bucket: str, error: BaseException, by: SetBy = OWN) ->
     if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
         return RecipeError(f"{path}: no S3 credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
     if status_of(error) in _INCAPABLE or error_code(error) == "NotImplemented":
-        return RecipeError(
+        return Incapable(
             f"{path}: the object store cannot do this ({_code(error)}); "
             f"choose a server that `refinery doctor` accepts, or correct {by.endpoint}"
         )

@@ -33,6 +33,7 @@ from pipeline_tasks.store.s3.client import forget_clients, require_bucket, s3_cl
 from pipeline_tasks.store.s3.errors import (
     ABSENT,
     OWN,
+    Incapable,
     error_code,
     exists_already,
     is_conflict,
@@ -60,6 +61,12 @@ STANDARD = "STANDARD"
 """The storage class of objects of which a bucket names none."""
 
 BAD_REQUEST = 400
+
+GONE = (*ABSENT, "NoSuchUpload")
+"""Error codes for an upload that was completed or aborted meanwhile."""
+
+UPLOAD = "?uploadId="
+"""What follows the path of an object in the name of an upload of it, as in S3's own requests."""
 
 _CONDITIONAL: set[str] = set()
 """Buckets whose server has refused, in this process, to put an object that was there."""
@@ -235,9 +242,30 @@ class S3Store:
                 yield from (name for name in names if name and not name.startswith(("_", ".")))
 
     def unfinished(self, prefix: str) -> Iterator[Entry]:
-        # Incomplete multipart uploads are the bucket's to expire (a lifecycle rule); nothing else can be half there.
-        del prefix
-        yield from ()
+        start = f"{self._prefix}/" if self._prefix else ""
+        below = f"{prefix.rstrip('/')}/" if prefix else ""
+        try:
+            with self._errors(prefix):
+                pages = self._client.get_paginator("list_multipart_uploads")
+                for page in pages.paginate(Bucket=self._bucket, Prefix=f"{start}{below}"):
+                    for upload in page.get("Uploads", ()):
+                        name = f"{upload['Key'].removeprefix(start)}{UPLOAD}{upload['UploadId']}"
+                        yield Entry(name, self._uploaded(upload), upload["Initiated"].timestamp())
+        except Incapable:  # a server that has no list of them keeps none that anybody could abort
+            return
+
+    def _uploaded(self, upload: Mapping[str, Any]) -> int:
+        """Return the bytes of an upload that nobody has completed, 0 for one that is gone."""
+        from botocore.exceptions import ClientError
+
+        which = {"Bucket": self._bucket, "Key": upload["Key"], "UploadId": upload["UploadId"]}
+        try:
+            pages = list(self._client.get_paginator("list_parts").paginate(**which))
+        except ClientError as error:
+            if error_code(error) in GONE:
+                return 0
+            raise
+        return sum(int(part["Size"]) for page in pages for part in page.get("Parts", ()))
 
     # --- Writing --------------------------------------------------------------------------------------------------
 
@@ -303,10 +331,27 @@ class S3Store:
         self.put_file(path, local, "of scratch")
 
     def delete(self, path: str) -> None:
+        name, _, upload = path.partition(UPLOAD)
         with self._errors(path):
-            self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
+            if upload:
+                self._abort(name, upload)
+            else:
+                self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
+
+    def _abort(self, path: str, upload: str) -> None:
+        from botocore.exceptions import ClientError
+
+        try:
+            self._client.abort_multipart_upload(Bucket=self._bucket, Key=self._key(path), UploadId=upload)
+        except ClientError as error:
+            if error_code(error) not in GONE:
+                raise
 
     def delete_many(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if UPLOAD in path:
+                self.delete(path)
+        paths = [path for path in paths if UPLOAD not in path]
         parts = [paths[start : start + DELETED_AT_ONCE] for start in range(0, len(paths), DELETED_AT_ONCE)]
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             list(pool.map(self._delete_part, parts))

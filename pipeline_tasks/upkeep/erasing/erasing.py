@@ -127,6 +127,7 @@ def certify(found: Survey, log: Sequence[Takedown], by: str) -> tuple[str, dict[
         "takedowns": [_takedown(each) for each in log],
         "looked_at": {"objects": found.objects, "bytes": found.bytes},
         "counts": counts(objects),
+        "unfinished": sorted(found.unfinished),
         "objects": [asdict(each) for each in objects],
         "log": {"entries": [entry.number for entry in entries], "head": _head(found.root)},
         "documents": len(found.documents.ids),

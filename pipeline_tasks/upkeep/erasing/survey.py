@@ -59,13 +59,17 @@ class Work:
 
 @dataclass(slots=True)
 class Survey:
-    """What was found: the documents, what is to be done in order, and what is not erased, with the reason."""
+    """What was found: the documents, what is to be done in order, and what is not erased, with the reason.
+
+    `unfinished` are half-written files, and uploads to a bucket, of processes that were killed, which were removed.
+    """
 
     root: str
     documents: Documents
     probes: Probes = field(default_factory=Probes)
     work: list[Work] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
     objects: int = 0
     bytes: int = 0
 
@@ -260,6 +264,7 @@ def _plan_unfinished(found: Survey, store: Store, *, alone: bool) -> None:
     for entry in store.unfinished(""):
         if alone:
             store.delete(entry.path)
+            found.unfinished.append(entry.path)
         else:
             found.left[entry.path] = (
                 "a process that was killed, or still writes, has it half-written; where none runs, --alone removes it"
