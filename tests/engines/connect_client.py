@@ -9,17 +9,27 @@ import sys
 from pipeline_tasks import recipe
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.engines.spark import QUERY_SETTINGS, session
+from pipeline_tasks.errors import JobLost
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
 from tests.toys import CARDS, MODULES
 
 
 def main(address: str, root: str, parent: str, *stages: str) -> None:
-    """Refine each stage, then print the settings that the session has."""
+    """Refine each stage, and wait for a line after half of them; print how many were lost once, and the settings."""
     recipe.STAGES = (*recipe.STAGES, *(card.name for card in CARDS))
     sys.modules.update(MODULES)
-    for stage in stages:
-        refine(RefineRequest(root, stage, {}, parent), engine("spark", address))
+    half, lost = len(stages) // 2, 0
+    for number, stage in enumerate(stages):
+        if number == half:
+            print("half", flush=True)
+            sys.stdin.readline()
+        try:
+            refine(RefineRequest(root, stage, {}, parent), engine("spark", address))
+        except JobLost:
+            lost += 1
+            refine(RefineRequest(root, stage, {}, parent), engine("spark", address))
+    print(lost)
     print(json.dumps({name: session(address).conf.get(name) for name in QUERY_SETTINGS}))
 
 

@@ -23,14 +23,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("toys")]
 STARTED = re.compile(r"Spark Connect server started at: (127\.0\.0\.1:\d+)")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server with settings of its own, at a port that it chose."""
-    folder = tmp_path_factory.mktemp("connect")
+@contextlib.contextmanager
+def serving(folder: Path, port: int = 0) -> Iterator[str]:
+    """Run a server with settings of its own, at a port that it chooses (0); yield its address."""
+    folder.mkdir()
     log = folder / "server.log"
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": "0",
+        "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
         "spark.sql.adaptive.enabled": "true",
@@ -54,15 +54,27 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.wait()
 
 
-def test_a_session_of_spark_connect_has_our_settings_and_our_bytes(server: str, tmp_path: Path) -> None:
-    """Only this test speaks with a server of Spark Connect: 20 s, of which the server takes most."""
+def test_a_session_of_spark_connect_has_our_settings_and_our_bytes_before_and_after_a_restart(tmp_path: Path) -> None:
+    """Only this test speaks with a server of Spark Connect: 40 s, of which two starts of it take most."""
     here, there = tmp_path / "here", tmp_path / "there"
     for stage in STAGES:
         refined(here, stage, commit_parent(here, TABLES))
-    client = [sys.executable, "-m", "tests.engines.connect_client", server, str(there), commit_parent(there, TABLES)]
-    done = subprocess.run([*client, *STAGES], cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == QUERY_SETTINGS
+    parent = commit_parent(there, TABLES)
+    with contextlib.ExitStack() as last:
+        with serving(tmp_path / "first") as address:
+            command = [sys.executable, "-m", "tests.engines.connect_client", address, str(there), parent, *STAGES]
+            client = subprocess.Popen(
+                command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+            last.callback(client.kill)
+            assert client.stdout is not None
+            assert client.stdout.readline() == "half\n"
+        last.enter_context(serving(tmp_path / "second", int(address.rpartition(":")[2])))
+        out, errors = client.communicate("\n", timeout=240)
+    assert client.returncode == 0, errors[-2000:]
+    lost, settings = out.splitlines()
+    assert json.loads(settings) == QUERY_SETTINGS
+    assert json.loads(lost) <= 1, "the next try has a session of the server that is there now"
     for stage in STAGES:
         assert stored(here, stage)
         assert stored(there, stage) == stored(here, stage)
