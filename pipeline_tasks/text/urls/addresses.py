@@ -31,7 +31,7 @@ _PLAIN = (
 _PUNYCODE = "xn--"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _PARTS = re.compile(r"([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
-_PORT = re.compile(r"(.*?)(?::(\d*))?", re.DOTALL)
+_PORT = re.compile(r"(.*?)(?::([0-9]*))?", re.DOTALL)
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNSAFE = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
 """What a path or query has in percent form alone (RFC 3986, 3.3 and 3.4)."""
@@ -39,7 +39,9 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _EDGES = "".join(map(chr, range(33)))
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\ufe00-\ufe0f]")
-_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]*|\d+)")
+_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]*|[0-9]+)")
+_MOST_DIGITS = 64
+"""Digits of a number that may be (a part of) an address, zeros ahead included: no other is read."""
 
 
 def canonical(urls: pa.Array) -> pa.Array:
@@ -101,7 +103,9 @@ def _label(label: str) -> str:
 
 def _ipv4(labels: list[str]) -> str:
     """Return an address of four numbers if a host is one in any of their forms, else ""."""
-    if not 1 <= len(labels) <= len("1234") or not all(_NUMBER.fullmatch(label) for label in labels):
+    if not 1 <= len(labels) <= len("1234"):
+        return ""
+    if not all(len(label) <= _MOST_DIGITS and _NUMBER.fullmatch(label) for label in labels):
         return ""
     numbers = [_number(label) for label in labels]
     last = 256 ** (5 - len(numbers))
@@ -130,8 +134,8 @@ def _authority(authority: str, scheme: str) -> str:
     match = _PORT.fullmatch(authority.rpartition("@")[2])
     assert match is not None  # it matches any text
     host = canonical_host(match[1])
-    port = int(match[2]) if match[2] else None
-    return host if port in (None, PORTS.get(scheme)) else f"{host}:{port}"
+    port = match[2] and (match[2].lstrip("0") or "0")  # text: a number of many digits is none for `int`
+    return f"{host}:{port}" if port and port != str(PORTS.get(scheme)) else host
 
 
 def escaped(text: str) -> str:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.urls.addresses import PORTS, canonical, canonical_host, canonical_url
 from pipeline_tasks.text.urls.hosts import locate_hosts
-from pipeline_tasks.text.urls.keys import hosts
+from pipeline_tasks.text.urls.keys import hosts, keys, origins
+from pipeline_tasks.text.urls.sites import sites
 from pipeline_tasks.text.urls.takedown import URL, evidence, key_of, of_entries
 
 FORMS = [
@@ -166,3 +167,30 @@ def test_an_address_that_was_scrubbed_is_taken_down_by_the_one_that_it_was() -> 
         False,
         False,
     ]
+
+
+LONG = "9" * 5000
+"""More digits than `int` reads of a text."""
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://a.example:{LONG}/x",
+        f"http://{LONG}/x",
+        f"http://1.2.3.{LONG}/",
+        f"http://0x{'f' * 9000}/",
+        "http://a.example:٣/",
+    ],
+)
+def test_digits_of_any_number_are_read(url: str) -> None:
+    """One such address stopped a run at every try."""
+    urls = pa.array([url, "https://a.example/"])
+    assert [len(read(urls)) for read in (canonical, keys, hosts, origins, sites)] == [2] * 5
+    assert canonical_url(canonical_url(url)) == canonical_url(url)
+
+
+@given(st.text(max_size=60), st.text(alphabet="0123456789xX.:[]@%-abn", max_size=60))
+def test_no_text_ends_the_reading_of_addresses(text: str, authority: str) -> None:
+    for url in (text, f"http://{authority}", f"https://{authority}/{text}", f"http://{text}.example"):
+        assert isinstance(canonical_url(url), str)
