@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.scorers.faults import is_of_machine
+from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.scorers.faults import is_of_machine, is_panic
 
 pc: Any = pyarrow.compute
 
@@ -54,11 +55,17 @@ def _by_halves(texts: pa.Array, ask: Callable[[pa.Array], Sequence[Answer]]) -> 
     if not len(texts):
         return []
     try:
-        return list(ask(texts))
-    except FAILURES as error:
-        if is_of_machine(error):
+        answers = list(ask(texts))
+    except BaseException as error:
+        is_of_text = isinstance(error, FAILURES) or is_panic(error)
+        if not is_of_text or isinstance(error, RefineryError) or is_of_machine(error):
             raise
         if len(texts) == 1:
             return [{"error": f"{type(error).__name__}: {error}"[:MOST_ERROR]}]
+    else:
+        if len(answers) != len(texts):
+            message = f"the model gives {len(answers)} answers for {len(texts)} texts: restore its folder"
+            raise RecipeError(message)
+        return answers
     half = len(texts) // 2
     return [*_by_halves(texts.slice(0, half), ask), *_by_halves(texts.slice(half), ask)]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Numerics
-from pipeline_tasks.scorers.encoder import Model, Tokens, Window, read_windows
+from pipeline_tasks.scorers.encoder import Model, Tokens, Window, read_windows, require_whole
 from pipeline_tasks.scorers.model_card import languages_of
 from pipeline_tasks.scorers.report import digest_of_model
 from pipeline_tasks.scorers.scorer import Column
@@ -74,9 +74,9 @@ def load_embedder(model: EmbeddingModel) -> Embedder:
         return WindowEmbedder(model, onnx_encoder(folder, pool_of(model)))
     if _is_static(folder):
         return StaticEmbedder(model)
-    from pipeline_tasks.scorers.huggingface import huggingface_encoder
+    from pipeline_tasks.scorers.huggingface import PROBED, huggingface_encoder
 
-    return WindowEmbedder(model, huggingface_encoder(folder, pool_of(model), model.length, model.numerics))
+    return WindowEmbedder(model, huggingface_encoder(folder, pool_of(model), model.length, model.numerics), PROBED)
 
 
 def check_embedder(model: EmbeddingModel) -> None:
@@ -157,10 +157,11 @@ class StaticEmbedder:
 class WindowEmbedder:
     """An encoder that reads windows of tokens."""
 
-    def __init__(self, model: EmbeddingModel, network: Model) -> None:
+    def __init__(self, model: EmbeddingModel, network: Model, probed: int | None = None) -> None:
         self._model, self._network = model, network
         folder = Path(model.model)
         self._tokens, self.languages = Tokens.of(folder / "tokenizer.json"), languages_of(folder)
+        require_whole(network, self._tokens, model.length, folder, probed)
         self.hardware, self.name = network.hardware, name_of(model, is_static=False)
 
     def embed(self, texts: list[str]) -> Embedded:

@@ -13,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.scorers.answers import FAILURES
 from pipeline_tasks.scorers.classifier import Classifier, require_label
+from pipeline_tasks.scorers.faults import is_of_machine
 from pipeline_tasks.scorers.scorer import Column, Scores, in_steps
 from pipeline_tasks.scorers.windows import chosen, pooled, spans
 
@@ -113,8 +115,14 @@ class Tokens:
 class EncoderScorer:
     """A network with its tokenizer and the output that is the score."""
 
-    def __init__(self, classifier: Classifier, tokens: Tokens, model: Model, head: "Head") -> None:
+    def __init__(
+        self, classifier: Classifier, tokens: Tokens, model: Model, head: "Head", probed: int | None = None
+    ) -> None:
         self._classifier, self._tokens, self._model, self._head = classifier, tokens, model, head
+        labels = require_whole(model, tokens, int(classifier.length or 0), Path(classifier.model), probed)
+        if labels <= head.at:
+            message = f"{classifier.model} gives {labels} numbers, and its config.json names more labels; restore it"
+            raise RecipeError(message)
         self.hardware = model.hardware
 
     def scores(self, texts: pa.Array) -> Scores:
@@ -129,13 +137,47 @@ class EncoderScorer:
         return pooled([value for value, _ in windows], [count for _, count in windows], str(self._classifier.pool))
 
 
+def require_whole(model: Model, tokens: Tokens, length: int, folder: Path, most: int | None = None) -> int:
+    """Return the numbers that a network gives for a window; RecipeError unless they are finite for all of its tokens.
+
+    Windows of all ids that the tokenizer has are read, from the highest down, or the first `most` of these windows. A
+    fault that is found here would else be booked to the texts that have such a token.
+    """
+    ids = np.array(sorted(set(tokens.tokenizer.get_vocab().values()), reverse=True), np.int64)
+    step = max(length - len(tokens.before) - len(tokens.behind), 1)
+    parts = [ids[start : start + step] for start in range(0, len(ids), step)][:most]
+    windows = [np.concatenate([tokens.before, part, tokens.behind]).astype(np.int64) for part in parts]
+    why = ""
+    try:
+        outputs = model.outputs([windows])
+    except FAILURES as error:
+        if is_of_machine(error):
+            raise
+        why = f"it fails on a token of its tokenizer: {str(error)[:200]}"
+    else:
+        if outputs.ndim != 2 or len(outputs) != len(windows) or not outputs.shape[1]:  # noqa: PLR2004 -- windows, numbers
+            why = f"it gives {outputs.shape} numbers for {len(windows)} windows"
+        elif not np.isfinite(outputs).all():
+            why = "what it gives for some tokens is no number"
+    if why:
+        message = f"{folder} is damaged ({why}); restore the model's folder"
+        raise RecipeError(message)
+    return int(outputs.shape[1])
+
+
 def read_windows(
     tokens: Tokens, model: Model, reading: Reading, texts: Sequence[str]
 ) -> tuple[list[Window], Outputs, list[float]]:
-    """Return the windows of texts, the model's outputs for them, and the share of each text that they have."""
+    """Return the windows of texts, the model's outputs for them, and the share of each text that they have.
+
+    ValueError if the outputs for a text are no numbers.
+    """
     windows: list[Window] = []
     seen: list[float] = []
     outputs = model.outputs(_chunks(tokens, reading, texts, windows, seen))
+    if not np.isfinite(outputs).all():
+        message = "what the model gives for the text is no number"
+        raise ValueError(message)
     return windows, outputs, seen
 
 

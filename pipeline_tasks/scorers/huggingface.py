@@ -18,6 +18,9 @@ log = logging.getLogger("refinery")
 TOKENS = 65_536
 """Tokens of a batch on a GPU, whatever the length of its windows."""
 
+PROBED = 1
+"""Windows that are read to see that a network is whole: its weights are looked at themselves."""
+
 LENGTHS = 64
 """On a GPU the length of a window is brought to a multiple of this: eight shapes for windows of 512 tokens."""
 
@@ -29,7 +32,7 @@ def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
     network = _network(folder, kind, "a classifier or language model")
     read = Likelihood(network) if head.is_likelihood else network
     placed = _placed(read, folder, int(classifier.length or 0), str(classifier.numerics))
-    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), placed, head)
+    return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), placed, head, PROBED)
 
 
 def huggingface_encoder(folder: Path, pool: str, length: int, numerics: str) -> "OnCpu | OnGpu":
@@ -51,7 +54,7 @@ def _network(folder: Path, kind: str, what: str) -> Any:  # noqa: ANN401 -- a Pr
         raise RecipeError(message) from error
     transformers.logging.set_verbosity_error()
     try:
-        return (
+        network = (
             getattr(transformers, kind)
             .from_pretrained(str(folder), local_files_only=True, use_safetensors=True, dtype=torch.float32)
             .train(mode=False)
@@ -59,6 +62,26 @@ def _network(folder: Path, kind: str, what: str) -> Any:  # noqa: ANN401 -- a Pr
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         message = f"{folder} cannot be read as {what} ({str(error)[:300]}); name another folder"
         raise RecipeError(message) from error
+    _require_weights(network, folder)
+    return network
+
+
+def _require_weights(network: Any, folder: Path) -> None:  # noqa: ANN401 -- a PreTrainedModel
+    """Raise RecipeError unless all weights are numbers, and each token of the tokenizer has a vector.
+
+    A GPU that is given the number of a token without one cannot be used any more by its process.
+    """
+    import torch
+
+    wrong = next((name for name, weight in network.named_parameters() if not torch.isfinite(weight).all()), "")
+    why = f"{wrong} has weights that are no numbers" if wrong else ""
+    rows = int(network.get_input_embeddings().weight.shape[0])
+    highest = max(Tokens.of(folder / "tokenizer.json").tokenizer.get_vocab().values(), default=0)
+    if highest >= rows:
+        why = f"it has vectors of {rows} tokens, and its tokenizer the id {highest}"
+    if why:
+        message = f"{folder} is damaged ({why}); restore the model's folder"
+        raise RecipeError(message)
 
 
 class Pooled:

@@ -33,7 +33,23 @@ class StaticEmbeddings:
         weights = tensors.get("weights")
         self._rows, self._vectors = mapping, vectors.astype(np.float32)
         self._weights = None if weights is None else weights.astype(np.float32)
+        self._require_whole(folder)
         self._unknown = self._tokens.tokenizer.token_to_id(_unknown_token(self._tokens.tokenizer))
+
+    def _require_whole(self, folder: Path) -> None:
+        """Raise RecipeError unless every token of the tokenizer has a vector and a weight, all of them numbers."""
+        highest = max(self._tokens.tokenizer.get_vocab().values(), default=0)
+        listed: list[npt.NDArray[Any]] = [self._rows, *([] if self._weights is None else [self._weights])]
+        if self._vectors.ndim != 2 or any(part.ndim != 1 or len(part) <= highest for part in listed):  # noqa: PLR2004
+            why = f"it has vectors or weights of fewer tokens than its tokenizer, whose highest id is {highest}"
+        elif len(self._rows) and not 0 <= self._rows.min() <= self._rows.max() < len(self._vectors):
+            why = "its `mapping` names a vector that it does not have"
+        elif not all(bool(np.isfinite(part).all()) for part in (self._vectors, *listed)):
+            why = "some of its vectors or weights are no numbers"
+        else:
+            return
+        message = f"{folder / 'model.safetensors'} is damaged ({why}); restore the model's folder"
+        raise RecipeError(message)
 
     @property
     def dimensions(self) -> int:
@@ -95,6 +111,14 @@ class StaticScorer:
             )
             raise RecipeError(message)
         self._weight, self._bias = head["weight"].astype(np.float64), head["bias"].astype(np.float64)
+        labels = self._weight.shape[:-1]
+        is_whole = len(labels) == 1 and self._bias.shape == labels and self._head.at < labels[0]
+        if not (is_whole and np.isfinite(self._weight).all() and np.isfinite(self._bias).all()):
+            message = (
+                f"{folder / 'head.safetensors'} is damaged: its `weight` and `bias` are of other labels than those of "
+                "config.json, or are no numbers; restore the model's folder"
+            )
+            raise RecipeError(message)
 
     def scores(self, texts: pa.Array) -> Scores:
         """Return the score of each text by the mean of its tokens' vectors."""

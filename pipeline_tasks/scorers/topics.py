@@ -93,10 +93,14 @@ def read_topics(path: str) -> TopicModel:
     try:
         topics = tuple(Topic(row["number"], tuple(row["terms"]), row["texts"]) for row in raw["topics"])
         vectors = pa.array([base64.b64decode(row["vector"]) for row in raw["topics"]], pa.large_binary())
-        return TopicModel(raw["model"], topics, unpacked(vectors), raw["highest"])
+        model = TopicModel(raw["model"], topics, unpacked(vectors), raw["highest"])
     except (KeyError, TypeError, ValueError) as error:
         message = f"{path} has no topics ({error}); {_WAY_OUT}"
         raise ContractError(message) from error
+    if not np.isfinite(model.vectors).all():
+        message = f"{path} has a vector that is no number; {_WAY_OUT}"
+        raise ContractError(message)
+    return model
 
 
 def train_topics(

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,15 +30,15 @@ def write_config(folder: Path, labels: tuple[str, ...] = ("LABEL_0",), **more: o
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def onnx_folder(folder: Path, *, dynamic: bool = False, breaks_on: str = "") -> str:
+def onnx_folder(folder: Path, *, dynamic: bool = False, breaks_on: str = "", lacks: str = "") -> str:
     """Write a network that says how many tokens of ten are `good`, and less if they are `bad`; -5 to 5.
 
-    One that `breaks_on` a word has no row for it in its table of tokens.
+    One that `breaks_on` a word fails on a window that has it twice, one that `lacks` a word has no row for it.
     """
     from onnx import TensorProto, checker, helper, numpy_helper, save
 
     folder.mkdir(parents=True, exist_ok=True)
-    rows = len(SPECIAL) + (WORDS.index(breaks_on) if breaks_on else len(WORDS))
+    rows = len(SPECIAL) + (WORDS.index(lacks) if lacks else len(WORDS))
     table = np.zeros((rows, 2), np.float32)
     table[len(SPECIAL) :, 1] = 1.0
     table[len(SPECIAL) : len(SPECIAL) + 2, 0] = (10.0, -10.0)
@@ -46,7 +47,8 @@ def onnx_folder(folder: Path, *, dynamic: bool = False, breaks_on: str = "") -> 
         helper.make_node("ReduceSum", ["vectors", "axis"], ["sums"], keepdims=0),
         helper.make_node("Split", ["sums"], ["value", "count"], axis=1, num_outputs=2),
         helper.make_node("Max", ["count", "one"], ["some"]),
-        helper.make_node("Div", ["value", "some"], ["logits"]),
+        helper.make_node("Div", ["value", "some"], ["share"]),
+        *failing("share", "logits"),
     ]
     if dynamic:
         nodes.append(helper.make_node("DynamicQuantizeLinear", ["logits"], ["small", "scale", "zero"]))
@@ -62,6 +64,7 @@ def onnx_folder(folder: Path, *, dynamic: bool = False, breaks_on: str = "") -> 
             numpy_helper.from_array(table, "table"),
             numpy_helper.from_array(np.array([1], np.int64), "axis"),
             numpy_helper.from_array(np.array([1.0], np.float32), "one"),
+            *failing_tables(breaks_on),
         ],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
@@ -72,24 +75,48 @@ def onnx_folder(folder: Path, *, dynamic: bool = False, breaks_on: str = "") -> 
     return str(folder)
 
 
-def embedding_folder(folder: Path, *, breaks_on: str = "") -> str:
-    """Write an encoder whose vector of a token is drawn, one row per token of a window.
+def failing(given: str, out: str) -> list[Any]:
+    """Return nodes that hand a tensor on, and fail where a window has the word of `failing_tables` twice."""
+    from onnx import helper
 
-    One that `breaks_on` a word has no row for it in its table of tokens.
-    """
+    return [
+        helper.make_node("Equal", ["input_ids", "number_of_word"], ["is_word"]),
+        helper.make_node("Cast", ["is_word"], ["as_number"], to=7),
+        helper.make_node("ReduceSum", ["as_number"], ["times"], keepdims=0),
+        helper.make_node("Gather", ["two_zeros", "times"], ["no_more"]),
+        helper.make_node("Add", [given, "no_more"], [out]),
+    ]
+
+
+def failing_tables(word: str) -> list[Any]:
+    """Return the constants of `failing`; without a word none is counted."""
+    from onnx import numpy_helper
+
+    number = len(SPECIAL) + WORDS.index(word) if word else -1
+    return [
+        numpy_helper.from_array(np.array([number], np.int64), "number_of_word"),
+        numpy_helper.from_array(np.zeros(2, np.float32), "two_zeros"),
+    ]
+
+
+def embedding_folder(folder: Path, *, breaks_on: str = "", lacks: str = "") -> str:
+    """Write an encoder whose vector of a token is drawn, one row per token of a window; see `onnx_folder`."""
     from onnx import TensorProto, checker, helper, numpy_helper, save
 
     folder.mkdir(parents=True, exist_ok=True)
-    rows = len(SPECIAL) + (WORDS.index(breaks_on) if breaks_on else len(WORDS))
+    rows = len(SPECIAL) + (WORDS.index(lacks) if lacks else len(WORDS))
     table = np.random.default_rng(5).normal(size=(len(SPECIAL) + len(WORDS), 8)).astype(np.float32)[:rows]
     table[: len(SPECIAL)] = 0.0
     table[SPECIAL.index("[CLS]"), 0] = 0.1
     graph = helper.make_graph(
-        [helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])],
+        [
+            helper.make_node("Gather", ["table", "input_ids"], ["vectors"]),
+            *failing("vectors", "last_hidden_state"),
+        ],
         "tokens",
         [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["rows", "length"])],
         [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["rows", "length", 8])],
-        [numpy_helper.from_array(table, "table")],
+        [numpy_helper.from_array(table, "table"), *failing_tables(breaks_on)],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     checker.check_model(model)

@@ -123,3 +123,16 @@ def test_a_language_model_says_how_likely_a_text_is(tmp_path: Path) -> None:
     batched = OnGpu(Likelihood(network), "fp32", 64 * 8, "cpu")
     together = EncoderScorer(classifier, tokens, batched, Head.of(classifier)).scores(pa.array(TEXTS[1:12]))
     np.testing.assert_array_equal(together.values, found)
+
+
+@pytest.mark.parametrize("damage", ["short", "no numbers"])
+def test_a_network_without_numbers_for_all_of_its_tokens_is_refused(damage: str, tmp_path: Path) -> None:
+    model = Path(bert_folder(tmp_path / "bert", ("poor", "good")))
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(str(model))
+    if damage == "short":
+        network.resize_token_embeddings(9)
+    else:
+        network.get_input_embeddings().weight.data[::3] = float("nan")
+    network.save_pretrained(str(model))
+    with pytest.raises(RecipeError, match="is damaged"):
+        load(Classifier(FilePath(str(model)), label="good", length=32, windows=4))
