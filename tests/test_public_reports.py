@@ -1,20 +1,25 @@
 """Small inputs after public bug reports of crawlers, archives and text tools: each has the outcome that they ask for."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.schema import PAGE
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages import extract, filter_language, filter_url, ingest, scrub_pii
+from pipeline_tasks.stages import decontaminate, extract, filter_language, filter_url, ingest, scrub_pii
 from pipeline_tasks.text.urls.keys import keys
 from pipeline_tasks.text.urls.tracking import TRACKING
 from tests.chain import PROJECT
 from tests.documents import documents
+from tests.refining import commit_parent, refined, rows
 
 REPORTS = PROJECT.parent / "shared/data/public-reports"
 CASES = sorted(path.parent.name for path in REPORTS.glob("*/expected.json"))
@@ -127,3 +132,35 @@ def test_all_members_of_an_archive_are_read(case: str) -> None:
         expected["rows_kept"],
         expected["damage"],
     )
+
+
+@pytest.mark.parametrize("case", cases("decontaminate-"))
+def test_what_an_evaluation_set_has_is_found_or_said_to_be_out_of_reach(case: str) -> None:
+    folder, expected = REPORTS / case, expected_of(case)
+    params = decontaminate.Params({"b": FilePath(str(folder / "benchmark.jsonl"))})
+    texts = [json.loads(line)["text"] for line in (folder / "input.jsonl").read_text().splitlines()]
+    if "refused_or_counted" in expected:
+        with pytest.raises(RecipeError, match=r"benchmark\.jsonl line 2 has no text"):
+            decontaminate.check_files(params)
+        params = replace(params, questions=("question.stem", "question"))
+        expected = {"reason": "decontaminate:contaminated"}
+    [batch] = decontaminate.screen(documents(texts).to_batches(), params=params)
+    assert batch["reason"].to_pylist() == [expected["reason"]]
+
+
+@pytest.mark.parametrize("case", cases("tokenizer-"))
+def test_what_a_tokenizer_loses_is_counted(case: str, tmp_path: Path) -> None:
+    manifest = tokenized(tmp_path, case, [text_of(case)])
+    assert rows(tmp_path, manifest)["lost_chars"].to_pylist()[0] > 0
+
+
+@pytest.mark.parametrize("case", cases("tiktoken-"))
+def test_a_text_that_ends_a_tokenizer_costs_itself_alone(case: str, tmp_path: Path) -> None:
+    manifest = tokenized(tmp_path, case, ["a", f"left{' ' * 1_000_000}right"], backend="reference")
+    assert manifest.rows + sum(manifest.quarantined.values()) == 2
+    assert "a" not in {row["text"] for row in rows(tmp_path, manifest, "quarantine").to_pylist()}
+
+
+def tokenized(root: Path, case: str, texts: list[str], **params: str) -> Manifest:
+    given = {"tokenizer": str(REPORTS / case / "tokenizer.json"), "eos": "<|endoftext|>", **params}
+    return refined(root, "tokenize", commit_parent(root, [documents(texts)]), given)[1]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,15 +47,16 @@ class Params:
     """Which evaluation sets are searched, and what counts as a hit.
 
     `benchmarks` maps a name to a JSONL file (plain, .gz, .bz2, .zst) with one item per line. The fields `questions`,
-    `answers` and `passages` of an item (a text or a list of texts) are searched in the documents. Words are those of
-    `text.near.shingles`: case, punctuation and spacing do not matter.
+    `answers` and `passages` of an item (a text or a list of texts) are searched in the documents; `question.stem` names
+    a field within another. A line without any text in them is refused. Words are those of `text.near.shingles`: case,
+    punctuation, spacing and Unicode's forms of one character do not matter.
 
     `ngram` finds any `ngram` consecutive words of a text (13, as GPT-3 and NeMo). A shorter text of at least
     `min_words` is found as a whole. The hits must cover at least the share `overlap` of the text's distinct n-grams.
     `sampled` finds edited texts, as allenai/decon does: n-grams of `gram` words with gaps of at most `misses` form one
     place. Its score is the share of the text's n-grams there, weighted by rarity. A place with a score of at least
     `score` is a hit. A text of fewer than 20 n-grams scores in proportion less. A question gains by an answer or a
-    passage within 50 words of it. A passage alone is no hit. `both` is either.
+    passage within 50 words of it. `both` is either. A passage alone is no hit, unless it is all that its item has.
 
     Only candidate documents are searched closely. A document is a candidate when sampled n-grams of `gram` words occur
     in the benchmarks, two of them near each other (one is enough where a text is too short for two). The samples miss
@@ -252,17 +254,32 @@ def read_texts(params: Params) -> "Iterator[Text]":
     fields.update(dict.fromkeys(params.answers, "answer"))
     fields.update(dict.fromkeys(params.questions, "question"))
     for benchmark, path in sorted(params.benchmarks.items()):
-        count = 0
         for item, line in _items(path):
-            for name, part in fields.items():
-                value = line.get(name)
-                for text in value if isinstance(value, list) else [value]:
-                    if isinstance(text, str):
-                        count += 1
-                        yield Text(benchmark, item, part, name, text)
-        if not count:
-            message = f"decontaminate: {path} has none of the fields {list(fields)}; name its own in the recipe"
-            raise RecipeError(message)
+            texts = [(name, text) for name in fields for text in _texts(line, name)]
+            if not texts:
+                message = (
+                    f"decontaminate: {path} line {item + 1} has no text in any of the fields {list(fields)}: nothing "
+                    "of it would be found; name its own in the recipe (`question.stem` for a field within another), or "
+                    "remove the line"
+                )
+                raise RecipeError(message)
+            is_passage = all(
+                fields[name] == "passage" for name, _ in texts
+            )  # it has nothing that may be leaked but that
+            for name, text in texts:
+                part = "question" if is_passage else fields[name]
+                yield Text(benchmark, item, part, name, unicodedata.normalize("NFC", text))
+
+
+def _texts(item: Mapping[str, Any], name: str) -> list[str]:
+    """Return the texts of a field, or of a field within another that a name with dots is the path of."""
+    value: Any = item.get(name)
+    if value is None and "." in name:
+        top, _, rest = name.partition(".")
+        inner = item.get(top)
+        each = inner if isinstance(inner, list) else [inner]
+        return [text for part in each if isinstance(part, dict) for text in _texts(part, rest)]
+    return [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
 
 
 def _items(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -312,7 +329,7 @@ STAGE = Stage(
     idle=idle,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
-    version=2,
+    version=3,
     splits=True,
     libraries={UNICODE: always},
     history={"sketches": Section(SKETCHES)},

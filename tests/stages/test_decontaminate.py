@@ -237,11 +237,23 @@ def test_every_part_counts_by_itself_for_ngrams(tmp_path: Path, facts: str) -> N
     answer = "The widow of the second pilot, until her sons were grown"
     manifest = screened(tmp_path, [answer, PROSE], benchmarks={"facts": facts}, method="ngram")
     hits = [row["proof"]["hits"][0] for row in rejects(tmp_path, manifest)]
-    assert [(hit["item"], hit["part"], hit["field"]) for hit in hits] == [
-        (1, "answer", "answer"),
-        (1, "passage", "passage"),
-    ]
-    assert screened(tmp_path, [PROSE], benchmarks={"facts": facts}, method="ngram", passages=()).rows == 1
+    assert [(hit["item"], hit["part"], hit["field"]) for hit in hits] == [(1, "answer", "answer")]
+    assert manifest.rows == 1
+
+
+def test_a_passage_that_is_all_of_its_item_is_searched(tmp_path: Path) -> None:
+    path = tmp_path / "passages.jsonl"
+    path.write_text(json.dumps({"passage": PROSE}))
+    assert screened(tmp_path, [PROSE], benchmarks={"passages": str(path)}).rows == 0
+
+
+def test_an_item_without_a_text_is_refused_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.jsonl"
+    path.write_text("\n".join(map(json.dumps, [{"question": QUESTION}, {"question": {"stem": RAIN}}])))
+    with pytest.raises(RecipeError, match=r"quiz\.jsonl line 2 has no text"):
+        screened(tmp_path, [PROSE], benchmarks={"quiz": str(path)})
+    named = {"benchmarks": {"quiz": str(path)}, "questions": ["question", "question.stem"]}
+    assert screened(tmp_path, [QUESTION, RAIN, PROSE], **named).rows == 1
 
 
 def test_words_that_a_cut_would_join_stay_apart(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ STAGE: Stage[Params] = Stage(
     check_files=check_files,
     reads=_READS,
     writes=_WRITES,
-    version=7,
+    version=8,
     splits=False,
     libraries={
         "tokenizers": lambda params: not params.tokenizer.startswith(TIKTOKEN),

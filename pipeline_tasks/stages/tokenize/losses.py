@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import accumulate
 
 from pipeline_tasks.stages.tokenize.decoding import decoder
 from pipeline_tasks.stages.tokenize.hugging_face import loaded
@@ -17,14 +18,17 @@ SPACE_SIGN = "\u2581"
 def loss(kind: str, definition: bytes) -> Loss:
     """Return a function of a text and its ids: the characters of the stretch that does not come back, 0 if all does.
 
-    The tokenizer's own normalization is no loss: both texts are compared as it leaves them, without white space.
+    The tokenizer's own normalization is no loss: both texts are compared as it leaves them. Of white space it counts
+    where words are parted: how much of it there is, and of which kind, is none. Where a text comes back and some of its
+    words are one word, each place that parted them is a lost character.
     """
     decode, normalize = decoder(kind, definition), _normalizer(kind, definition)
 
     def count(text: str, ids: list[int]) -> int:
-        wanted, actual = _visible(normalize(text)), _visible(normalize(decode(ids)))
+        words, found = _words(normalize(text)), _words(normalize(decode(ids)))
+        wanted, actual = "".join(words), "".join(found)
         if wanted == actual:
-            return 0
+            return len({*accumulate(map(len, words))} - {*accumulate(map(len, found))})
         before = _shared(wanted, actual)
         after = _shared(wanted[before:][::-1], actual[before:][::-1])
         return max(len(wanted) - before - after, 1)
@@ -48,6 +52,6 @@ def _normalizer(kind: str, definition: bytes) -> Callable[[str], str]:
     return (lambda text: str(normalizer.normalize_str(text))) if normalizer else str
 
 
-def _visible(text: str) -> str:
-    """Return a text without white space, in whatever form a tokenizer writes it."""
-    return "".join(text.replace(SPACE_SIGN, " ").split())
+def _words(text: str) -> list[str]:
+    """Return what white space parts, in whatever form a tokenizer writes it."""
+    return text.replace(SPACE_SIGN, " ").split()

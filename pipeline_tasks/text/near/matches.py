@@ -130,12 +130,18 @@ def _edges(*columns: Positions, apart: Cuts | None = None) -> list[Span]:
 
 def _by_runs(texts: pa.Array, reference: Reference, overlap: float) -> Iterable[tuple[int, Match]]:
     owned = _owned(probe(texts, reference.runs.table), reference.runs)
+    by_text: dict[int, dict[int, Match]] = defaultdict(dict)
     for start, stop in _edges(owned.docs, owned.owners):
         owner = int(owned.owners[start])
         share = len(np.unique(owned.keys[start:stop])) / int(reference.runs.sizes[owner])
         if share >= overlap:
             spans = merged((begin, end) for begin, end in owned.spans[start:stop].tolist())
-            yield int(owned.docs[start]), Match(reference.parts[owner], "ngram", share, spans)
+            by_text[int(owned.docs[start])][owner] = Match(reference.parts[owner], "ngram", share, spans)
+    for doc, found in by_text.items():
+        asked = {other for owner in found for other in reference.companions.get(owner, ())}
+        for owner, match in found.items():
+            if match.part.part != "passage" or owner in asked:  # the source of a passage may be on the web
+                yield doc, match
 
 
 def _by_clusters(texts: pa.Array, reference: Reference, score: float) -> Iterable[tuple[int, Match]]:
