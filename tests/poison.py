@@ -33,7 +33,8 @@ class Poisoned:
 
 def checked(pages):
     for batch in pages:
-        if any("{POISON}" in url for url in batch.column("url").to_pylist()):
+        # a kernel that raises without rows, too, is broken: its rows are not looked through for one to blame
+        if not batch.num_rows or any("{POISON}" in url for url in batch.column("url").to_pylist()):
             if os.environ["TEST_POISON"] == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if os.environ["TEST_POISON"] == "disk":

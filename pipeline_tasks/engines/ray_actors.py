@@ -21,10 +21,10 @@ from pipeline_tasks.engines.job import cancel as cancel_thread
 from pipeline_tasks.engines.job import current as current_job
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.engines.sent import received, sender
-from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, RefineryError
+from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory
 from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tasks.state_cost import StateCost
-from pipeline_tasks.run.tracker import guarded
+from pipeline_tasks.run.tracker import guarded, is_refusal
 
 log = logging.getLogger("refinery")
 
@@ -263,7 +263,7 @@ class _Running:
             return
         if isinstance(result, OF_MACHINE) and self._tries[rank] + 1 < TRIES:
             self._again(rank, result)
-        elif isinstance(result, RefineryError):
+        elif is_refusal(result):
             raise result
         else:
             self._results[rank] = result

@@ -1,16 +1,23 @@
-"""Quarantines partitions that failed every try: each of their rows is stored with a reason, and none is refined."""
+"""Quarantines partitions that failed every try, and records on which a kernel raises; neither is refined."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from pipeline_tasks.manifest import PARTITION
 from pipeline_tasks.run.plan import Plan
-from pipeline_tasks.run.tasks.task import Outcome, Task, run, run_streams
+from pipeline_tasks.run.tasks.poison import PLACE, PoisonedRow
+from pipeline_tasks.run.tasks.task import Outcome, Task, run, run_stream
 from pipeline_tasks.run.tracker import MapOptions, Tracker
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE
-from pipeline_tasks.stage import LANDING, Batches, Layer, Shard, Shards, reject
+from pipeline_tasks.sealed import canonical
+from pipeline_tasks.stage import LANDING, Batches, Engine, Layer, Shard, Shards, reject
+
+pc: Any = pyarrow.compute
 
 UNREAD = PARTITION.removeprefix("error:")
 """The `error` of the row that stands for a landed file that was not read."""
@@ -30,6 +37,31 @@ def quarantine_pages(pages: Batches) -> Iterator[pa.RecordBatch]:
             for field in DOCUMENT
         ]
         yield reject(pa.record_batch(columns, schema=DOCUMENT), pa.repeat(pa.scalar(PARTITION), batch.num_rows))
+
+
+def without_poison(shards: Shards, rows: Sequence[PoisonedRow], stage: str, on: Engine) -> Shards:
+    """Return shards without the records on which a kernel of a stage raised; they are quarantined for `error:<stage>`.
+
+    A shard that has none of them stays as it is, and so do the tasks that read it.
+    """
+    if not rows:
+        return shards
+    kernel = partial(quarantine_records, rows=tuple(sorted(rows, key=str)), reason=f"error:{stage}")
+    left = on.map(kernel, shards, layer=Layer(reads=tuple(LOCATOR.names)))
+    return tuple(after if after.rows != before.rows else before for before, after in zip(shards, left, strict=True))
+
+
+def quarantine_records(batches: Batches, *, rows: tuple[PoisonedRow, ...], reason: str) -> Iterator[pa.RecordBatch]:
+    """Yield every row; those of `rows` have a reason, and the error as evidence."""
+    errors = {row.place: canonical({"error": row.error}).decode() for row in rows}
+    offsets = pa.array({row.offset for row in rows}, pa.int64())
+    for batch in batches:
+        evidence: list[str | None] = [None] * batch.num_rows
+        near = pc.indices_nonzero(pc.is_in(batch.column("offset"), value_set=offsets)).to_pylist()
+        for at, place in zip(near, batch.select(PLACE).take(near).to_pylist() if near else (), strict=True):
+            evidence[at] = errors.get(tuple(place.values()))
+        proof = pa.array(evidence, pa.string())
+        yield reject(batch, pc.if_else(pc.is_valid(proof), reason, pa.scalar(None, pa.string())), proof)
 
 
 def quarantined(planned: Plan, shards: Shards) -> Tracker:
@@ -54,7 +86,7 @@ def _run(task: Task) -> Outcome:
     [shard] = task.inputs[0]
     if not shard.is_landed:
         return run(task)
-    return run_streams(task, [_unread(task, shard)], landed=True)
+    return run_stream(task, _unread(task, shard), landed=True)
 
 
 def _unread(task: Task, shard: Shard) -> Batches:

@@ -1,5 +1,6 @@
 """Runs a stage by its plan: an engine runs the kernels, and the manifest is committed last and once."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from pipeline_tasks.errors import (
     BudgetExceeded,
     ContractError,
+    KernelFailed,
     RecipeError,
     RefineryError,
     RowsVanished,
@@ -29,7 +31,8 @@ from pipeline_tasks.profiles.spread import joined
 from pipeline_tasks.run.finished import below_of, kept_profile, schema_of, spread_of
 from pipeline_tasks.run.history import History, read_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
-from pipeline_tasks.run.quarantine import quarantined
+from pipeline_tasks.run.quarantine import quarantined, without_poison
+from pipeline_tasks.run.tasks.poison import PoisonedRow, RowsPoisoned
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import digest_of
@@ -39,6 +42,8 @@ from pipeline_tasks.store.committing import commit_manifest, not_stored
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.reading import commit_slot, read_shards
 from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
+
+log = logging.getLogger("refinery")
 
 
 class RunningEngine(Engine, Protocol):
@@ -99,7 +104,7 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
                 raise
             store.delete(path)  # nothing but `seal` reads a partition's manifest: it is made again
     try:
-        manifest, cost, tracker = _run(planned, engine)
+        manifest, cost, trackers = _run(planned, engine)
     except RefineryError:
         if request.span is not None or not store.size(path):
             raise
@@ -108,7 +113,8 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
     del planned  # with the shards of its parent: the manifest is written as bytes now
     commit_manifest(store, path, manifest)
     if request.span is None:
-        tracker.remove_intermediate({shard.path for shard in manifest.stored})
+        for tracker in trackers:
+            tracker.remove_intermediate({shard.path for shard in manifest.stored})
     return Refined(path, manifest, cost)
 
 
@@ -167,14 +173,32 @@ def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) 
     return manifest
 
 
-def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker]:
+def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, list[Tracker]]:
+    """Run the stage; return its manifest, the cost, and the tracker of each time that it ran.
+
+    Records on which a kernel raises are quarantined first, and the stage runs again as if they had never been there.
+    """
     started = time.perf_counter()
     if planned.request.span is not None and not planned.card.splits:
         message = f"{planned.card.name} cannot be split into partitions; run it whole"
         raise RecipeError(message)
-    engine = factory(Tracker(planned.io), read_history(planned.request.root, planned.card.history, planned.history))
-    shards = planned.inputs(planned.request.span)
-    kept = planned.card.run(shards, planned.params, engine)
+    history = read_history(planned.request.root, planned.card.history, planned.history)
+    shards, poisoned, trackers = planned.inputs(planned.request.span), dict[PoisonedRow, None](), list[Tracker]()
+    while True:
+        trackers.append(Tracker(planned.io))
+        engine = factory(trackers[-1], history)
+        try:
+            sound = without_poison(shards, tuple(poisoned), planned.card.name, engine)
+            _require_rows(sound, poisoned)
+            kept = planned.card.run(sound, planned.params, engine)
+            break
+        except RowsPoisoned as error:
+            if planned.card.conserves != "rows" or poisoned.keys() >= set(error.rows):
+                raise
+            log.warning("%s; quarantined", error)
+            poisoned.update(dict.fromkeys(error.rows))
+    for earlier in trackers[:-1]:
+        engine.tracker.charge(earlier)
     manifest = _manifest(planned, shards, kept, engine.tracker, engine.saved)
     _check(planned, manifest)
     _check_history(planned.card, engine)
@@ -183,7 +207,17 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, Tracker
     reads = dict(sorted(tracker.history_reads.items()))
     gpu = tracker.states.tasks * planned.request.resources.gpus
     spent = (wall, tracker.cpu, tracker.ran, tracker.reused, reads, tracker.s3_waits, gpu, tracker.states)
-    return manifest, Cost(*spent), tracker
+    return manifest, Cost(*spent), trackers
+
+
+def _require_rows(sound: Shards, poisoned: Mapping[PoisonedRow, None]) -> None:
+    """Raise KernelFailed if a kernel raises on every record: none of them is to blame then."""
+    if poisoned and not any(shard.rows for shard in sound):
+        message = (
+            f"a kernel raises on each of its {len(poisoned)} records ({next(iter(poisoned)).error}): the kernel is at "
+            "fault, and not its rows. Report it with one of them"
+        )
+        raise KernelFailed(message)
 
 
 def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, saved: Mapping[str, Shards]) -> Manifest:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import xxhash
 
 from pipeline_tasks.run.tasks.sorted_runs import Rows, in_order, whole_numbers
-from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task, read_input, run_streams
+from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task, read_input, run_stream
 from pipeline_tasks.stage import Shard, Shards
 
 PIECE_BYTES = 32 * 1024 * 1024
@@ -114,7 +114,7 @@ def _piece(bucket: int, batches: Sequence[pa.RecordBatch], schema: pa.Schema) ->
 def gather(task: Task, batches: Iterable[pa.RecordBatch], by: str, order: Sequence[str]) -> Outcome:
     """Sort one bucket's rows by `by`, then `order`, and run the kernel over them."""
     # Ties are broken by nothing, so the keys must order the rows totally; nulls come last on every engine.
-    return run_streams(task, [in_order(batches, (by, *order), task.io.batch_rows, task.io.run_bytes)])
+    return run_stream(task, in_order(batches, (by, *order), task.io.batch_rows, task.io.run_bytes))
 
 
 def piece_batches(body: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:

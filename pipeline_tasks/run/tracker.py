@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar, cast
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
@@ -17,6 +17,7 @@ from pipeline_tasks.run.finished import Collector, Finished
 from pipeline_tasks.run.machine import machine_fault
 from pipeline_tasks.run.made import Made
 from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
+from pipeline_tasks.run.tasks.poison import RowsPoisoned
 from pipeline_tasks.run.tasks.row_cache import cache_of, known_segments
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tasks.states import State
@@ -92,6 +93,14 @@ class Tracker:
         """Reason -> rows rejected or quarantined so far."""
         return total([self.tally])
 
+    def charge(self, earlier: "Tracker") -> None:
+        """Add what an earlier run of the stage cost, which ended at poisoned records."""
+        self.cpu += earlier.cpu
+        self.ran += earlier.ran
+        self.states += earlier.states
+        self.s3_waits += earlier.s3_waits
+        self.history_reads.update(earlier.history_reads)
+
     def remove_intermediate(self, named: Container[str] = ()) -> None:
         """Remove the shards that are not `named`, with their receipts: only a resume of uncommitted work needs them.
 
@@ -144,7 +153,10 @@ class Tracker:
         return [Task(self.io, task_key(kernel, (rows,), (), cut), kernel, (rows,)) for cut in cuts]
 
     def complete(self, tasks: Sequence[Task], run_missing: Callable[[Sequence[int]], Iterable[Outcome]]) -> Shards:
-        """Run the tasks that no earlier attempt finished; return the shards of all, in order."""
+        """Run the tasks that no earlier attempt finished; return the shards of all, in order.
+
+        Raises RowsPoisoned, with the records of all tasks, if a kernel raises on records: the others are finished.
+        """
         raise_if_canceled()  # between two verbs an engine runs nothing that it could cancel
         if not tasks:
             return ()
@@ -158,14 +170,20 @@ class Tracker:
             else:
                 missing.append(rank)
         self._log_step(Made(len(missing), lambda place: tasks[missing[place]]))
-        outcomes = run_missing(missing) if missing else ()
+        outcomes: Iterable[Outcome | RowsPoisoned] = run_missing(missing) if missing else ()
+        poisoned: list[RowsPoisoned] = []
         for rank, outcome in zip(missing, outcomes, strict=True):
+            if isinstance(outcome, RowsPoisoned):
+                poisoned.append(outcome)
+                continue
             self._take(collector, tasks, rank, outcome.receipt)
             self.cpu += outcome.cpu
             self.states += StateCost(tasks=outcome.wall, model=outcome.kernel) if tasks[rank].state else NO_STATES
             self.history_reads.update(outcome.history_reads)
             self.s3_waits += outcome.s3_waits
         self.ran += len(missing)
+        if poisoned:
+            raise RowsPoisoned(str(poisoned[0]), tuple(row for some in poisoned for row in some.rows))
         self.reused += len(tasks) - len(missing)
         self.tally += collector.tally
         self.states += collector.states
@@ -244,8 +262,13 @@ def guarded(task: Callable[[], T]) -> T | RefineryError:
 
 
 def results_of(results: Iterable[T | RefineryError]) -> Iterator[T]:
-    """Yield the results of tasks, and raise the first refusal among them."""
+    """Yield the results of tasks, and raise the first refusal among them; poisoned records are a result."""
     for result in results:
-        if isinstance(result, RefineryError):
+        if is_refusal(result):
             raise result
-        yield result
+        yield cast("T", result)
+
+
+def is_refusal(result: object) -> TypeGuard[RefineryError]:
+    """Return whether the result of a task is a refusal, which ends the verb; poisoned records are those of all."""
+    return isinstance(result, RefineryError) and not isinstance(result, RowsPoisoned)

@@ -5,7 +5,7 @@ import itertools
 import socket
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED
-from pipeline_tasks.errors import ContractError, cause
+from pipeline_tasks.errors import ContractError, KernelFailed, cause
 from pipeline_tasks.libraries import REFINERY, Libraries, installed, release, require_same
 from pipeline_tasks.manifest import WRITER, schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
@@ -25,12 +25,14 @@ from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tasks.fence import require_unerased
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.run.tasks.layered import LayerInput, columns_read
+from pipeline_tasks.run.tasks.poison import PLACE, is_of_rows, require_sound
 from pipeline_tasks.run.tasks.row_cache import CachedRows, KnownRows
 from pipeline_tasks.run.tasks.sorted_runs import RUN_BYTES
 from pipeline_tasks.run.tasks.state_cost import Hardware
 from pipeline_tasks.run.tasks.states import State, hardware_of, state_of
 from pipeline_tasks.run.tasks.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
+from pipeline_tasks.scorers.faults import is_panic
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
 from pipeline_tasks.stage import Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards
 from pipeline_tasks.store import storage
@@ -181,7 +183,12 @@ def kernel_name(kernel: Callable[..., Any]) -> str:
     if isinstance(kernel, functools.partial):
         bound = canonical([list(kernel.args), kernel.keywords]).decode()
         return f"{kernel_name(kernel.func)}{bound}"
-    function = cast("Any", kernel)
+    return task_function(kernel)
+
+
+def task_function(kernel: Callable[..., Any]) -> str:
+    """Return a kernel's dotted name."""
+    function = cast("Any", kernel.func if isinstance(kernel, functools.partial) else kernel)
     return f"{function.__module__}.{function.__qualname__}"
 
 
@@ -246,10 +253,7 @@ def commit_receipt(store: Store, prefix: str, receipt: Receipt, *, first_wins: b
 
 def run(task: Task) -> Outcome:
     """Read the input, run the kernel, store its kept and rejected rows, then the receipt."""
-    first, *others = task.inputs
-    streams: list[Stream] = [_open_stream(task.io, shards) for shards in others]
-    streams.insert(0, _open_first(task, first))
-    return run_streams(task, streams, landed=is_landed(task.inputs))
+    return run_stream(task, _open_first(task, task.inputs[0]), landed=is_landed(task.inputs))
 
 
 def _open_first(task: Task, shards: Shards) -> Stream:
@@ -260,25 +264,34 @@ def _open_first(task: Task, shards: Shards) -> Stream:
     return _open_stream(task.io, shards)
 
 
-def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) -> Outcome:
-    """As `run`, over streams that are already open."""
+def run_stream(task: Task, first: Stream, *, landed: bool = False) -> Outcome:
+    """As `run`, over a first input that is already open."""
     started, cpu = time.perf_counter(), _processor_time()
-    counted = _Counted(streams[0])
-    rest: list[Stream | KnownRows] = [*streams[1:]]
-    if task.broadcast:
-        rest.append(_open_all(task.io, task.broadcast))
-    cached = _cached_rows(task)
-    if cached:
-        rest.append(cached.known)
-    below = streams[0] if isinstance(streams[0], LayerInput) else None
+    counted, cached = _Counted(first), _cached_rows(task)
+    known = [cached.known] if cached else []
+    rest = [*_open_others(task), *known]
+    below = first if isinstance(first, LayerInput) else None
     with _started(task) as (kernel, hardware), _Split(task.io, task.sorted_by, below) as split:
-        for batch in (watch := Stopwatch()).timed(kernel(iter(counted), *rest)):
-            raise_if_canceled()
-            split.write(batch)
-            if cached:
-                cached.add(batch)
-        for _ in counted:  # a kernel that stopped early has still been given every row
-            pass
+        try:
+            for batch in (watch := Stopwatch()).timed(kernel(iter(counted), *rest)):
+                raise_if_canceled()
+                split.write(batch)
+                if cached:
+                    cached.add(batch)
+            for _ in counted:  # a kernel that stopped early has still been given every row
+                pass
+        except BaseException as error:
+            if counted.last is not None and is_of_rows(error):
+                require_sound(
+                    _rows_to_try(task, counted),
+                    counted.last.schema.names,
+                    lambda rows: _error_of(kernel, rows, [*_open_others(task), *known]),
+                    f"{task.io.prefix}: the kernel {task_function(task.kernel)}",
+                )
+            if is_panic(error):
+                message = f"{task.io.prefix}: a library of the kernel {task_function(task.kernel)} ended ({error})"
+                raise KernelFailed(message) from error
+            raise
         receipt = split.receipt(task.key, counted.rows if landed else 0)
     if task.state and hardware:
         computed = cached.store(hardware) if cached else {hardware: counted.rows}
@@ -289,11 +302,40 @@ def run_streams(task: Task, streams: Sequence[Stream], *, landed: bool = False) 
     store = storage.connect(task.io.root)
     receipt = commit_receipt(store, task.io.prefix, receipt, first_wins=task.state is not None)
     history_reads: Counter[str] = Counter()
-    for stream in (streams[0], *rest):
+    for stream in (first, *rest):
         history_reads.update(stream.cost if isinstance(stream, Segment | Segments | KnownRows) else {})
     wall, cpu_spent = time.perf_counter() - started, _processor_time() - cpu
     inside = watch.seconds - counted.seconds - (cached.known.seconds if cached else 0.0)
     return Outcome(receipt, wall, cpu_spent, dict(history_reads), s3_waits.take(), max(inside, 0.0))
+
+
+def _open_others(task: Task) -> list[Stream | KnownRows]:
+    """Return the inputs of a kernel behind the first one, of an actual task or of a bucket's, which has none."""
+    others: list[Stream | KnownRows] = [_open_stream(task.io, shards) for shards in task.inputs[1:]]
+    return [*others, _open_all(task.io, task.broadcast)] if task.broadcast else others
+
+
+def _rows_to_try(task: Task, counted: "_Counted") -> Batches:
+    """Return the rows of the first input that a kernel may have raised on, with their places where they have one.
+
+    Shards are read again. The rows of a bucket come once: those before the batch in hand have passed the kernel.
+    """
+    if len(task.inputs) == 0 or counted.last is None:
+        return itertools.chain(filter(None, [counted.last]), counted)
+    columns, landed = (*counted.last.schema.names, *PLACE), landed_files(task.io).read
+    read = functools.partial(read_shard, task.io.root, batch_rows=task.io.batch_rows, columns=columns, landed=landed)
+    return itertools.chain.from_iterable(map(read, task.inputs[0]))
+
+
+def _error_of(kernel: Kernel, rows: pa.RecordBatch, others: Sequence[Stream | KnownRows]) -> BaseException | None:
+    """Return the error that a kernel raises for these rows alone, None if it raises none."""
+    try:
+        deque(kernel(iter([rows]), *others), maxlen=0)
+    except BaseException as error:
+        if not is_of_rows(error):
+            raise
+        return error
+    return None
 
 
 @contextmanager
@@ -353,6 +395,8 @@ class _Counted:
 
     def __init__(self, batches: Stream) -> None:
         self.rows, self._watch = 0, Stopwatch()
+        self.last: pa.RecordBatch | None = None
+        """The batch that was read last; None before the first, and where reading failed."""
         self._batches = self._count(batches)
 
     @property
@@ -361,9 +405,13 @@ class _Counted:
         return self._watch.seconds
 
     def _count(self, batches: Stream) -> Batches:
-        for batch in self._watch.timed(iter(batches)):
-            self.rows += batch.num_rows
-            yield batch
+        try:
+            for batch in self._watch.timed(iter(batches)):
+                self.rows, self.last = self.rows + batch.num_rows, batch
+                yield batch
+        except BaseException:
+            self.last = None
+            raise
 
     def __iter__(self) -> Batches:
         return self._batches
