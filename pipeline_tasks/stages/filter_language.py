@@ -357,10 +357,13 @@ def _cut(batch: pa.RecordBatch, spans: pa.Array, reasons: pa.Array) -> pa.Record
 
 def without(text: str, spans: list[tuple[int, int]]) -> str:
     """Return a text without some spans of its code points, and without the line ends after each."""
-    for start, end in reversed(spans):
-        rest = text[end:].lstrip("\n")
-        text = text[:start] + rest if rest else text[:start].rstrip("\n")
-    return text
+    if not spans:
+        return text
+    starts, ends = zip(*spans, strict=True)
+    first, *rest = (text[end:start] for end, start in zip((0, *ends), (*starts, len(text)), strict=True))
+    rest = [piece.lstrip("\n") for piece in rest]
+    whole = "".join([first, *rest])
+    return whole if rest[-1] else whole.rstrip("\n")
 
 
 def read_parts(texts: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.uint8], Ids, Ids, dict[str, Ids]]:

@@ -428,7 +428,7 @@ STAGE = Stage(
         ]
     ),
     writes_for=writes_for,
-    version=2,
+    version=3,
     splits=True,
     libraries={UNICODE: always},
     profiled=(*COLUMNS, HITS, "language"),

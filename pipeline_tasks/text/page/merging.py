@@ -23,6 +23,12 @@ NEAR = 400
 BLOB = 200
 """Characters from which on a line that no laid-out line has may be a whole page, which its library took as it is."""
 
+SEARCHED = 64
+"""How often as many characters as both texts have are read to find lines; lines behind that stay as they were chosen.
+
+A page of lines that are nowhere would else be read once for each of them.
+"""
+
 NO_WORD = re.compile(r"[\W_]+")
 _PART = re.compile(rf"{STRUCTURE}|\s*(?:- |\d+\. |\|)|\s{{2}}|.*\t")
 _SENTENCE = 30  # characters of a short one
@@ -48,12 +54,13 @@ def merge(chosen: str, laid: str) -> str:
     keys = [NO_WORD.sub("", line) for line in lines]
     starts = [0, *accumulate(map(len, keys))]
     covered = [0] * len(lines)
-    matches = [*_matches(chosen.split("\n"), "".join(keys), starts, covered)]
+    search = _Search(SEARCHED * (len(chosen) + len(laid)))
+    matches = [*_matches(chosen.split("\n"), "".join(keys), starts, covered, search)]
     is_kept = [share >= SHARE * len(key) for share, key in zip(covered, keys, strict=True)]
     out, done, last = list[str](), [False] * len(lines), -1
     for match in matches:
         rows = range(match.first, match.last + 1) if match.first >= 0 else ()
-        if not rows and len(match.line) >= BLOB and (within := _within(match.line, keys)):
+        if not rows and len(match.line) >= BLOB and (within := _within(match.line, keys, search)):
             around = {row + step for row in within for step in (-1, 1) if not keys[min(row + step, len(keys) - 1)]}
             out += [line for row, line in enumerate(lines) if not line or row in within or row in around]
             done, last = [is_done or row in within for row, is_done in enumerate(done)], max(within)
@@ -71,11 +78,26 @@ def merge(chosen: str, laid: str) -> str:
     return "\n".join(out).replace(STRUCTURE, "")
 
 
-def _within(blob: str, keys: list[str]) -> set[int]:
+class _Search:
+    """Finds texts in others; all searches together read `left` characters or rows at most."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def find(self, text: str, part: str, start: int, stop: int | None = None) -> int:
+        """Return where `part` begins in text[start:stop], -1 if it does not, or if nothing is left to read."""
+        stop = min(len(text) if stop is None else stop, start + max(self.left, 0))
+        found = text.find(part, start, stop)
+        self.left -= 1 + (stop if found < 0 else found + len(part)) - start
+        return found
+
+
+def _within(blob: str, keys: list[str], search: _Search) -> set[int]:
     """Return the laid-out lines that make up half of a line without layout, in their order; none if they are less."""
     key, at, rows, chars = NO_WORD.sub("", blob), 0, set[int](), 0
-    for row, part in enumerate(keys):
-        found = key.find(part, at) if part else -1
+    search.left -= len(keys)
+    for row, part in enumerate(keys if search.left > 0 else ()):
+        found = search.find(key, part, at) if part else -1
         if found >= 0:
             at, chars = found + len(part), chars + len(part)
             rows.add(row)
@@ -95,21 +117,22 @@ def _between(lines: list[str], done: list[bool], following: str) -> list[str]:
     return [""] if "" in lines or fresh else []
 
 
-def _matches(chosen: list[str], page: str, starts: list[int], covered: list[int]) -> Iterator[_Match]:
+def _matches(chosen: list[str], page: str, starts: list[int], covered: list[int], search: _Search) -> Iterator[_Match]:
     """Yield the place of each line, from the words of the page; `covered` gets the characters found of its lines."""
     at = 0
     for line in chosen:
         key = NO_WORD.sub("", line)
         if not key:
             continue
-        found = page.find(key, at, at + NEAR + len(key)) if len(key) < SHORT else page.find(key, at)
+        found = search.find(page, key, at, at + NEAR + len(key) if len(key) < SHORT else None)
         if found < 0 and len(key) >= SHORT:
-            found = page.find(key)
+            found = search.find(page, key, 0)
         if found < 0:
             yield _Match(line, -1, -1)
             continue
         end = found + len(key)
         first, last = bisect_right(starts, found) - 1, bisect_right(starts, end - 1) - 1
+        search.left -= last - first
         for row in range(first, last + 1):
             covered[row] += min(end, starts[row + 1]) - max(found, starts[row])
         at = max(at, end)

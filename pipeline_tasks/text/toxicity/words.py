@@ -52,6 +52,9 @@ FEWEST_SPACED = 4
 WIDEST_GAP = 3
 """Blanks between spaced letters, at most; each gap is as wide as the first."""
 
+LONGEST_SIGNED = 64
+"""Characters of a word from its first sign on: `f*f*f*...` is not read to its end from each."""
+
 AT_SIGN, DOLLAR = ord("@"), ord("$")
 REPEATED = 3
 """Equal letters in a row that no word has: they stand for one, or two."""
@@ -254,7 +257,7 @@ def find_words(data, begin, end, root, folding, table, scratch, found):
         is_plain, is_pending = True, False
         sign, sign_place = end, 0
         stop, stop_place = at, place
-        while at < end:
+        while at < end and (sign == end or place - sign_place < LONGEST_SIGNED):
             code, width = decode(data, at, end)
             traits = np.int64(class_of(folding.blocks, folding.traits, code))
             if traits & LETTER:
