@@ -332,16 +332,17 @@ def total(tallies: Iterable[Tally]) -> dict[str, int]:
 def in_order(manifests: Mapping[str, Manifest]) -> dict[str, Manifest]:
     """Return manifests by stage, each after the one that it was made of, whatever the order of stages is.
 
-    Those that are made of none of the others come first, in the order of their names.
+    Those that are made of none of the others, or of the same one, are in the order in which they are given.
     """
     stages = {manifest.fingerprint: stage for stage, manifest in manifests.items()}
-    parents = {stage: stages.get(next(iter(manifest.parents), "")) for stage, manifest in manifests.items()}
-    return dict(sorted(manifests.items(), key=lambda item: (_depth(item[0], parents), item[0])))
-
-
-def _depth(stage: str, parents: Mapping[str, str | None]) -> int:
-    """Return how many manifests one rests on; at most all, as damaged ones may name each other."""
-    depth, parent = 0, parents[stage]
-    while parent is not None and depth < len(parents):
-        depth, parent = depth + 1, parents[parent]
-    return depth
+    following: dict[str, list[str]] = {}
+    for stage in reversed(manifests):
+        parent = stages.get(next(iter(manifests[stage].parents), ""), "")
+        following.setdefault(parent, []).append(stage)
+    ordered: dict[str, Manifest] = {}
+    waiting = following.get("", [])
+    while waiting:
+        stage = waiting.pop()
+        ordered[stage] = manifests[stage]
+        waiting += following.get(stage, [])
+    return ordered

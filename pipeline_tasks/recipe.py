@@ -37,7 +37,7 @@ VERDICT = "verdict"
 TRIAL = ".trial"
 """The end of the name under which a recipe's trials are kept: versions of a dataset of their own."""
 
-STAGES = (
+REFINING = (
     "ingest",
     "check_rights",
     "extract",
@@ -57,6 +57,10 @@ STAGES = (
     "embed",
     "dedup_semantic",
     "topics",
+)
+"""Stages of recipes that refine a snapshot: cheap and high-rejecting first."""
+
+BUILDING = (
     "tokenize",
     "select",
     "mix",
@@ -64,7 +68,10 @@ STAGES = (
     "takedown",
     "pack",
 )
-"""Every stage, in the order in which recipes use them: cheap and high-rejecting first."""
+"""Stages of recipes that build a training dataset."""
+
+STAGES = (*REFINING, *BUILDING)
+"""Every stage that is known, in the order of the docs; what came before what is in manifests and versions alone."""
 
 ENGINES: tuple[EngineName, ...] = typing.get_args(EngineName)
 LOCAL, SPARK, RAY = ENGINES
@@ -100,9 +107,6 @@ PACKED = ("shuffle", "pack")
 
 TAKEDOWN = "takedown"
 """The stage that every build has before `pack`, and that no recipe names."""
-
-BUILDING = STAGES[STAGES.index(TOKENIZE) :]
-"""Stages of recipes that build: all others refine a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)

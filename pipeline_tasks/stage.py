@@ -308,7 +308,8 @@ class Stage(Generic[P]):
     `reads_for` and `writes_for` return the columns that depend on params, beyond `reads` and `writes`. `for_columns`
     returns the params for an input that has these columns. `idle` returns what of the stage has nothing to work with,
     by its params and, after a run, by the profiles of the rows that it kept (before one there are none). `has_state`
-    returns whether a kernel has a state by these params: no other is given a GPU.
+    returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
+    texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     """
 
     name: str
@@ -330,6 +331,7 @@ class Stage(Generic[P]):
     has_state: Callable[[P], bool] | None = None
     libraries: Mapping[str, Callable[[P], bool]] = field(default_factory=dict)
     conserves: Literal["rows", "copies", "tokens"] = "rows"
+    clears_personal_data: bool = False
     engine: EngineName = "spark"
     profiled: tuple[str, ...] = ()
     spread: tuple[str, ...] = ()

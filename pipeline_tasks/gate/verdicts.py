@@ -11,7 +11,7 @@ from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import facts_of
 from pipeline_tasks.gate.facts.amounts import Amounts, amounts_of, earlier_amounts
-from pipeline_tasks.gate.facts.snapshots import compute_snapshot_facts, refined_stages, snapshot_amounts
+from pipeline_tasks.gate.facts.snapshots import compute_snapshot_facts, refined_manifests, snapshot_amounts
 from pipeline_tasks.gate.facts.subject import Subject
 from pipeline_tasks.gate.judging import FINDINGS, Failure, failures_of, interval_of, judge_facts, rounded
 from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
@@ -135,15 +135,14 @@ def judge_snapshot(
     `trailing` are those of the last published snapshots, in order. The verdict names the last manifest of each, whose
     fingerprint follows from the others.
     """
-    paths = refined_stages(manifests)
-    earlier = [refined_stages(snapshot) for snapshot in trailing]
-    by_stage = {stage: read_manifest(root, path) for stage, path in paths.items()}
+    by_stage = refined_manifests(root, manifests)
     last = list(by_stage)[-1]
-    ends = tuple(list(snapshot.values())[-1] for snapshot in earlier)
-    question = Question(PUBLISH, paths[last], "", bounds or {}, override, ends, by_stage[last].poison)
+    earlier = [refined_manifests(root, snapshot) for snapshot in trailing]
+    ends = tuple(snapshot[list(read)[-1]] for snapshot, read in zip(trailing, earlier, strict=True))
+    question = Question(PUBLISH, manifests[last], "", bounds or {}, override, ends, by_stage[last].poison)
 
     def measure() -> Measured:
-        before = [snapshot_amounts(read_manifest(root, path) for path in snapshot.values()) for snapshot in earlier]
+        before = [snapshot_amounts(snapshot.values()) for snapshot in earlier]
         return Measured(compute_snapshot_facts(by_stage.values()), snapshot_amounts(by_stage.values()), before)
 
     return _answer(root, question, by_stage[last], measure)

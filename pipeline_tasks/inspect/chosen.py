@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import current_version
-from pipeline_tasks.manifest import Manifest, in_order
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import NAMED, Version
 from pipeline_tasks.recipe import MOST_NAME
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_in_order
 
 
 def chosen_version(root: str, recipe: str, name: str) -> Version:
@@ -41,7 +41,7 @@ def named_version(root: str, recipe: str, name: str) -> Version:
 
 def ordered_manifests(root: str, version: Version) -> dict[str, Manifest]:
     """Return the manifests of a version by stage, each after the one that it was made of, whatever the stages are."""
-    return in_order({stage: read_manifest(root, referred) for stage, referred in version.manifests.items()})
+    return read_in_order(root, version.manifests)
 
 
 def document_manifest(manifests: Mapping[str, Manifest]) -> Manifest | None:

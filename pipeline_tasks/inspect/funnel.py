@@ -6,13 +6,13 @@ from typing import Any
 
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
-from pipeline_tasks.manifest import Manifest, in_order
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_in_order
 
 BAR = 28
 """Characters of the longest bar."""
@@ -41,8 +41,8 @@ def answer(options: argparse.Namespace) -> int:
 
 def funnel(root: str, of: Version | UnpublishedRun) -> list[dict[str, Any]]:
     """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason."""
-    read = {stage: read_manifest(root, of.manifests[stage]) for stage in STAGES if stage in of.manifests}
-    return [_step(stage, manifest, of.manifests[stage]) for stage, manifest in in_order(read).items()]
+    read = read_in_order(root, {stage: referred for stage, referred in of.manifests.items() if stage in STAGES})
+    return [_step(stage, manifest, of.manifests[stage]) for stage, manifest in read.items()]
 
 
 def stopped_line(run: UnpublishedRun) -> str:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Literal
 
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
@@ -311,8 +311,8 @@ def _before(chain: Mapping[str, str], stage: str, *, judged: bool) -> dict[str, 
     """Return the manifests of a chain before a stage, with its own if its gate failed; later ones are of other runs."""
     if stage not in STAGES:  # a task before all stages
         return {}
-    order = {name: rank for rank, name in enumerate(STAGES)}
-    return {name: path for name, path in chain.items() if order.get(name, -1) < order[stage] + judged}
+    before = dict(takewhile(lambda entry: entry[0] != stage, chain.items()))
+    return before | ({stage: chain[stage]} if judged and stage in chain else {})
 
 
 def _verdict(root: str, path: str) -> Verdict | None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.gate.facts.snapshots import refined_stages
+from pipeline_tasks.gate.facts.snapshots import published_documents, require_documents
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.earlier import is_partial, saved_history
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.logs import version_log
@@ -14,7 +14,6 @@ from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
-from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.sealed import digest_of, path_of, reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures, newest
@@ -36,7 +35,7 @@ def publish(
     `manifests` and `verdicts` are paths or references by stage. Files of the version that are missing or damaged are
     written again.
     """
-    refined_stages(manifests)
+    require_documents(manifests)
     erased = newest(root)
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
@@ -54,6 +53,7 @@ def publish(
         "files": tuple(files),
         "saved": saved_history(by_stage),
         "partial": is_partial(by_stage),
+        "stages": tuple(in_order(by_stage)),
         **sizes_of(by_stage),
         **superseded_facts(prefix, snapshot, superseded),
     }
@@ -109,8 +109,7 @@ def _earlier_retractions(root: str, recipe: str, snapshot: str) -> tuple[version
 
 def sizes_of(by_stage: Mapping[str, Manifest]) -> dict[str, int]:
     """Return the documents, tokens and sequences of a version."""
-    documents = [by_stage[stage].rows for stage in STAGES if stage in by_stage and stage != "pack"][-1]
-    pack = by_stage.get("pack")
+    documents, pack = published_documents(in_order(by_stage).values()), by_stage.get("pack")
     if pack is None:
         return {"documents": documents, "tokens": 0, "sequences": 0}
     return {"documents": documents, "tokens": pack.tokens, "sequences": pack.rows}

@@ -20,7 +20,7 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT
 from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_in_order
 
 FORMAT = 2
 """Version of the layout of a summary, part of its path."""
@@ -145,11 +145,8 @@ def summary_path(recipe: str, manifests: Mapping[str, str], verdicts: Mapping[st
 def summarize(root: str, manifests: Mapping[str, str], verdicts: Mapping[str, str]) -> Summary:
     """Return the summary of manifests and verdicts, which are references by stage."""
     judged = {gate: read_verdict(root, referred) for gate, referred in verdicts.items() if referred}
-    stages = [
-        _stage_summary(read_manifest(root, manifests[stage]), judged.get(stage))
-        for stage in STAGES
-        if stage in manifests
-    ]
+    known = {stage: referred for stage, referred in manifests.items() if stage in STAGES}
+    stages = [_stage_summary(each, judged.get(stage)) for stage, each in read_in_order(root, known).items()]
     whole = judged.get(PUBLISH)
     required = override_of(judged.get(VERDICT))
     return Summary(tuple(stages), whole.outcome if whole else "", override_of(whole), required)

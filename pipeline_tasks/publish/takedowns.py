@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
-from pipeline_tasks.manifest import Manifest, manifest_path
+from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.origin import DIGEST
-from pipeline_tasks.recipe import BUILDING, CHECK_RIGHTS, COMPOSE, INGEST, LAND, PACKED, SELECT, STAGES, TAKEDOWN
+from pipeline_tasks.recipe import CHECK_RIGHTS, COMPOSE, INGEST, LAND, PACKED, REFINING, SELECT, TAKEDOWN
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import TAKEDOWNS, begun, completed
 from pipeline_tasks.store.log_chain import ChainEntry, append, next_number, read_chain
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import line_of, read_manifest, read_shards
 from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.sites import is_public_suffix
@@ -293,7 +293,7 @@ def _documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
     """Return the manifest with the documents that leave: behind the shuffle of a build, or of a refined snapshot."""
     if COMPOSE in by_stage:
         return by_stage.get(TAKEDOWN, by_stage[SHUFFLE])
-    return [by_stage[stage] for stage in STAGES if stage in by_stage and stage not in BUILDING][-1]
+    return [manifest for stage, manifest in in_order(by_stage).items() if stage in REFINING][-1]
 
 
 def with_taken_down(request: RefineRequest) -> RefineRequest:
@@ -337,8 +337,9 @@ def require_current(request: RefineRequest) -> None:
 
 
 def beginning(root: str, parent: Manifest) -> Manifest:
-    """Return the landing or composition that begins the run of a stage up to `extract`, which has this parent."""
-    if parent.stage in (LAND, COMPOSE) or not parent.parents:
-        return parent
-    before = INGEST if parent.stage == CHECK_RIGHTS else COMPOSE if parent.stage in BUILDING else LAND
-    return beginning(root, read_manifest(root, manifest_path(before, parent.parents[0])))
+    """Return the landing or composition that begins the run of a stage, which has this parent; RecipeError if gone."""
+    first = [*line_of(root, parent)][-1]
+    if first.parents and first.stage != COMPOSE:
+        message = f"{root}: what {first.stage}/{first.fingerprint} was made of is gone; refine that stage again"
+        raise RecipeError(message)
+    return first

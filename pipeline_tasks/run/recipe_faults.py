@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.recipe import BUILDING, STAGES, Recipe, Step, stage_card
+from pipeline_tasks.recipe import REFINING, STAGES, Recipe, Step, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.schema import RECORD
@@ -152,37 +152,23 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
         yield Finding(fault=True, where=first, message=message)
     columns = set(RECORD.names if recipe.versions is None else _documents())
     removed = dict[str, str]()
-    complete = True
     for step in recipe.steps:
         yield from _unused_gpus(step)
         card = stage_card(step.stage)
         needed = [*card.reads.names, *(name for name in card.writes.names if _writer(name) != step.stage)]
         missing = [name for name in dict.fromkeys(needed) if name not in columns]
         if missing:
-            complete = False
             yield Finding(fault=True, where=step.stage, message=_way_out(missing, removed))
         passes = set(card.reads.names) <= set(card.writes.names)
         left = {*card.writes.names, *(columns if passes else ())}
         removed |= dict.fromkeys(columns - left, step.stage)
         columns = left
-    if complete and recipe.versions is None:
-        yield from _unpublished_end(recipe)
-
-
-def _unpublished_end(recipe: Recipe) -> Iterator[Finding]:
-    """Find a last stage that is not the last one of `STAGES`: a version's documents are those of the latter."""
-    end = recipe.steps[-1].stage
-    published = max((step.stage for step in recipe.steps), key=STAGES.index)
-    if end != published:
-        message = f"is the last stage, and the documents of {published} would be published; put it before {published}"
-        yield Finding(fault=True, where=end, message=message)
 
 
 def _documents() -> Iterator[str]:
     """Yield the columns that documents of a refined snapshot may have."""
-    for stage in STAGES:
-        if stage not in BUILDING:
-            yield from stage_card(stage).writes.names
+    for stage in REFINING:
+        yield from stage_card(stage).writes.names
 
 
 def _way_out(missing: Sequence[str], removed: Mapping[str, str]) -> str:

@@ -1,13 +1,23 @@
 """Reads what is committed: a manifest by its path, its parent, and the rows of its shards."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, fingerprint_in, load, manifest_path, stage_prefix
-from pipeline_tasks.recipe import COMPOSE, LAND, STAGES
+from pipeline_tasks.manifest import (
+    ABANDONED,
+    Manifest,
+    commit_slots,
+    fingerprint_in,
+    in_order,
+    load,
+    manifest_path,
+    stage_prefix,
+)
+from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, stage_card
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
@@ -89,16 +99,41 @@ def read_history(
 
 
 def parent_of(root: str, manifest: Manifest) -> Manifest | None:
-    """Return the manifest that a stage refined, from the nearest stage that has its fingerprint; None without."""
+    """Return the manifest that a stage refined, from the stage that has its fingerprint; None without."""
     if not manifest.parents:
         return None
     store = storage.connect(root)
-    at = STAGES.index(manifest.stage) if manifest.stage in STAGES else len(STAGES)
-    for stage in (*reversed(STAGES[:at]), COMPOSE, LAND, *STAGES[at:]):
-        path = manifest_path(stage, manifest.parents[0])
-        if store.size(path) is not None:
-            return read_manifest(root, path)
-    return None
+    paths = [manifest_path(stage, manifest.parents[0]) for stage in (LAND, COMPOSE, *STAGES)]
+    sizes = storage.each(store, store.size, paths)
+    known = [path for path, size in zip(paths, sizes, strict=True) if size is not None]
+    return read_manifest(root, known[0]) if known else None
+
+
+def line_of(root: str, manifest: Manifest) -> Iterator[Manifest]:
+    """Yield a manifest, the one that it was made of, and so on up to a landing or composition, while they are there."""
+    made: Manifest | None = manifest
+    while made is not None:
+        yield made
+        made = None if made.stage == COMPOSE else parent_of(root, made)
+
+
+def read_in_order(root: str, referred: Mapping[str, str]) -> dict[str, Manifest]:
+    """Return manifests by stage, from their references, each after the one that it was made of."""
+    read = storage.each(storage.connect(root), partial(read_manifest, root), referred.values())
+    return in_order(dict(zip(referred, read, strict=True)))
+
+
+def is_cleared(root: str, manifest: Manifest) -> bool:
+    """Return whether the rows that a manifest keeps came through a stage that clears personal data, by its own line.
+
+    The rows of a build did: they are documents of published versions. A line that is not whole says no.
+    """
+    return any(each.stage == COMPOSE or clears_personal_data(each.stage) for each in line_of(root, manifest))
+
+
+def clears_personal_data(stage: str) -> bool:
+    """Return whether a stage clears personal data: one that this release does not know clears none."""
+    return stage in STAGES and stage_card(stage).clears_personal_data
 
 
 def sampled(shards: Iterable[Shard], most: int) -> Iterator[Shard]:

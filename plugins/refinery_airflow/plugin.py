@@ -46,7 +46,7 @@ from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.access_log import LONGEST as LONGEST_PURPOSE
-from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.reading import is_cleared, read_manifest, read_shards
 from refinery_airflow.access.looks import LookRoute, Shown, ShownFile
 from refinery_airflow.access.purpose import (
     PurposeNeeded,
@@ -58,7 +58,6 @@ from refinery_airflow.access.purpose import (
 )
 from refinery_airflow.access.roles import (
     OPEN,
-    RAW,
     Role,
     curator,
     holds,
@@ -579,12 +578,12 @@ def _sample(shards: Shards, reason: str = "", columns: Sequence[str] | None = No
 def sample_page(request: Request, path: str, user: GetUserDep, reason: str = "") -> HTMLResponse:
     """Show rows that a manifest keeps, and to stewards those that it rejected, before what a gate refused is approved.
 
-    Texts that a stage before `scrub_pii` keeps have personal data, so that these rows are for stewards, too.
+    Texts that came through no stage that clears personal data have it, so that these rows are for stewards, too.
     """
     if not COMMITTED.fullmatch(path):
         raise HTTPException(NOT_FOUND, f"{path} is not the path of a manifest")
     manifest = read_manifest(root(), path)
-    if manifest.stage in RAW:
+    if not is_cleared(root(), manifest):
         require(request, user, Role.STEWARD)
     sees_all = may_see(request, user, Role.STEWARD)
     unread = {"text"} if manifest.stage == "ingest" else set[str]()  # it is read from the landed files, by a run alone

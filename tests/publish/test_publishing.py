@@ -9,10 +9,11 @@ from pipeline_tasks.stage import Shard
 EMPTY = Manifest("ingest", 1, "", {}, (), (), (), (), {}, (), (), 0, 0, {}, {})
 
 
-def manifest(stage: str, rows: int, tokens: int = 0) -> Manifest:
+def manifest(stage: str, rows: int, tokens: int = 0, *parents: Manifest) -> Manifest:
     metrics = {"kept": {"n_tokens": {"kind": "whole", "count": rows, "sum": tokens, "bins": {}}}, "rejects": {}}
     shards = (Shard(f"{stage}/data", rows, 9, "d"),)
-    return identified(replace(EMPTY, stage=stage, shards=shards, metrics=metrics))
+    made_of = tuple(parent.fingerprint for parent in parents)
+    return identified(replace(EMPTY, stage=stage, shards=shards, metrics=metrics, parents=made_of))
 
 
 def by_stage(*manifests: Manifest) -> dict[str, Manifest]:
@@ -20,7 +21,10 @@ def by_stage(*manifests: Manifest) -> dict[str, Manifest]:
 
 
 def test_a_snapshot_has_the_documents_of_its_last_stage() -> None:
-    refined = by_stage(manifest("dedup_exact", 7), manifest("ingest", 10), manifest("extract", 9))
+    """The last stage is the one that no other was made of, in whatever order a recipe has them."""
+    first = manifest("ingest", 10)
+    second = manifest("dedup_exact", 9, 0, first)
+    refined = by_stage(manifest("extract", 7, 0, second), second, first)
     assert sizes_of(refined) == {"documents": 7, "tokens": 0, "sequences": 0}
 
 

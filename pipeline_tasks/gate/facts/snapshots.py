@@ -9,6 +9,7 @@ from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amoun
 from pipeline_tasks.gate.facts.rows import NOT_PAGES
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.store.reading import read_in_order
 
 COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "dedup_semantic", "mix")
 """Stages whose removals are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
@@ -38,14 +39,21 @@ VERDICT_FACTS: Mapping[str, str] = {
 """Facts of the gate before the first stage of a recipe that requires a verdict."""
 
 
-def refined_stages(manifests: Mapping[str, str]) -> dict[str, str]:
-    """Return the manifests of a snapshot's stages, in their order; RecipeError where no stage has documents."""
-    stages = {stage: manifests[stage] for stage in STAGES if stage in manifests}
-    if not stages.keys() - {"pack"}:
+def refined_manifests(root: str, manifests: Mapping[str, str]) -> dict[str, Manifest]:
+    """Return the manifests of a snapshot's stages, each after the one that it was made of, from their references.
+
+    RecipeError where no stage has documents.
+    """
+    require_documents(manifests)
+    return read_in_order(root, {stage: referred for stage, referred in manifests.items() if stage in STAGES})
+
+
+def require_documents(manifests: Mapping[str, str]) -> None:
+    """Raise RecipeError where no stage of a snapshot has documents."""
+    if not any(stage in STAGES and stage != "pack" for stage in manifests):
         named = ", ".join(manifests) or "none"
         message = f"name the manifest of a stage with documents, such as ingest; the snapshot has those of: {named}"
         raise RecipeError(message)
-    return stages
 
 
 @dataclass(frozen=True, slots=True)

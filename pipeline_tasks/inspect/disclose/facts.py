@@ -10,7 +10,7 @@ from pipeline_tasks.inspect.disclose.counting import Amount, Counts, Domains, Pe
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
 from pipeline_tasks.inspect.disclose.page import Answer, Evidence
 from pipeline_tasks.inspect.versions import uncounted
-from pipeline_tasks.manifest import Manifest, total
+from pipeline_tasks.manifest import Manifest, in_order, total
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
@@ -202,11 +202,16 @@ def _cite_head(root: str, log: Log, evidence: Evidence, what: str) -> tuple[str,
 def _stage_totals(stated: Sequence[Stated], evidence: Evidence) -> Iterator[StageTotal]:
     """Yield each stage that documents went through, in order, added up over the versions that have it."""
     by_stage: dict[str, list[tuple[Stated, Manifest]]] = {}
+    order: list[str] = []
     for each in (*stated[1:], stated[0]):
-        for stage, manifest in each.manifests.items():
+        place = 0
+        for stage, manifest in in_order(each.manifests).items():
             if stage not in (LAND, COMPOSE):
                 by_stage.setdefault(stage, []).append((each, manifest))
-    for stage in sorted(by_stage, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name)):
+                if stage not in order:  # behind the one before it
+                    order.insert(place, stage)
+                place = order.index(stage) + 1
+    for stage in order:
         parts = by_stage[stage]
         manifests = tuple(manifest for _, manifest in parts)
         yield StageTotal(

@@ -20,24 +20,17 @@ from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.superseded import read_superseded
-from pipeline_tasks.recipe import STAGES as ORDER
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
+from pipeline_tasks.store.reading import read_history, read_in_order, read_manifest, read_shards
 
 COMPARED = ("dedup_url", "dedup_exact", "dedup_minhash")
-"""Stages that compare all documents: those that the last of them keeps are looked up."""
+"""Stages that compare all documents: those that the last of them in a version keeps are looked up."""
 
 STAGES = (*COMPARED, "dedup_semantic")
 """Stages that remove a document for the sake of another."""
-
-BEFORE = tuple(stage for stage in ORDER[: ORDER.index(STAGES[0])] if stage != "ingest")
-"""Earlier stages that reject documents; rejects of `ingest` have no text and no id."""
-
-AFTER = tuple(stage for stage in ORDER[ORDER.index(COMPARED[-1]) + 1 :] if stage not in STAGES)
-"""Stages that may reject documents that deduplication kept."""
 
 IN_DATASET = ("kept", "outdated")
 """Values of `became` for documents that deduplication left in the dataset."""
@@ -189,8 +182,8 @@ def _resolved(root: str, recipe: str, versions: Sequence[Version], wanted: str) 
 def _rejected_before(root: str, versions: Sequence[Version], wanted: str) -> Iterator[str]:
     """Yield a message per document whose id begins with `wanted` and that a stage before deduplication rejected."""
     for version in versions:
-        for stage in (name for name in BEFORE if name in version.manifests):
-            manifest = read_manifest(root, version.manifests[stage])
+        for manifest in _others(root, version)[0]:
+            stage = manifest.stage
             for batch in read_shards(root, manifest.rejects, ("id", "reason", "url")):
                 for row in batch.filter(pc.starts_with(batch.column("id"), wanted)).to_pylist():
                     reason = f"{row['reason']}, {row['url'] or 'no URL'}"
@@ -206,8 +199,24 @@ def _kept_rows(root: str, version: Version, ids: Sequence[str] | None) -> Iterat
 
 
 def _last(root: str, version: Version) -> Manifest | None:
-    stages = [stage for stage in COMPARED if stage in version.manifests]
+    stages = [stage for stage in stages_of(root, version) if stage in COMPARED]
     return read_manifest(root, version.manifests[stages[-1]]) if stages else None
+
+
+def _others(root: str, version: Version) -> tuple[list[Manifest], list[Manifest]]:
+    """Return the manifests of stages that reject documents for what they are, before and after the last comparison.
+
+    Rejected rows of stages before the documents have their ids are not among them.
+    """
+    ordered = read_in_order(root, version.manifests)
+    last = max((at for at, stage in enumerate(ordered) if stage in COMPARED), default=0)
+    parts = [*ordered.values()][:last], [*ordered.values()][last:]
+    before, after = ([each for each in part if each.stage not in STAGES and _has_ids(each)] for part in parts)
+    return before, after
+
+
+def _has_ids(manifest: Manifest) -> bool:
+    return "id" in dict(manifest.schema)
 
 
 def _shards_of(manifest: Manifest, ids: Sequence[str] | None) -> Shards:
@@ -320,8 +329,7 @@ def _lost(root: str, versions: Sequence[Version], ids: set[str]) -> Iterator[tup
     """Yield (snapshot, file, offset) and reason of these ids where a stage after deduplication rejected them."""
     wanted = pa.array(sorted(ids), pa.string())
     for version in versions:
-        for stage in (name for name in AFTER if name in version.manifests):
-            manifest = read_manifest(root, version.manifests[stage])
+        for manifest in _others(root, version)[1]:
             for batch in read_shards(root, manifest.rejects, ("id", "snapshot", "file", "offset", "reason")):
                 for row in batch.filter(pc.is_in(batch.column("id"), value_set=wanted)).to_pylist():
                     yield (row["snapshot"], row["file"], row["offset"]), row["reason"]

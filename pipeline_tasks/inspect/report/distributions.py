@@ -7,7 +7,7 @@ from typing import Any
 from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import SUMS
-from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.plots.distributions import SERIES
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.store.reading import read_manifest
@@ -55,7 +55,7 @@ def before_and_after(root: str, version: Version) -> Iterator[tuple[str, str, st
     that has the same values in both is left out, and one that has one value in both.
     """
     for column, last in sorted(_last_stages(root, version).items()):
-        first = next(stage for stage in STAGES if column in _kept(root, version.manifests.get(stage, "")))
+        first = next(stage for stage in _stages(root, version) if column in _kept(root, version.manifests[stage]))
         parts = [_profiles(root, version.manifests[first], rows) for rows in ("kept", "rejects")]
         before = merge([{column: part[column]} for part in parts if column in part])[column]
         after = _kept(root, version.manifests[last])[column]
@@ -86,11 +86,15 @@ def _differ(first: Mapping[str, int], second: Mapping[str, int]) -> bool:
 def _last_stages(root: str, version: Version) -> dict[str, str]:
     """Return the last stage that profiled each column, of those before packing."""
     last: dict[str, str] = {}
-    for stage in STAGES:
-        if stage in version.manifests and stage != "pack":
+    for stage in _stages(root, version):
+        if stage != "pack":
             kept = _kept(root, version.manifests[stage])
             last |= {column: stage for column in kept if kept[column]["count"] and is_measure(column)}
     return last
+
+
+def _stages(root: str, version: Version) -> list[str]:
+    return [stage for stage in stages_of(root, version) if stage in STAGES]
 
 
 def _profile(root: str, version: Version, stage: str, column: str) -> Profile | None:
@@ -100,8 +104,8 @@ def _profile(root: str, version: Version, stage: str, column: str) -> Profile | 
 
 
 def _kept(root: str, referred: str) -> Mapping[str, Profile]:
-    """Return the profiles of kept rows of a manifest; none for the reference of no stage."""
-    return _profiles(root, referred, "kept") if referred else {}
+    """Return the profiles of kept rows of a manifest."""
+    return _profiles(root, referred, "kept")
 
 
 @lru_cache(maxsize=512)

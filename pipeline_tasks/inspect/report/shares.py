@@ -8,7 +8,7 @@ from statistics import median
 from pipeline_tasks.gate.facts.sites import SITE, Sites, sites_of
 from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
 from pipeline_tasks.profiles.removals import LARGEST, arrivals, bins_of
-from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.plots.languages import LanguageShare
 from pipeline_tasks.recipe import STAGES, stage_card
 from pipeline_tasks.store.reading import read_manifest
@@ -56,7 +56,7 @@ def language_shares(root: str, version: Version, earlier: Sequence[Version]) -> 
 
     They come into the first stage that counts them, and are kept after the last one, of those before copies are made.
     """
-    stages = _counting(version, LANGUAGE)
+    stages = _counting(root, version, LANGUAGE)
     if not stages:
         return None
     first, last = stages[0], stages[-1]
@@ -81,7 +81,7 @@ def language_shares(root: str, version: Version, earlier: Sequence[Version]) -> 
 
 def site_shares(root: str, version: Version, earlier: Sequence[Version]) -> list[SiteShare]:
     """Return the largest sites of a version, at most `LARGEST`, as they came into the first stage that counts them."""
-    stages = _counting(version, ORIGINS)
+    stages = _counting(root, version, ORIGINS)
     if not stages:
         return []
     now = _sites(root, version.manifests[stages[0]])[0]
@@ -100,7 +100,7 @@ def name_courses(
     A snapshot whose versions do not count it is left out.
     """
     for column in NAMES:
-        stages = _counting(version, column)
+        stages = _counting(root, version, column)
         if stages:
             snapshots = [each for each in (*earlier[1 - FOLLOWED :], version) if stages[-1] in each.manifests]
             counts = [(each.snapshot, _kept(root, each.manifests[stages[-1]], column)) for each in snapshots]
@@ -134,9 +134,9 @@ def _site(site: str, now: Sites, before: Sequence[Sites], losses: Mapping[str, M
     )
 
 
-def _counting(version: Version, column: str) -> list[str]:
+def _counting(root: str, version: Version, column: str) -> list[str]:
     """Return the stages of a version that count a column of documents, in order, up to where copies are made."""
-    stages = [stage for stage in STAGES if stage in version.manifests]
+    stages = [stage for stage in stages_of(root, version) if stage in STAGES]
     cards = {stage: stage_card(stage) for stage in stages}
     return [stage for stage in stages if column in cards[stage].profiled and cards[stage].conserves == "rows"]
 

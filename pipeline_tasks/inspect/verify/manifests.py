@@ -1,6 +1,5 @@
 """Checks the manifests of a version: the links between them, what they cover, and where every row went."""
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -40,8 +39,10 @@ class Manifests:
 
     def of(self, version: Version) -> dict[str, Committed]:
         """Return the readable manifests of a version by stage, in order; the others are problems."""
-        read = {stage: self.read(version.manifests[stage], version) for stage in stages_of(version)}
-        return {stage: committed for stage, committed in read.items() if committed is not None}
+        known = (LAND, COMPOSE, *STAGES)
+        read = {stage: self.read(path, version) for stage, path in version.manifests.items() if stage in known}
+        readable = {stage: committed for stage, committed in read.items() if committed is not None}
+        return {stage: readable[stage] for stage in in_order({name: of.manifest for name, of in readable.items()})}
 
     def read(self, referred: str, version: Version) -> Committed | None:
         """Return a manifest of a version, None if it cannot be read: that is a problem."""
@@ -75,11 +76,6 @@ class Manifests:
                 yield fingerprint, digest, "no version names it"
 
 
-def stages_of(version: Version) -> list[str]:
-    """Return the stages that a version has manifests of, in order."""
-    return [stage for stage in (LAND, COMPOSE, *STAGES) if stage in version.manifests]
-
-
 def heal_manifest(path: str, version: Version) -> str:
     """Return how to get a manifest back: a run writes the same bytes from what is stored."""
     made = {COMPOSE: "composed anew", LAND: "listed from the same landed files"}
@@ -92,8 +88,7 @@ def check_version(
 ) -> Account:
     """Check the manifests of a version one after the other; those of all versions are what they were made of."""
     account = Account(version.recipe, version.number, version.snapshot)
-    stages = _as_refined(version, committed)
-    for before, stage in zip(["", *stages], stages, strict=False):
+    for stage, before in _order(version, committed).items():
         read, parent = committed.get(stage), committed.get(before)
         if read is None:
             continue  # it is damaged, which is a problem of its own
@@ -111,14 +106,16 @@ def check_version(
     return account
 
 
-def _as_refined(version: Version, committed: Mapping[str, Committed]) -> list[str]:
-    """Return the stages of a version in the order of its recipe, which manifests say; if one is lost, the usual one."""
-    manifests = in_order({stage: read.manifest for stage, read in committed.items()})
-    chain = [*manifests.values()]
-    is_whole = len(chain) == len(version.manifests) and all(
-        made.parents[:1] == (before.fingerprint,) for before, made in itertools.pairwise(chain)
-    )
-    return [*manifests] if is_whole else stages_of(version)
+def _order(version: Version, committed: Mapping[str, Committed]) -> dict[str, str]:
+    """Return the stages of a version in order, each with the one before it, "" for the first.
+
+    An entry of an earlier release does not say its order: the manifests do, as far as none is lost.
+    """
+    stages = [*(version.stages or committed)]
+    if version.stages or len(committed) == len(version.manifests):
+        return dict(zip(stages, ["", *stages], strict=False))
+    made = {read.manifest.fingerprint: stage for stage, read in committed.items()}
+    return {stage: made.get(next(iter(read.manifest.parents), ""), "") for stage, read in committed.items()}
 
 
 def _unbalanced(version: Version, account: Account) -> Problem:

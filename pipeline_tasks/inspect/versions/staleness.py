@@ -1,12 +1,13 @@
 """Finds versions whose stages read another history than the snapshots that are published before them now."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.summary import Summary, read_summary
-from pipeline_tasks.recipe import STAGES, is_trial, stage_card
+from pipeline_tasks.recipe import is_trial, stage_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,12 @@ def stale_versions(root: str, versions: Sequence[Version]) -> list[StaleVersion]
 
 def stale_among(versions: Sequence[Version], summaries: Mapping[int, Summary]) -> list[StaleVersion]:
     """As `stale_versions`, from the summaries of the versions by number; a trial is never stale."""
-    saved: dict[str, list[str]] = {stage: [] for stage in STAGES if stage_card(stage).reads_history}
+    saved: defaultdict[str, list[str]] = defaultdict(list)
     stale = []
     for version in versions:
         if is_trial(version.recipe):
             continue
-        stages = [stage for stage in summaries[version.number].stages if stage.stage in saved]
+        stages = [stage for stage in summaries[version.number].stages if stage_card(stage.stage).reads_history]
         differing = [stage.stage for stage in stages if list(stage.history) != saved[stage.stage]]
         if differing:
             stale.append(StaleVersion(version, differing[0]))

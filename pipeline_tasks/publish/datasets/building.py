@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.card import card_text
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
@@ -76,6 +76,7 @@ def publish_build(
         "prefix": prefix,
         "tokenizer": tokenizer.digest,
         "files": tuple(sorted(set(files), key=lambda file: file.path)),
+        "stages": tuple(in_order(by_stage)),
         **sizes_of(by_stage),
     }
     _require_allowed(root, f"{name}, which is not published,", by_stage)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.libraries import differences, present
-from pipeline_tasks.manifest import WRITER, Manifest
+from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
@@ -65,7 +65,7 @@ def origin_of(name: str, by_stage: Mapping[str, Manifest], index: bytes) -> Orig
     """Return the origin of a dataset from its manifests and its `dataset.json`."""
     compose = by_stage[COMPOSE]
     versions = zip(compose.params["versions"], compose.parent_digests, strict=True)
-    stages = (COMPOSE, *(stage for stage in STAGES if stage in by_stage))
+    stages = [*in_order(by_stage)]
     return Origin(
         name=name,
         index=sha256(index),

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.publish.published import Promised, PublishedFile
-from pipeline_tasks.recipe import BUILDING, COMPOSE, LAND, STAGES
+from pipeline_tasks.recipe import COMPOSE, LAND, REFINING
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import ChainEntry, dataset_log, entry_path, next_number, read_chain
 from pipeline_tasks.store.log_chain import append as append_entry
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_in_order, read_manifest
 
 PACK = "pack"
 
@@ -37,7 +37,8 @@ class Version:
     that lists them ("" if there are none). `tokenizer` is the SHA-256 of its tokenizer ("" without). `at` is the time
     of publication, ISO 8601 in UTC ("" of an entry that an earlier release wrote). `saved` are the stages that saved
     history, and `partial` says whether a partition of one was quarantined: None of an entry of an earlier release, and
-    of a build.
+    of a build. `stages` are those of `manifests`, each after the one that it was made of; an entry of an earlier
+    release has none (`stages_of`).
     """
 
     number: int
@@ -58,6 +59,7 @@ class Version:
     at: str = ""
     saved: tuple[str, ...] | None = None
     partial: bool | None = None
+    stages: tuple[str, ...] = ()
 
     @property
     def report(self) -> str:
@@ -68,10 +70,12 @@ class Version:
     def refined(self) -> str:
         """The reference of the documents of a snapshot's version: of the last stage that refined it.
 
-        Versions of earlier releases have tokens of their own behind it. RecipeError for a training dataset, which has
+        Versions of earlier releases may have tokens of their own behind it, and those that name no order have run no
+        recipe whose last stage was not the last one of `REFINING`. RecipeError for a training dataset, which has
         none: its documents are those of snapshots.
         """
-        refined = [self.manifests[stage] for stage in STAGES if stage in self.manifests and stage not in BUILDING]
+        ordered = self.stages or [stage for stage in REFINING if stage in self.manifests]
+        refined = [self.manifests[stage] for stage in ordered if stage in REFINING]
         if not refined:
             message = (
                 f"{self.recipe} is a training dataset; name a recipe whose snapshots it was built from by --recipe "
@@ -188,6 +192,11 @@ def require_kind(root: str, recipe: str, *, builds: bool) -> None:
         raise RecipeError(message)
 
 
+def stages_of(root: str, version: Version) -> tuple[str, ...]:
+    """Return the stages of a version, each after the one that it was made of; a landing or composition is first."""
+    return version.stages or tuple(read_in_order(root, version.manifests))
+
+
 def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Version | Retraction]:
     return dict(sorted({entry.snapshot: entry for entry in entries}.items()))
 
@@ -203,7 +212,8 @@ def entry_of(root: str, recipe: str, fields: Mapping[str, Any]) -> Version | Ret
             return Retraction(**{**fields, "retracts": tuple(fields["retracts"])})
         files = tuple(PublishedFile(**file) for file in fields["files"])
         saved = fields.get("saved")
-        return Version(**{**fields, "files": files, "saved": None if saved is None else tuple(saved)})
+        lists = {"files": files, "saved": None if saved is None else tuple(saved)}
+        return Version(**{**fields, **lists, "stages": tuple(fields.get("stages", ()))})
     except (ValueError, TypeError, KeyError) as error:
         path = f"{root}/{entry_path(recipe, int(fields['number']))}"
         message = (
@@ -296,7 +306,7 @@ def unchanged(
 def _data(version: Version) -> Version:
     """Return a version without what two versions of the same data may have of their own: report, time, and release."""
     files = tuple(file for file in version.files if file.path != version.report)
-    return replace(version, files=files, at="", saved=None, partial=None)
+    return replace(version, files=files, at="", saved=None, partial=None, stages=())
 
 
 def _has_report(root: str, version: Version) -> bool:

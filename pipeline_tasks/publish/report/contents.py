@@ -14,7 +14,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Retraction
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.store.reading import read_manifest, read_shards, sampled
+from pipeline_tasks.store.reading import read_in_order, read_shards, sampled
 
 SAMPLED_BYTES = 16 * 1024 * 1024
 """Whole shards of at most this many bytes per stage are read for samples."""
@@ -44,8 +44,8 @@ class Contents:
 
     @cached_property
     def manifests(self) -> Mapping[str, Manifest]:
-        """The manifests by stage, in the order of stages, without that of the landed snapshot."""
-        return {stage: read_manifest(self.root, self.paths[stage]) for stage in STAGES if stage in self.paths}
+        """The manifests by stage, each after the one that it was made of, without that of the landed snapshot."""
+        return read_in_order(self.root, {stage: path for stage, path in self.paths.items() if stage in STAGES})
 
     @cached_property
     def verdicts(self) -> Mapping[str, Verdict]:

@@ -3,12 +3,15 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import Any
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.report.contents import Contents, profile_of
 from pipeline_tasks.publish.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.publish.superseded import near_manifests, superseded_by
+from pipeline_tasks.recipe import REFINING
+from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 
 SAMPLES = 8
@@ -19,10 +22,6 @@ REJECTS_SHOWN = 3
 
 LISTED = 50
 """Quarantined records, or hits of evaluation sets, that a section lists."""
-
-CLEAN = ("decontaminate", "scrub_pii")
-"""Stages whose kept texts may be shown, the last stage first: they come after the removal of personal data."""
-
 
 SIMILARITIES = ("jaccard", "containment", "cosine")
 
@@ -136,10 +135,11 @@ def quarantine(contents: Contents) -> Iterator[Html]:
 
 def kept_documents(contents: Contents) -> Iterator[Html]:
     """Show the beginnings of kept documents, after personal data was removed."""
-    stage = next((name for name in CLEAN if name in contents.manifests), None)
-    if stage is None or not contents.manifests[stage].rows:
+    cleared = dropwhile(lambda each: not clears_personal_data(each.stage), contents.manifests.values())
+    documents = [manifest for manifest in cleared if manifest.rows and manifest.stage in REFINING]
+    if not documents:
         return
-    sample = contents.sample(contents.manifests[stage].shards, ("url", "title", "text", "language"), SAMPLES)
+    sample = contents.sample(documents[-1].shards, ("url", "title", "text", "language"), SAMPLES)
     rows = [
         (
             join((_address(row), tag("div", row.get("language") or "", css="dim"))),
@@ -147,7 +147,7 @@ def kept_documents(contents: Contents) -> Iterator[Html]:
         )
         for row in sample
     ]
-    lead = f"Chosen by a hash of their record, as they were after {stage}, cut to a few lines."
+    lead = f"Chosen by a hash of their record, as they were after {documents[-1].stage}, cut to a few lines."
     yield section("Kept documents", lead, table(("from", "text"), rows))
 
 

@@ -389,6 +389,7 @@ STAGE = Stage(
     writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS), REDACTIONS, MISSED]),
     version=6,
     splits=True,
+    clears_personal_data=True,
     libraries={"google-re2": always, "phonenumbers": always, "publicsuffixlist": always, UNICODE: always},
     resources=resources,
     check_files=check_files,

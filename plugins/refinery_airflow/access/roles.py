@@ -26,7 +26,7 @@ from pipeline_tasks.deployment import deployed
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, Ablation, ablations
-from pipeline_tasks.recipe import STAGES, untried
+from pipeline_tasks.recipe import untried
 from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
 from refinery_airflow.runs.credentials import CONNECTION, DEFAULTS
 from refinery_airflow.runs.newest import recipes_with_runs
@@ -51,9 +51,6 @@ REFUSALS = {
     ),
 }
 """What is said to those who have no such role."""
-
-RAW = frozenset(STAGES[: STAGES.index("scrub_pii")])
-"""Stages whose kept texts have personal data, where a recipe replaces it."""
 
 
 @dataclass(frozen=True, slots=True)

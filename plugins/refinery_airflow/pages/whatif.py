@@ -29,10 +29,10 @@ from pipeline_tasks.inspect.whatif.stages import (
     stage_forecasts,
     stage_key,
 )
-from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.recipe import STAGES, untried
+from pipeline_tasks.recipe import untried
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.pages.target import TARGET, Goal, goal_of
 from refinery_airflow.runs.run import base, dag_of
@@ -311,7 +311,7 @@ def _predicted(root: str, page: WhatIf, costs: Sequence[Mapping[str, Any]]) -> W
     changes = [f"{key}={value}" for key, value in page.of_quality.items()]
     forecast = whatif(root, page.version, changes, MOST_ROWS)
     goal = goal_of(root, page.version, page.goal.written, forecast, changes, page.language, MOST_ROWS)
-    outlook = outlook_of(tokens_of(root, page.version), forecast, costs)
+    outlook = outlook_of(tokens_of(root, page.version), forecast, costs, stages_of(root, page.version))
     return replace(page, forecast=forecast, outlook=outlook, plot=_plot(forecast), goal=goal)
 
 
@@ -320,15 +320,12 @@ def _plot(forecast: Forecast) -> Plot | None:
     return change_plot("What each rule rejects", "reason", forecast.reasons, note)
 
 
-def outlook_of(tokens: int, forecast: Forecast, costs: Sequence[Mapping[str, Any]]) -> Outlook:
+def outlook_of(tokens: int, forecast: Forecast, costs: Sequence[Mapping[str, Any]], stages: Sequence[str]) -> Outlook:
     """Return the estimates of a whole run: what comes after `filter_quality` follows the characters that it keeps."""
     now, then = forecast.characters
     share = then / now if now else 0.0
     pair = (tokens, round(tokens * share)) if tokens and now else None
-    later = sum(float(row["cost_usd"]) for row in costs if _is_later(str(row["stage"])))
+    behind = stages[stages.index(QUALITY) + 1 :] if QUALITY in stages else ()
+    later = sum(float(row["cost_usd"]) for row in costs if row["stage"] in behind)
     cost = sum(float(row["cost_usd"]) for row in costs)
     return Outlook(pair, (cost, cost - later + later * share) if cost and now else None)
-
-
-def _is_later(stage: str) -> bool:
-    return stage in STAGES and STAGES.index(stage) > STAGES.index(QUALITY)

@@ -198,12 +198,13 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
 
 
 def accepted_before(stages: Sequence[str], root: str, version: Any) -> dict[str, str]:  # noqa: ANN401 -- as below
-    """Return why refused gates of a version were let pass, by gate, for stages that run before all of `stages`."""
+    """Return why refused gates of a version were let pass, by gate, for its stages that run before all of `stages`."""
     from pipeline_tasks.publish.summary import read_summary
-    from pipeline_tasks.recipe import STAGES
 
-    earlier = STAGES[: min(map(STAGES.index, stages))]
-    return {gate: reason for gate, reason in read_summary(root, version).overrides.items() if gate in earlier}
+    summary = read_summary(root, version)
+    ran = [stage.stage for stage in summary.stages]
+    earlier = ran[: min(ran.index(stage) if stage in ran else 0 for stage in stages)]
+    return {gate: reason for gate, reason in summary.overrides.items() if gate in earlier}
 
 
 def input_of(root: str, version: Any) -> str:  # noqa: ANN401 -- a Version, which is imported when it is needed
