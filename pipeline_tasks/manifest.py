@@ -336,7 +336,7 @@ def in_order(manifests: Mapping[str, Manifest]) -> dict[str, Manifest]:
     """
     stages = {manifest.fingerprint: stage for stage, manifest in manifests.items()}
     following: dict[str, list[str]] = {}
-    for stage in reversed(manifests):
+    for stage in reversed([*manifests]):
         parent = stages.get(next(iter(manifests[stage].parents), ""), "")
         following.setdefault(parent, []).append(stage)
     ordered: dict[str, Manifest] = {}

@@ -1,14 +1,15 @@
 """Judges expectations by the intervals of facts: met, violated, or undecided because the rows are too few."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, isfinite
 from typing import Literal
 
 from pipeline_tasks.gate.estimates import Estimate, Facts
 from pipeline_tasks.gate.learning import MEDIAN, USED
 from pipeline_tasks.gate.suites import Expectation
-from pipeline_tasks.gate.validation import validate
+from pipeline_tasks.gate.validation import Numbers, validate
 
 Finding = Literal["met", "undecided", "violated"]
 
@@ -62,9 +63,28 @@ class Judgment:
 
 def judge_facts(stage: str, run: str, facts: Facts, expectations: Sequence[Expectation]) -> tuple[list[Judgment], str]:
     """Judge facts that have values by Great Expectations; return the judgments, and the Data Docs page."""
+    return _judged(facts, expectations, partial(validate, stage, run))
+
+
+def compare_facts(facts: Facts, expectations: Sequence[Expectation]) -> tuple[list[Judgment], str]:
+    """As `judge_facts`, by plain comparisons, which give the same; without a page."""
+    return _judged(facts, expectations, lambda numbers, probes: ([_is_met(numbers, probe) for probe in probes], ""))
+
+
+def _is_met(numbers: Numbers, expectation: Expectation) -> bool:
+    kwargs = expectation["kwargs"]
+    value, low, high = numbers[kwargs["column"]], kwargs.get("min_value"), kwargs.get("max_value")
+    return value is not None and (low is None or value >= low) and (high is None or value <= high)
+
+
+def _judged(
+    facts: Facts,
+    expectations: Sequence[Expectation],
+    validated: Callable[[Numbers, list[Expectation]], tuple[list[bool], str]],
+) -> tuple[list[Judgment], str]:
     probes = [_probes(expectation, _estimate(facts, expectation)) for expectation in expectations]
     asked = [probe for group in probes for probe in (*group.value, *group.interval)]
-    results, page = validate(stage, run, _numbers(facts), asked)
+    results, page = validated(_numbers(facts), asked)
     answers = iter(results)
     judgments = []
     for expectation, group in zip(expectations, probes, strict=True):

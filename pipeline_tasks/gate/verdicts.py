@@ -1,7 +1,8 @@
 """Judges a stage's manifest against its suites of expectations: pass, warn, or refuse."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -13,14 +14,23 @@ from pipeline_tasks.gate.facts import facts_of
 from pipeline_tasks.gate.facts.amounts import Amounts, amounts_of, earlier_amounts
 from pipeline_tasks.gate.facts.snapshots import compute_snapshot_facts, refined_manifests, snapshot_amounts
 from pipeline_tasks.gate.facts.subject import Subject
-from pipeline_tasks.gate.judging import FINDINGS, Failure, failures_of, interval_of, judge_facts, rounded
+from pipeline_tasks.gate.judging import (
+    FINDINGS,
+    Failure,
+    Judgment,
+    compare_facts,
+    failures_of,
+    interval_of,
+    judge_facts,
+    rounded,
+)
 from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
-from pipeline_tasks.gate.suites import Bounds, split_judgeable
+from pipeline_tasks.gate.suites import Bounds, Expectation, split_judgeable
 from pipeline_tasks.manifest import Manifest, stage_prefix
 from pipeline_tasks.recipe import PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.reading import read_manifest, whole_line
 
 Outcome = Literal["pass", "warn", "refuse"]
 
@@ -38,10 +48,10 @@ class Verdict:
     """A gate's decision about one manifest, and the facts that it is based on.
 
     `manifest` and `previous` are references; `path` and `docs` are the paths of this verdict and its Data Docs page,
-    relative to the root, and `docs_digest` is the SHA-256 of the page. `failures` are bounds
-    that are violated, `undecided` those for which the rows are too few. `skipped` names the expectations that were not
-    judged, each with the reason (nothing to compare with). `intervals` are [low, high, rows] of facts that have one.
-    `learned` are the bounds that were learned from the manifests `trailing`, violated or not.
+    relative to the root, and `docs_digest` is the SHA-256 of the page. `failures` are bounds that are violated,
+    `undecided` those for which the rows are too few, `bounds` those of the recipe. `skipped` names the expectations
+    that were not judged, each with the reason (nothing to compare with). `intervals` are [low, high, rows] of facts
+    that have one. `learned` are the bounds that were learned from the manifests `trailing`, violated or not.
     """
 
     stage: str
@@ -61,6 +71,7 @@ class Verdict:
     intervals: Mapping[str, tuple[float | None, float | None, int]] = field(default_factory=dict)
     trailing: tuple[str, ...] = ()
     learned: tuple[LearnedBound, ...] = ()
+    bounds: Bounds = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +119,19 @@ def judge(
 
     `previous_path` is the manifest of the same stage in the last published snapshot, `trailing_paths` are those of the
     last ones, in order; without them, bounds are learned from the previous one alone. `override` is a person's
-    reason to accept refused data: a refusal becomes a warning that carries it. The same suites, bounds, earlier
-    manifests and override give the verdict that is already stored.
+    reason to accept refused data: a refusal becomes a warning that carries it. A verdict that is stored already is not
+    read: it is judged again, and the same suites, bounds, earlier manifests and override give the same.
     """
     manifest = read_manifest(root, manifest_path)
     trailing = tuple(trailing_paths) or ((previous_path,) if previous_path else ())
-
-    def measure() -> Measured:
-        previous = read_manifest(root, previous_path) if previous_path else None
-        subject = Subject(root, manifest, previous, tuple(read_manifest(root, path) for path in trailing))
-        return Measured(facts_of(subject), amounts_of(subject), earlier_amounts(subject))
-
     question = Question(manifest.stage, manifest_path, previous_path, bounds or {}, override, trailing, manifest.poison)
-    return _answer(root, question, manifest, measure)
+    return _answer(root, question, manifest, _measured_stage(root, manifest, previous_path, trailing))
+
+
+def _measured_stage(root: str, manifest: Manifest, previous: str, trailing: Sequence[str]) -> Measured:
+    before = read_manifest(root, previous) if previous else None
+    subject = Subject(root, manifest, before, tuple(read_manifest(root, path) for path in trailing))
+    return Measured(facts_of(subject), amounts_of(subject), earlier_amounts(subject))
 
 
 def judge_snapshot(
@@ -140,12 +151,14 @@ def judge_snapshot(
     earlier = [refined_manifests(root, snapshot) for snapshot in trailing]
     ends = tuple(snapshot[list(read)[-1]] for snapshot, read in zip(trailing, earlier, strict=True))
     question = Question(PUBLISH, manifests[last], "", bounds or {}, override, ends, by_stage[last].poison)
+    measured = _measured_snapshots(*([*each.values()] for each in (*earlier, by_stage)))
+    return _answer(root, question, by_stage[last], measured)
 
-    def measure() -> Measured:
-        before = [snapshot_amounts(snapshot.values()) for snapshot in earlier]
-        return Measured(compute_snapshot_facts(by_stage.values()), snapshot_amounts(by_stage.values()), before)
 
-    return _answer(root, question, by_stage[last], measure)
+def _measured_snapshots(*snapshots: Sequence[Manifest]) -> Measured:
+    """Return what is judged of the last of some snapshots, by the manifests of each in order."""
+    amounts = [snapshot_amounts(manifests) for manifests in snapshots]
+    return Measured(compute_snapshot_facts(snapshots[-1]), amounts[-1], amounts[:-1])
 
 
 def judge_recipe(root: str, manifest_path: str, facts: Mapping[str, float | None], override: str = "") -> Verdict:
@@ -155,24 +168,80 @@ def judge_recipe(root: str, manifest_path: str, facts: Mapping[str, float | None
     """
     manifest = read_manifest(root, manifest_path)
     question = Question(VERDICT, manifest_path, "", {}, override, (), manifest.poison, tuple(sorted(facts.items())))
-    return _answer(root, question, manifest, lambda: Measured({name: exact(facts[name]) for name in facts}, {}, ()))
+    return _answer(root, question, manifest, _measured_ablations(facts))
 
 
-def _answer(root: str, question: Question, manifest: Manifest, measure: Callable[[], Measured]) -> Verdict:
-    """Return the stored verdict on a question, or judge and store it."""
-    store = storage.connect(root)
-    prefix = f"{stage_prefix(manifest.stage, manifest.fingerprint)}/gate/{question.digest()}"
-    if store.size(f"{prefix}/verdict.json") is not None:
-        return read_verdict(root, f"{prefix}/verdict.json")
+def _measured_ablations(facts: Mapping[str, float | None]) -> Measured:
+    return Measured({name: exact(value) for name, value in facts.items()}, {}, ())
+
+
+def _answer(root: str, question: Question, manifest: Manifest, measured: Measured) -> Verdict:
+    """Judge and store the verdict on a question."""
     if question.override:
         check_reason(question.gate, question.override)
-    measured = measure()
+    verdict, page = _judged(question, manifest, measured, partial(judge_facts, question.gate, manifest.fingerprint))
+    store = storage.connect(root)
+    for placed in _places(question, manifest, verdict):
+        if all(storage.keep(store, *file) == file[1] for file in ((placed.docs, page), (placed.path, seal(placed)))):
+            return placed
+    folder = f"{root}/{stage_prefix(manifest.stage, manifest.fingerprint)}/gate"
+    message = f"{folder} has other verdicts in the places of those that its gates give; remove it and judge again"
+    raise ContractError(message)
+
+
+def _places(question: Question, manifest: Manifest, verdict: Verdict) -> Iterator[Verdict]:
+    """Yield a verdict with the paths at which it may be stored: the first that has no other.
+
+    The first follows from the question. Where something else is stored there, somebody changed it, or another release
+    judged otherwise, and a version may name it: it stays, and this one's paths follow from what it says.
+    """
+    asked = question.digest()
+    for name in (asked, digest_of([asked, replace(verdict, path="", docs="")])):
+        folder = f"{stage_prefix(manifest.stage, manifest.fingerprint)}/gate/{name}"
+        yield replace(verdict, path=f"{folder}/verdict.json", docs=f"{folder}/docs/index.html")
+
+
+def judged_again(root: str, verdict: Verdict) -> Verdict | None:
+    """Return what a stored verdict has to say; None if other suites or another release judged, or manifests are gone.
+
+    It is judged by plain comparisons, and without a page. Facts of a required verdict are taken as they are stored: the
+    log of ablations has grown since.
+    """
+    manifest = read_manifest(root, verdict.manifest)
+    try:
+        measured = _measured_again(root, verdict, manifest)
+    except RecipeError:  # a snapshot that it was compared with has been removed
+        return None
+    evidence = tuple(sorted(verdict.facts.items())) if verdict.stage == VERDICT else ()
+    named = (verdict.stage, verdict.manifest, verdict.previous, verdict.bounds, verdict.override, verdict.trailing)
+    question = Question(*named, manifest.poison, evidence)
+    again, _ = _judged(question, manifest, measured, compare_facts)
+    places = _places(question, manifest, replace(again, docs_digest=verdict.docs_digest))
+    return next((placed for placed in places if placed.path == verdict.path), None)
+
+
+def _measured_again(root: str, verdict: Verdict, manifest: Manifest) -> Measured:
+    """Return what a verdict has judged; RecipeError if manifests of it are gone."""
+    if verdict.stage == VERDICT:
+        return _measured_ablations(verdict.facts)
+    if verdict.stage == PUBLISH:
+        ends = [read_manifest(root, end) for end in (*verdict.trailing, verdict.manifest)]
+        return _measured_snapshots(*(whole_line(root, end)[::-1] for end in ends))
+    return _measured_stage(root, manifest, verdict.previous, verdict.trailing)
+
+
+Judge = Callable[[Facts, Sequence[Expectation]], tuple[list[Judgment], str]]
+"""Judges facts, and renders the page: `judge_facts`, or `compare_facts` without a page."""
+
+
+def _judged(question: Question, manifest: Manifest, measured: Measured, judge: Judge) -> tuple[Verdict, bytes]:
+    """Return the verdict on a question, without the paths at which it is stored, and its page."""
     expectations = bounded(question.gate, question.bounds, measured.facts)
     lesson = learn(expectations, measured.now, measured.before)
     facts = lesson.facts | measured.facts
     limited = [expectation for expectation in expectations if not expectation["learned"]]
     judgeable, skipped = split_judgeable([*limited, *lesson.expectations], facts)
-    judgments, page = judge_facts(question.gate, manifest.fingerprint, facts, judgeable)
+    judgments, page = judge(facts, judgeable)
     failures, undecided, met = (failures_of(judgments, finding) for finding in FINDINGS)
     outcome = _outcome(failures, undecided, question.override)
     lines, judged = explain(failures, undecided), dict(zip(FINDINGS, (failures, undecided, met), strict=True))
@@ -188,16 +257,16 @@ def _answer(root: str, question: Question, manifest: Manifest, measure: Callable
         evaluated=len(judgments),
         skipped=skipped + lesson.skipped,
         facts={name: rounded(estimate.value) if estimate else None for name, estimate in sorted(facts.items())},
-        path=f"{prefix}/verdict.json",
-        docs=f"{prefix}/docs/index.html",
-        docs_digest=sha256(storage.keep(store, f"{prefix}/docs/index.html", shown)),
+        path="",
+        docs="",
+        docs_digest=sha256(shown),
         undecided=undecided,
         intervals={name: interval for name, estimate in sorted(facts.items()) if (interval := interval_of(estimate))},
         trailing=question.trailing,
         learned=learned_bounds(lesson),
+        bounds=question.bounds,
     )
-    storage.commit(store, verdict.path, seal(verdict))
-    return verdict
+    return verdict, shown
 
 
 def verdict_reference(verdict: Verdict) -> str:

@@ -18,7 +18,7 @@ from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import TAKEDOWNS, begun, completed
 from pipeline_tasks.store.log_chain import ChainEntry, append, next_number, read_chain
-from pipeline_tasks.store.reading import line_of, read_manifest, read_shards
+from pipeline_tasks.store.reading import read_manifest, read_shards, whole_line
 from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.sites import is_public_suffix
@@ -338,8 +338,4 @@ def require_current(request: RefineRequest) -> None:
 
 def beginning(root: str, parent: Manifest) -> Manifest:
     """Return the landing or composition that begins the run of a stage, which has this parent; RecipeError if gone."""
-    first = [*line_of(root, parent)][-1]
-    if first.parents and first.stage != COMPOSE:
-        message = f"{root}: what {first.stage}/{first.fingerprint} was made of is gone; refine that stage again"
-        raise RecipeError(message)
-    return first
+    return whole_line(root, parent)[-1]

@@ -117,6 +117,15 @@ def line_of(root: str, manifest: Manifest) -> Iterator[Manifest]:
         made = None if made.stage == COMPOSE else parent_of(root, made)
 
 
+def whole_line(root: str, manifest: Manifest) -> list[Manifest]:
+    """As `line_of`; RecipeError unless it begins with a landing or composition, or with what was made of nothing."""
+    line = [*line_of(root, manifest)]
+    if line[-1].parents and line[-1].stage != COMPOSE:
+        message = f"{root}: what {line[-1].stage}/{line[-1].fingerprint} was made of is gone; refine that stage again"
+        raise RecipeError(message)
+    return line
+
+
 def read_in_order(root: str, referred: Mapping[str, str]) -> dict[str, Manifest]:
     """Return manifests by stage, from their references, each after the one that it was made of."""
     read = storage.each(storage.connect(root), partial(read_manifest, root), referred.values())

@@ -32,7 +32,7 @@ OURS_ALREADY = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
 def prepare(environment: Mapping[str, str]) -> None:
     """Make the buckets that landing and root lie in and the users; raise unless a commit is safe.
 
-    ContractError, too, for an engine with keys of its own that may write a log or the landing.
+    ContractError, too, for an engine with keys of its own that may write a log, a verdict or the landing.
     """
     landing, root = environment["REFINERY_LANDING"], environment["REFINERY_ROOT"]
     keys = Keys(environment["S3_ROOT_ACCESS_KEY"], environment["S3_ROOT_SECRET_KEY"])
@@ -128,7 +128,7 @@ def _try_refusals(user: User, landing: str, root: str) -> None:
     from botocore.exceptions import ClientError
 
     client, tried = _client(user.keys), f"doctor-{uuid.uuid4().hex}"
-    for uri in (landing, *(f"{root.rstrip('/')}/{folder}" for folder in LOGS)):
+    for uri in (landing, *(f"{root.rstrip('/')}/{folder}" for folder in (*LOGS, "extract/0/gate"))):
         bucket, prefix = place_of(uri)
         try:
             client.put_object(Bucket=bucket, Key=prefix + tried, Body=b"")

@@ -29,6 +29,9 @@ LOGS = (
 )
 """Folders of a root that no stage writes: what they have says which bytes of all others are the right ones."""
 
+VERDICTS = "*/gate"
+"""The folders of verdicts, beside the manifests that they judge: no engine judges."""
+
 READ = ["s3:GetObject", "s3:ListMultipartUploadParts"]
 WRITE = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
 
@@ -57,7 +60,8 @@ def policy(landing: str, root: str) -> dict[str, Any]:
 def engine_policy(landing: str, root: str) -> dict[str, Any]:
     """Return the policy of an engine's zone: it reads both buckets, and writes below the root what stages write.
 
-    It writes no log: what a kernel that runs code of others changes elsewhere, `verify` finds by what the logs say.
+    It writes no log and no verdict: what a kernel that runs code of others changes elsewhere, `verify` finds by what
+    the logs say.
     """
     below = _below(root)
     return _policy(
@@ -65,7 +69,7 @@ def engine_policy(landing: str, root: str) -> dict[str, Any]:
         landing,
         root,
         _allow(WRITE, [f"{below}*"]),
-        {"Effect": "Deny", "Action": WRITE, "Resource": [f"{below}{folder}/*" for folder in LOGS]},
+        {"Effect": "Deny", "Action": WRITE, "Resource": [f"{below}{folder}/*" for folder in (*LOGS, VERDICTS)]},
     )
 
 

@@ -167,7 +167,7 @@ def test_what_an_engine_may_not_write_is_tried(monkeypatch: pytest.MonkeyPatch) 
     with served(Refusing) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         bucket._try_refusals(users[1], "s3://crawls/landing", "s3://corpus/team/root")
-    assert len(Refusing.put) == len(LOGS) + 1
+    assert len(Refusing.put) == len(LOGS) + 2, "each log, a verdict, and the landing"
 
 
 def test_a_store_that_makes_no_users_is_named(endpoint: str, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:

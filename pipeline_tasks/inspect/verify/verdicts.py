@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline_tasks.gate.verdicts import Verdict, read_verdict
+from pipeline_tasks.gate.verdicts import Verdict, judged_again, read_verdict
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import how_removed
@@ -49,9 +49,23 @@ def _check(root: str, version: Version, stage: str, committed: Committed | None,
     elif committed is not None and verdict.fingerprint != committed.manifest.fingerprint:
         values = (committed.manifest.fingerprint, verdict.fingerprint)
         findings.add(Problem(where, "judges another manifest", *values, heal))
+    _check_judgment(root, verdict, heal, findings)
     if verdict.outcome == "refuse":
         findings.add(Problem(where, "refuses what was published", "pass or warn", "refuse", heal))
     _check_page(root, verdict, heal, findings)
+
+
+def _check_judgment(root: str, verdict: Verdict, heal: str, findings: Findings) -> None:
+    """Check that a verdict decides as its gate does on its manifest now; expired rows may change other facts."""
+    again = judged_again(root, verdict)
+    if again is not None and _decision(again) != _decision(verdict):
+        problem = "is not what its gate says of its manifest"
+        findings.add(Problem(f"{root}/{verdict.path}", problem, _decision(again), _decision(verdict), heal))
+
+
+def _decision(verdict: Verdict) -> str:
+    """Return an outcome, and the facts whose bounds are broken."""
+    return " ".join([verdict.outcome, *sorted({failure.column for failure in verdict.failures})])
 
 
 def _check_page(root: str, verdict: Verdict, heal: str, findings: Findings) -> None:

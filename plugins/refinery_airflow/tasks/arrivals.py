@@ -203,7 +203,7 @@ def accepted_before(stages: Sequence[str], root: str, version: Any) -> dict[str,
 
     summary = read_summary(root, version)
     ran = [stage.stage for stage in summary.stages]
-    earlier = ran[: min(ran.index(stage) if stage in ran else 0 for stage in stages)]
+    earlier = ran[: min((ran.index(stage) for stage in stages if stage in ran), default=len(ran))]
     return {gate: reason for gate, reason in summary.overrides.items() if gate in earlier}
 
 
