@@ -202,16 +202,13 @@ def _places(question: Question, manifest: Manifest, verdict: Verdict) -> Iterato
 
 
 def judged_again(root: str, verdict: Verdict) -> Verdict | None:
-    """Return what a stored verdict has to say; None if other suites or another release judged, or manifests are gone.
+    """Return what a stored verdict has to say; None if other suites or another release judged.
 
     It is judged by plain comparisons, and without a page. Facts of a required verdict are taken as they are stored: the
-    log of ablations has grown since.
+    log of ablations has grown since. RecipeError if a manifest is gone that it was compared with.
     """
     manifest = read_manifest(root, verdict.manifest)
-    try:
-        measured = _measured_again(root, verdict, manifest)
-    except RecipeError:  # a snapshot that it was compared with has been removed
-        return None
+    measured = _measured_again(root, verdict, manifest)
     evidence = tuple(sorted(verdict.facts.items())) if verdict.stage == VERDICT else ()
     named = (verdict.stage, verdict.manifest, verdict.previous, verdict.bounds, verdict.override, verdict.trailing)
     question = Question(*named, manifest.poison, evidence)
@@ -221,7 +218,7 @@ def judged_again(root: str, verdict: Verdict) -> Verdict | None:
 
 
 def _measured_again(root: str, verdict: Verdict, manifest: Manifest) -> Measured:
-    """Return what a verdict has judged; RecipeError if manifests of it are gone."""
+    """Return what a verdict has judged."""
     if verdict.stage == VERDICT:
         return _measured_ablations(verdict.facts)
     if verdict.stage == PUBLISH:

@@ -17,7 +17,8 @@ from pipeline_tasks.inspect.command import add_snapshot, number, print_result, v
 from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.stage import Shard
+from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.stage import Shard, Stage
 from pipeline_tasks.stages import enrich
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -119,16 +120,23 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def breakdown(root: str, version: Version, column: str, most_bytes: int = 0, across: str = "") -> Breakdown:
+REJECTED = "(rejected)"
+"""The value of rejected rows for who may not see them."""
+
+
+def breakdown(
+    root: str, version: Version, column: str, most_bytes: int = 0, across: str = "", *, sees_rejected: bool = True
+) -> Breakdown:
     """Return a version's documents by a column, and with `across` by two.
 
     Reads all that were kept, and all that a stage rejected or quarantined; with `most_bytes`, shards in the order of
     their digests, which is none of time or site, until one would be read beyond that. The type of a document and the
     estimate of its tokens are said of all that have a text, whether the recipe has `enrich` or not; `site` and `reason`
-    of all; any other column is of the documents that reached the stage that writes it. RecipeError if no document has
-    one of the columns.
+    of all; any other column is of the documents that reached the stage that writes it. Without `sees_rejected` a
+    rejected row has the values alone that manifests count. RecipeError if no document has one of the columns.
     """
-    tally = _Tally(column, across)
+    counted = {enrich.TYPE, *ACROSS, *(name for each in _cards(version) for name in each.profiled)}
+    tally = _Tally(column, across, frozenset() if sees_rejected else frozenset({column, across} - counted))
     shards = _shards(root, version)
     read = _within(shards, most_bytes)
     for batch, is_kept in ((batch, is_kept) for shard, is_kept in read for batch in read_shards(root, [shard])):
@@ -145,8 +153,8 @@ def breakdown(root: str, version: Version, column: str, most_bytes: int = 0, acr
 class _Tally:
     """Counts documents by group with their reason, site, tokens and value of the second column."""
 
-    def __init__(self, column: str, across: str) -> None:
-        self._column, self._across = column, across
+    def __init__(self, column: str, across: str, hidden: frozenset[str]) -> None:
+        self._column, self._across, self._hidden = column, across, hidden
         self.documents: Counter[str] = Counter()
         self.values: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
@@ -157,13 +165,19 @@ class _Tally:
     def add(self, batch: pa.RecordBatch, *, is_kept: bool) -> None:
         typed = _typed(batch)
         reasons = pa.array([KEPT] * batch.num_rows) if is_kept else batch["reason"]
+
+        def names(column: str) -> pa.Array:
+            if column in self._hidden and not is_kept:
+                return pa.array([REJECTED] * batch.num_rows, pa.string())
+            return _names(batch, typed, reasons, column)
+
         table = pa.table(
             {
-                "name": _names(batch, typed, reasons, self._column),
+                "name": names(self._column),
                 "reason": reasons,
                 "site": sites_of(batch),
                 "tokens": _tokens(batch, typed),
-                "value": _names(batch, typed, reasons, self._across) if self._across else pa.nulls(batch.num_rows),
+                "value": names(self._across) if self._across else pa.nulls(batch.num_rows),
             }
         )
         for counts, column in ((self._reasons, "reason"), (self._sites, "site")):
@@ -199,6 +213,10 @@ def _counted(table: pa.Table, column: str) -> Iterator[tuple[str, str, int, int]
 
 def _largest(counts: Mapping[str, int]) -> Sequence[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _cards(version: Version) -> Iterator[Stage[Any]]:
+    return (stage_card(stage) for stage in version.manifests if stage in STAGES)
 
 
 def _shards(root: str, version: Version) -> list[tuple[Shard, bool]]:

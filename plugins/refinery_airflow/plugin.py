@@ -467,10 +467,15 @@ def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name 
 
 
 @app.get("/breakdown/{recipe}/{snapshot}", dependencies=[Depends(curator)])
-def breakdown_page(recipe: str, snapshot: str, by: Name = "", across: Name = "") -> Response:
-    """Show documents by a column: kept, rejected for which reasons, and of which sites; or a table of two columns."""
+def breakdown_page(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, by: Name = "", across: Name = ""
+) -> Response:
+    """Show documents by a column: kept, rejected for which reasons, and of which sites; or a table of two columns.
+
+    Stewards see the values of rejected rows, too.
+    """
     version = version_log.current(root(), recipe, snapshot)
-    page = breakdown_of(root(), version, by, across)
+    page = breakdown_of(root(), version, by, across, sees_all=may_see(request, user, Role.STEWARD))
     shown = render(
         "breakdown.html",
         shown=page,

@@ -204,7 +204,7 @@ def _stage_totals(stated: Sequence[Stated], evidence: Evidence) -> Iterator[Stag
     by_stage: dict[str, list[tuple[Stated, Manifest]]] = {}
     order: list[str] = []
     for each in (*stated[1:], stated[0]):
-        place = 0
+        place = len(order) if COMPOSE in each.manifests else 0
         for stage, manifest in in_order(each.manifests).items():
             if stage not in (LAND, COMPOSE):
                 by_stage.setdefault(stage, []).append((each, manifest))

@@ -1,7 +1,9 @@
 """Checks the verdicts of a version, and the Data Docs page that each names."""
 
+import contextlib
 from collections.abc import Mapping
 
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import Verdict, judged_again, read_verdict
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
@@ -57,7 +59,9 @@ def _check(root: str, version: Version, stage: str, committed: Committed | None,
 
 def _check_judgment(root: str, verdict: Verdict, heal: str, findings: Findings) -> None:
     """Check that a verdict decides as its gate does on its manifest now; expired rows may change other facts."""
-    again = judged_again(root, verdict)
+    again = None
+    with contextlib.suppress(ContractError, RecipeError):  # of what it judged something is damaged, or has been removed
+        again = judged_again(root, verdict)
     if again is not None and _decision(again) != _decision(verdict):
         problem = "is not what its gate says of its manifest"
         findings.add(Problem(f"{root}/{verdict.path}", problem, _decision(again), _decision(verdict), heal))

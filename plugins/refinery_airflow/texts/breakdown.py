@@ -62,12 +62,13 @@ def _with(names: Sequence[str], chosen: str) -> Sequence[str]:
     return [*names, chosen] if chosen and chosen not in names else names
 
 
-def breakdown_of(root: str, version: Version, by: str, across: str) -> BreakdownPage:
+def breakdown_of(root: str, version: Version, by: str, across: str, *, sees_all: bool) -> BreakdownPage:
     """Return the page of a column, of the type of documents if none is named, and of a second if one is."""
     column, second = by.strip() or USUAL[0], across.strip()
     known = [name for name, _ in read_manifest(root, version.refined).schema]
     columns = [name for name in USUAL if name == USUAL[0] or name in known]
     try:
-        return BreakdownPage(version, column, second, columns, breakdown(root, version, column, MOST_BYTES, second))
+        table = breakdown(root, version, column, MOST_BYTES, second, sees_rejected=sees_all)
+        return BreakdownPage(version, column, second, columns, table)
     except RecipeError as error:
         return BreakdownPage(version, column, second, columns, None, str(error))
