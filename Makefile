@@ -106,6 +106,7 @@ $(VENV)/.uv:
 $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml setup.py
 	@echo "Installing $$(grep -c '==' requirements.txt) packages into $(VENV) ..."
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip uninstall -q refinery # our name until 0.1: its plugin would be there twice
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
 	@$(BIN)/refinery compile
 	@touch $@
@@ -113,6 +114,7 @@ $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml setup.py
 # The base package alone must load a dataset; then comes torch, by pip, which knows builds for machines without a GPU.
 $(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml setup.py
 	@test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
+	@$(TRAIN)/bin/python -m pip uninstall -q -y --disable-pip-version-check refinery
 	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -e .
 	@$(TRAIN)/bin/python -c 'import pipeline_tasks.training.dataset, pipeline_tasks.training.bucket_folder'
 	@echo "Installing torch into $(TRAIN) ..."

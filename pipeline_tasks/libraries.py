@@ -10,8 +10,8 @@ from pipeline_tasks.errors import JobLost, RecipeError
 UNICODE = "unicode"
 """The name of Python's tables of characters among libraries: they come with Python, and decide what a letter is."""
 
-REFINERY = "refinery"
-"""The name of our own release among libraries, where workers are compared; stages have versions of their own."""
+REFINERY = "refinery-tokens"
+"""The name of our own distribution among libraries, where workers are compared; stages have versions of their own."""
 
 Libraries = Mapping[str, str]
 """Versions of libraries by the names of their distributions, in order."""

@@ -6,6 +6,7 @@ import io
 import itertools
 import re
 import shlex
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
@@ -22,8 +23,11 @@ from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.embedded.progress import step_line
 from pipeline_tasks.inspect.whatif.stages import MEASURES
 from pipeline_tasks.publish.ledger import queries
-from pipeline_tasks.recipe import parse_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import EXPORTS, parse_recipe, recipe_names, stage_card
 from pipeline_tasks.run.tracker import Step
+from pipeline_tasks.sources.files.source import ENDINGS
+from pipeline_tasks.sources.recipe import KINDS
+from pipeline_tasks.text.pii.kinds import KINDS as PII_KINDS
 from tests import small_build
 from tests.small_root import SmallRoot
 from tests.training_dataset import write_dataset
@@ -320,3 +324,39 @@ def test_the_example_of_reading_tokens_runs(
     assert re.fullmatch(r"\d+ sequences of 64", counted)
     assert "word" in text
     assert re.search(r" https://example\.org/\d+/\d+ .* [ab]\.jsonl \d+$", origin)
+
+
+COMPARED: dict[str, Iterable[str]] = {
+    "Kinds of sources": KINDS,
+    "Files of other formats, made rows as they land": ENDINGS,
+    "Personal data": PII_KINDS,
+    "Output": (*EXPORTS, ".bin"),
+}
+"""Rows of the comparison with others, and what there is of each: our cell names it in code, and nothing else."""
+
+
+@pytest.mark.parametrize("row", COMPARED)
+def test_the_comparison_with_others_names_what_there_is(row: str) -> None:
+    [cell] = re.findall(rf"^\| {row} \|([^|]*)\|", TEXTS["docs/explanation/comparison.md"], re.MULTILINE)
+    assert set(re.findall(r"`([^`]+)`", cell)) == set(COMPARED[row])
+
+
+def test_what_the_comparison_says_is_missing_is_not_there() -> None:
+    ours = [line.split("|")[2] for line in TEXTS["docs/explanation/comparison.md"].splitlines() if line.count("|") > 2]
+    said = [*ours, TEXTS["docs/explanation/comparison.md"].partition("## What is missing")[2]]
+    denied = {
+        word for text in said for each in re.findall(r"\bno\b([^.;|]*)", text.lower()) for word in each.split(", ")
+    }
+    there = {name.replace("_", " ") for names in COMPARED.values() for name in names}
+    assert not [word for word in denied if {*re.findall(r"[a-z]+", word)} & there]
+
+
+def test_what_is_installed_by_name_is_our_distribution_with_an_extra_that_it_has() -> None:
+    """`refinery` on PyPI is somebody else's package."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    code = [path for folder in ("pipeline_tasks", "plugins", "dags") for path in (PROJECT / folder).rglob("*.py")]
+    pages = [text for name, text in TEXTS.items() if name != "CHANGELOG.md"]
+    texts = [*pages, *(path.read_text(encoding="utf-8") for path in (PROJECT / "pyproject.toml", *code))]
+    named = {found for text in texts for found in re.findall(r"([\w-]*refinery[\w-]*)\[([a-z,]+)\]", text)}
+    assert {name for name, _ in named} == {project["name"]} != {"refinery"}
+    assert {extra for _, extras in named for extra in extras.split(",")} <= set(project["optional-dependencies"])

@@ -205,7 +205,7 @@ def test_a_worker_with_other_versions_refuses_the_task_by_their_names(tmp_path: 
     names = [
         *planned.get("libraries", ()),
         *(["pyarrow"] if "writer" in planned else []),
-        *(["refinery"] if "release" in planned else []),
+        *(["refinery-tokens"] if "release" in planned else []),
     ]
     assert all(name in str(refused.value) for name in names)
     assert not [*storage.connect(str(tmp_path)).list("toy/a")]

@@ -58,9 +58,9 @@ def test_the_state_of_a_wheel_is_at_home(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def metadata(folder: Path, entry: str) -> str:
     """Write the metadata of an installed package that registers a plugin of Airflow; return its folder."""
-    place = folder / "refinery-0.1.0.dist-info"
+    place = folder / "refinery_tokens-0.1.0.dist-info"
     place.mkdir(parents=True)
-    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: refinery\nVersion: 0.1.0\n")
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: refinery-tokens\nVersion: 0.1.0\n")
     (place / "entry_points.txt").write_text(f"[airflow.plugins]\n{entry}\n")
     return str(folder)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version as release
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,6 +11,7 @@ from pipeline_tasks.ablate.evidence import Evidence, evidence_of, keep_evidence
 from pipeline_tasks.ablate.job import jobs_of
 from pipeline_tasks.ablate.statistics import Difference
 from pipeline_tasks.ablate.verdict import Verdict
+from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs.ablation_log import (
     ATTRIBUTION,
@@ -72,7 +72,7 @@ def _ablation(verdict: Verdict, override: str) -> tuple[Ablation, list[str]]:
         verdict.outcome,
         verdict.detectable,
         round(verdict.seconds * len(list(jobs_of(plan))), 1),
-        release("refinery"),
+        release(),
         override,
         documents=verdict.shared["left"],
     )

@@ -190,9 +190,9 @@ def _run(arguments: Sequence[str]) -> int:
     parser = build_parser({_command(arguments)} & COMMANDS.keys())
     options = _parse(parser, arguments)
     if options.version:
-        from importlib.metadata import version
+        from pipeline_tasks.libraries import release
 
-        sys.stdout.write(f"refinery {version('refinery')}\n")
+        sys.stdout.write(f"refinery {release()}\n")
         return 0
     if options.command is None:
         parser.print_help()

@@ -133,6 +133,8 @@ def import_spacy(folder: str) -> Any:  # noqa: ANN401 -- the module
     try:
         import spacy
     except ImportError as error:
-        message = f"{folder} is a spaCy pipeline, and {error.name} is not installed; install `refinery[entities]`"
+        message = (
+            f"{folder} is a spaCy pipeline, and {error.name} is not installed; install `refinery-tokens[entities]`"
+        )
         raise RecipeError(message) from error
     return spacy

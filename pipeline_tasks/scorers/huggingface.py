@@ -49,7 +49,7 @@ def _network(folder: Path, kind: str, what: str) -> Any:  # noqa: ANN401 -- a Pr
     except ImportError as error:
         message = (
             f"{folder} is a Hugging Face model, and {error.name} is not installed; install the extra "
-            "`refinery[models]`, or export the model to ONNX (model.onnx in its folder), which needs neither"
+            "`refinery-tokens[models]`, or export the model to ONNX (model.onnx in its folder), which needs neither"
         )
         raise RecipeError(message) from error
     transformers.logging.set_verbosity_error()

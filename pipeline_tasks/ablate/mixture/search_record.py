@@ -1,7 +1,6 @@
 """Records what a mixture search says of the mixture that it found, beside the prior, in the root of its dataset."""
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version as release
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from pipeline_tasks.ablate.mixture.search_plan import Proxy, Search
 from pipeline_tasks.ablate.plots import rows_of_curves
 from pipeline_tasks.ablate.recording import Recorded, ablated_arm, entered, intervals
 from pipeline_tasks.ablate.statistics import bits_per_byte
+from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.logs.ablation_log import MIXTURE, Ablation
 
 Pair = tuple[Sequence[Proxy], Sequence[Proxy]]
@@ -45,7 +45,7 @@ def record_search(found: Found, folder: Path, root: str = "") -> list[Recorded]:
         found.outcome,
         found.noise.detectable,
         round(sum(_seconds(folder, runs) for pair in pairs.values() for runs in pair), 1),
-        release("refinery"),
+        release(),
         kind=MIXTURE,
         documents=found.shared["judges"],
     )

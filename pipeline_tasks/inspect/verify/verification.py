@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib.metadata import version as release
 from itertools import groupby
 from typing import Any
 
@@ -28,6 +27,7 @@ from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores, classifiers_of
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
+from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, is_trial, untried
@@ -227,7 +227,7 @@ def report_facts(report: Report) -> dict[str, Any]:
     findings = report.findings
     return {
         "root": report.root,
-        "release": release("refinery"),
+        "release": release(),
         "mode": report.mode,
         "heads": {log.recipe: log.head for log in report.logs},
         "root_heads": {log.recipe: log.head for log in report.root_logs if log.digests},

@@ -15,7 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.named_store import SetBy
 from pipeline_tasks.store.store_settings import Settings, settings_of
 
-EXTRA = "pip install 'refinery[clouds]'"
+EXTRA = "pip install 'refinery-tokens[clouds]'"
 
 
 class _Kind(NamedTuple):
