@@ -1,5 +1,6 @@
 """No place is taken from the params of a run that the operator has not named, for every request and kind of source."""
 
+import re
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -94,6 +95,18 @@ def test_no_request_of_a_task_names_a_foreign_place(verb: str, name: str, place:
 def test_every_request_has_a_root_that_is_asked_for() -> None:
     assert len(REQUESTS) > 20
     assert {verb for verb, _ in CASES} == set(REQUESTS)
+
+
+PLAIN = re.compile(
+    r"(.*_)?(root|folder|input|inputs|landing|store|policy|recipes|datasets|held_out|file|uri|url|place)"
+)
+
+
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_a_field_of_a_request_that_could_be_a_place_has_the_type_of_one(verb: str) -> None:
+    """Names of fields that places had so far: one of another type would be asked for by nobody."""
+    named = {each.name for each in fields(REQUESTS[verb]) if PLAIN.fullmatch(each.name)}  # type: ignore[arg-type]
+    assert named <= set(place_fields(REQUESTS[verb]))
 
 
 QUERY_FIELDS = [(kind, name) for kind in KINDS for name in place_fields(kind_of(kind))]
