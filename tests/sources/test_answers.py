@@ -60,6 +60,7 @@ def test_an_answer_closes_its_host_only_if_it_refuses_the_host(
     assert isinstance(caught.value, SourceRefused) == (not opened)
     assert is_open("api.example.org") == opened
     assert "secret" not in str(caught.value)
+    assert ("credential" in str(caught.value)) == (status == 401)
 
 
 @pytest.mark.parametrize("status", [403, 429])
