@@ -18,6 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from pipeline_tasks.engines import choose
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LOCAL, Recipe, parse_recipe
+from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import compact
 from tests.chain import reply
 from tests.root_search import Wanted
@@ -107,6 +108,21 @@ def refine(made: ErasedRoot, day: str) -> dict[str, Any]:
         parent = manifests[stage] = reply("refine", **named, **about, landing=landed["landing"])["manifest"]
     verdicts["scrub_pii"] = reply("judge", **named, manifest=parent, override="a test")["verdict"]
     return reply("publish", **named, landing=landed["landing"], manifests=manifests, verdicts=verdicts)
+
+
+def ids(made: ErasedRoot) -> dict[str, str]:
+    """Return the id of each document, by its address as it landed."""
+    rows: dict[str, str] = {}
+    for day in DAYS:
+        manifest = read_manifest(made.root, version_log.current(made.root, RECIPE, day).manifests["extract"])
+        for batch in read_shards(made.root, manifest.shards, ["url", "id"]):
+            rows |= {str(row["url"]): str(row["id"]) for row in batch.to_pylist()}
+    return rows
+
+
+def words_of(made: ErasedRoot, url: str) -> set[str]:
+    """Return the words that a document alone has."""
+    return {word for word in made.texts[url].split() if "@" not in word}
 
 
 def recipe() -> Recipe:

@@ -120,7 +120,7 @@ def _chosen(root: str, manifest: Manifest, choice: Choice) -> Iterator[Redacted]
     for outcome, shards in (("kept", manifest.shards), ("rejected", manifest.rejects)):
         for batch in read_shards(root, shards, (*COLUMNS[:-1], choice.column)):
             for row in batch.to_pylist():
-                chosen = _of_kinds(row[choice.column], choice.kinds)
+                chosen = _of_kinds(row[choice.column] or (), choice.kinds)  # none of an erased document
                 if chosen and str(row["id"]).startswith(choice.ids or ("",)):
                     yield Redacted(str(row["id"]), str(row["url"] or ""), outcome, chosen)
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks.cli.main import main
@@ -92,16 +93,6 @@ def problems(root: ErasedRoot) -> list[str]:
     return [str(problem) for problem in verify(root.root, Scope()).findings.problems]
 
 
-def ids(root: ErasedRoot) -> dict[str, str]:
-    """The id of each document, by its address as it landed."""
-    rows: dict[str, str] = {}
-    for day in DAYS:
-        manifest = read_manifest(root.root, version_log.current(root.root, RECIPE, day).manifests["extract"])
-        for batch in read_shards(root.root, manifest.shards, ["url", "id"]):
-            rows |= {str(row["url"]): str(row["id"]) for row in batch.to_pylist()}
-    return rows
-
-
 FORMS: Mapping[str, Sequence[str]] = {
     "HTTPS://EXAMPLE.org:443/a~b/c/../c/../%53tra%c3%9fe?q=1#x": [URLS[0]],
     "https://xn--bcher-kva.example/Seite%2F1": [URLS[1]],
@@ -173,7 +164,7 @@ FEW = (
 @pytest.mark.parametrize("steps", [FEW, pytest.param(TWENTY, marks=pytest.mark.nightly)], ids=["few", "twenty"])
 def test_erasures_one_after_the_other(steps: Sequence[Any], made: ErasedRoot, tmp_path: Path) -> None:
     """Only here objects are erased again and again, and between builds, compactions and exports."""
-    root, known = copied(made, tmp_path), ids(made)
+    root, known = copied(made, tmp_path), erased_root.ids(made)
     erased: set[str] = set()
     done = 0
     for step in steps:
@@ -255,6 +246,30 @@ def test_the_certificate_can_be_handed_over(root: ErasedRoot, capsys: pytest.Cap
     assert len(erasures(root.root)) == len(said["log"]["entries"])
 
 
+def test_a_host_is_where_the_certificate_says_and_nowhere_else(
+    root: ErasedRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = "site1.example"
+    take_down(root, "--site", site)
+    capsys.readouterr()
+    assert erase(root, "--json") == 0
+    certificate = json.loads(capsys.readouterr().out)
+    assert any("host names in profiles" in line for line in certificate["stays"])
+    assert certificate["names_in"]
+    for path in search(Path(root.root), Wanted({site: site}, root.tokenizer), VOCABULARIES):
+        is_log = path.startswith(("takedowns/", "ledger.sqlite"))
+        if is_log or path.endswith(".segment") or path in certificate["names_in"]:  # keys of addresses in history
+            continue
+        assert path.endswith(".parquet"), path
+        for name, column in zip(*_columns(Path(root.root, path)), strict=True):
+            assert name == "evidence" or {str(value) for value in column if site in str(value)} <= {f"http://{site}/"}
+
+
+def _columns(path: Path) -> tuple[list[str], list[list[Any]]]:
+    table = pq.read_table(path)
+    return table.column_names, [column.to_pylist() for column in table.columns]
+
+
 def test_a_text_that_is_at_another_address_too_is_named(root: ErasedRoot, capsys: pytest.CaptureFixture[str]) -> None:
     again = Path(root.folder, "landing/third")
     again.mkdir(parents=True)
@@ -264,7 +279,7 @@ def test_a_text_that_is_at_another_address_too_is_named(root: ErasedRoot, capsys
     capsys.readouterr()
     assert erase(root, "--json") == 0
     others = json.loads(capsys.readouterr().out)["same_text_elsewhere"]
-    assert others == [ids(root).get("https://mirror.example/", others[0])]
+    assert others == [erased_root.ids(root).get("https://mirror.example/", others[0])]
     assert left(root, URLS[0])
     take_down(root, "--doc", others[0])
     assert erase(root) == 0
@@ -286,7 +301,7 @@ def test_near_duplicates_of_what_is_taken_down_are_offered(
     root: ErasedRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = address(0, 12), address(0, 13)
-    known = ids(root)
+    known = erased_root.ids(root)
     take_down(root, "--url", other)
     for step in ("before", "after"):
         capsys.readouterr()
@@ -325,7 +340,7 @@ def refine_as(root: ErasedRoot, day: str) -> None:
 
 
 def test_work_goes_on_after_an_erasure(root: ErasedRoot) -> None:
-    take_down(root, "--url", URLS[0], "--doc", ids(root)[address(1, 2)])
+    take_down(root, "--url", URLS[0], "--doc", erased_root.ids(root)[address(1, 2)])
     assert erase(root) == 0
     before = digests(root)
     for day in DAYS:

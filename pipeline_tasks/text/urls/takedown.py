@@ -117,6 +117,12 @@ def evidence(taken: TakenDown, urls: pa.Array | None = None, ids: pa.Array | Non
     return pc.coalesce(*columns) if columns else pa.nulls(rows, pa.string())
 
 
+def hosts_of(taken: TakenDown) -> set[str]:
+    """Return the names of the sites of a list, in their canonical form and as they were asked for."""
+    asked = {str(json.loads(proof)[SITE]).strip().strip(".").lower() for proof in taken.sites.values()}
+    return asked | set(taken.sites)
+
+
 def address_of(proof: str) -> str | None:
     """Return the address that is left in an erased row: it is taken down by the same entry, and says no more."""
     named: Mapping[str, Any] = json.loads(proof)

@@ -35,6 +35,9 @@ STAYS = (
     "places of records (file, offset, length), counts and numbers of rows",
     "hashes and sketches in history, by which later snapshots are compared, and keys of addresses in that of dedup_url",
     "addresses of documents in the evidence of other documents",
+    "the URL or site that was asked for, as the address of erased rows: it is taken down by the same entry",
+    "host names in profiles of manifests and receipts, whose digests others name: `names_in` lists these objects",
+    "robots.txt files of a host in the history of check_rights, by which later opt-outs are known",
 )
 """What is left of a document below the root."""
 
@@ -134,6 +137,7 @@ def certify(found: Survey, log: Sequence[Takedown], by: str) -> tuple[str, dict[
         "same_text_elsewhere": sorted(found.documents.others),
         "stays": list(STAYS),
         "outside": list(OUTSIDE),
+        "names_in": sorted(found.names_in),
         "landed": found.documents.places(),
     }
     path = f"{CERTIFICATES}/{log[-1].number:012d}-{last:012d}.json"

@@ -36,11 +36,12 @@ _SIGNS = re.compile(r"[\W_]+")
 
 @dataclass(slots=True)
 class Probes:
-    """Stretches of what documents say, by their length, their addresses, and stretches of their tokens."""
+    """Stretches of what documents say, by their length, their addresses, stretches of their tokens, and their sites."""
 
     by_length: dict[int, set[str]] = field(default_factory=dict)
     urls: set[str] = field(default_factory=set)
     tokens: set[bytes] = field(default_factory=set)
+    hosts: set[str] = field(default_factory=set)
 
     def add(self, text: str) -> None:
         """Add the stretches of a text."""
@@ -66,10 +67,17 @@ class Probes:
         return any(ids in body for ids in self.tokens)
 
     def are_in(self, body: bytes, *, urls: bool = False) -> bool:
-        """Return whether bytes, unpacked, have one of the stretches, or with `urls` one of the addresses."""
+        """Return whether bytes, unpacked, have one of the stretches, or with `urls` one of the addresses or hosts."""
         plain = unpacked(body).decode("utf-8", "replace")
         forms = {plain, html.unescape(_TAG.sub("", plain)), _ESCAPE.sub(_unescaped, plain)}
-        return any(self._are_in(_letters(form)) or (urls and self._has_url(form)) for form in forms)
+        return any(
+            self._are_in(_letters(form)) or (urls and (self._has_url(form) or self.has_host(form))) for form in forms
+        )
+
+    def has_host(self, text: str) -> bool:
+        """Return whether a text has the name of a site, in whatever case."""
+        lower = text.lower() if self.hosts else ""
+        return any(host in lower for host in self.hosts)
 
     def _has_url(self, text: str) -> bool:
         return any(url in text and re.search(re.escape(url) + _END, text) for url in self.urls)

@@ -24,9 +24,10 @@ from pipeline_tasks.store.erasures import FOLDER as ERASURES
 from pipeline_tasks.store.erasures import Erased, Stored, erased_by_path
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.shards.table import Table, open_table
+from pipeline_tasks.text.urls.takedown import hosts_of
 from pipeline_tasks.upkeep.erasing import packed, tables
 from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
-from pipeline_tasks.upkeep.erasing.samples import LARGEST, Probes
+from pipeline_tasks.upkeep.erasing.samples import LARGEST, Probes, unpacked
 from pipeline_tasks.upkeep.vacuum import export_of
 
 pc: Any = pyarrow.compute
@@ -62,6 +63,7 @@ class Survey:
     """What was found: the documents, what is to be done in order, and what is not erased, with the reason.
 
     `unfinished` are half-written files, and uploads to a bucket, of processes that were killed, which were removed.
+    `names_in` are the paths of objects that stay and have the name of a host that is taken down.
     """
 
     root: str
@@ -70,6 +72,7 @@ class Survey:
     work: list[Work] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
+    names_in: list[str] = field(default_factory=list)
     objects: int = 0
     bytes: int = 0
 
@@ -97,6 +100,7 @@ def survey(root: str, documents: Documents, *, alone: bool = False) -> Survey:
         if tables.names_documents(table):
             _guarded(found, table.shard.path, partial(_learn_others, found, table))
     found.probes.urls |= documents.urls
+    found.probes.hosts |= hosts_of(documents.taken)
     _plan_others(found, store, [entry for entry in entries if entry.path not in opened])
     _plan_packed(found, entries, shards)
     for path, table in opened.items():
@@ -194,6 +198,8 @@ def _plan_others(found: Survey, store: Store, entries: Iterable[Entry]) -> None:
             exports.setdefault(export, []).append(entry)
         elif not _counts(entry.path):
             _guarded(found, entry.path, partial(_plan_other, found, store, entry))
+        elif found.probes.hosts and entry.path.endswith(".json"):
+            _guarded(found, entry.path, partial(_note_names, found, store.read, entry.path))
     for files in exports.values():
         _guarded(found, files[0].path, partial(_plan_export, found, store, files))
 
@@ -213,12 +219,19 @@ def _plan_other(found: Survey, store: Store, entry: Entry) -> None:
         found.left[entry.path] = f"it has more than {LARGEST:,} bytes and is no table: look at it"
         return
     is_removed = entry.path.endswith(REMOVED[:1]) or entry.path.startswith(REMOVED[1:])
-    if not found.probes.are_in(store.read(entry.path), urls=is_removed):
+    if not found.probes.are_in(body := store.read(entry.path), urls=is_removed):
+        _note_names(found, lambda _: body, entry.path)
         return
     if is_removed:
         found.work.append(_removal(store, entry, 1))
     else:
         found.left[entry.path] = "it has text of a document, and nothing writes it again: look at it"
+
+
+def _note_names(found: Survey, read: Callable[[str], bytes], path: str) -> None:
+    """Note an object that stays, and has the name of a host that is taken down."""
+    if found.probes.has_host(unpacked(read(path)).decode("utf-8", "replace")):
+        found.names_in.append(path)
 
 
 def _plan_export(found: Survey, store: Store, files: list[Entry]) -> None:

@@ -1,0 +1,115 @@
+"""Every command that reads a root reads one in which documents were erased: with blank rows in whatever it shows."""
+
+import io
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks.cli.main import COMMANDS, build_parser, main
+from pipeline_tasks.errors import ContractError, RecipeError
+from tests import erased_root
+from tests.erased_root import DATASET, DAYS, MAIL, RECIPE, URLS, ErasedRoot, address
+
+pytestmark = pytest.mark.slow
+
+WHY = ("--reason", "a letter", "--override", "takedown=a test", "--engine", "local")
+OF = ("--recipe", RECIPE)
+CORPUS = ("--recipe", DATASET)
+GONE, KEPT = URLS[2], address(0, 8)
+"""Documents of the first day, each with an e-mail address; the first is erased."""
+
+WORDS: Mapping[str, Sequence[Sequence[str]]] = {
+    "status": [OF],
+    "access": [()],
+    "versions": [OF, CORPUS],
+    "diff": [("1", "2", *OF, "--documents")],
+    "funnel": [OF, CORPUS],
+    "breakdown": [(*OF, "--by", "source"), (*OF, "--sites", "5")],
+    "report": [OF, (*OF, "--plots", "PLOTS")],
+    "verify": [(), ("--fast",)],
+    "sign": [(*CORPUS, "--key", "KEY", "--out", "SIGNED")],
+    "disclose": [CORPUS],
+    "plan": [("--target-tokens", "1e6", "--days", "1", "--gpus", "1", "--from", "1", *CORPUS)],
+    "trace": [(*CORPUS, "--random", "5")],
+    "lineage": [OF, CORPUS],
+    "find": [("--doc", "ID"), ("--url", GONE), ("--site", "mail.example")],
+    "search": [("", *OF, "--where", "chars: {at_least: 0}"), ("a phrase", *OF)],
+    "similar": [("--url", KEPT, *OF)],
+    "map": [(*OF, "--to", "MAP")],
+    "document": [("ID", *OF, "--snapshot", DAYS[0])],
+    "duplicates": [("ID", *OF)],
+    "export": [(*CORPUS, "--format", "text-jsonl", "--to", "EXPORTED")],
+    "takedown": [("--list",), ("--near",), ("--dry-run", "--url", KEPT), ("--dry-run", "--rights")],
+    "erase": [("--dry-run",)],
+    "read": [(*OF, "--kept", "5"), (*OF, "--rejected", "5"), (*OF, "--summary")],
+    "intruder": [(*OF, "--by", "source"), (*OF, "--summary")],
+    "rejects": [(*OF, "--stage", stage) for stage in ("ingest", "extract", "dedup_minhash", "scrub_pii")],
+    "sql": [(*OF, f"SELECT * FROM {view}") for view in ("kept", "rejects", "quarantine", "redactions", "documents")],
+    "redactions": [OF, (*OF, "--limit", "100", "--document", "")],
+    "contamination": [OF],
+    "whatif": [(*OF, "--by", "source", "--where", "chars: {at_least: 200}")],
+    "retract": [(DAYS[1], *OF, "--reason", "a test", "--dry-run")],
+    "vacuum": [()],
+    "retention": [()],
+    "index": [()],
+    "compact": [()],
+    "upgrade": [()],
+    "ledger": [("rebuild",)],
+}
+"""What each command is called with; words in capitals are filled in."""
+
+REMOVED = frozenset({"report"})
+"""Commands that read what an erasure removes as a whole."""
+
+REFUSED = frozenset(
+    {"takedown", "map", "similar", "index", "retention", "contamination", "whatif", "search", "intruder", "sign"}
+)
+"""Commands that may say that something is missing here: vectors, a policy, a column, a library."""
+
+
+@pytest.fixture(scope="module")
+def erased(tmp_path_factory: pytest.TempPathFactory) -> tuple[ErasedRoot, str]:
+    """A root with erased documents, and the id of one."""
+    root = erased_root.make(tmp_path_factory.mktemp("reading"))
+    id_ = erased_root.ids(root)[GONE]
+    assert MAIL in GONE
+    assert main(["takedown", root.root, "--url", GONE, "--site", "site1.example", *WHY]) == 0
+    assert main(["erase", root.root]) == 0
+    return root, id_
+
+
+def reading() -> list[str]:
+    """Return the commands that take a root."""
+    found = []
+    for name in COMMANDS:
+        parser = build_parser([name])
+        (commands,) = (action.choices for action in parser._actions if action.dest == "command")
+        found += [name] if commands[name].get_default("requires_root") else []  # type: ignore[call-overload, index]
+    return found
+
+
+@pytest.mark.parametrize("name", reading())
+def test_a_command_reads_a_root_with_erased_documents(
+    name: str,
+    erased: tuple[ErasedRoot, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert name in WORDS, f"say in WORDS how {name} is called"
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    made, id_ = erased
+    root = shutil.copytree(made.root, tmp_path / "root") if name in ("compact", "ledger", "index") else made.root
+    for words in WORDS[name]:
+        filled = [id_ if word == "ID" else str(tmp_path / word) if word.isupper() else word for word in words]
+        for form in ([], ["--json"]):
+            if form and name not in ("retract", "compact"):
+                filled = [*filled, *form]
+            code = main([name, *filled[:1], str(root), *filled[1:]] if name == "ledger" else [name, *filled, str(root)])
+            said = capsys.readouterr()
+            refusals = {0, *([RecipeError.exit_code] if name in REFUSED else [])}
+            refusals |= {ContractError.exit_code} if name in REMOVED and "removed by an erasure" in said.err else set()
+            assert code in refusals, (filled, said.err)
+            assert not erased_root.words_of(made, GONE) & {*said.out.split()}
