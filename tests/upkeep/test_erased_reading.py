@@ -30,7 +30,7 @@ WORDS: Mapping[str, Sequence[Sequence[str]]] = {
     "report": [OF, (*OF, "--plots", "PLOTS")],
     "verify": [(), ("--fast",)],
     "sign": [(*CORPUS, "--key", "KEY", "--out", "SIGNED")],
-    "disclose": [CORPUS],
+    "disclose": [(*CORPUS, "--out", "DISCLOSED")],
     "plan": [("--target-tokens", "1e6", "--days", "1", "--gpus", "1", "--from", "1", *CORPUS)],
     "trace": [(*CORPUS, "--random", "5")],
     "lineage": [OF, CORPUS],
@@ -103,10 +103,9 @@ def test_a_command_reads_a_root_with_erased_documents(
     made, id_ = erased
     root = shutil.copytree(made.root, tmp_path / "root") if name in ("compact", "ledger", "index") else made.root
     for words in WORDS[name]:
-        filled = [id_ if word == "ID" else str(tmp_path / word) if word.isupper() else word for word in words]
-        for form in ([], ["--json"]):
-            if form and name not in ("retract", "compact"):
-                filled = [*filled, *form]
+        for form in ("", "--json")[: 1 if name == "retract" else 2]:
+            places = {word: str(tmp_path / f"{word}{form}") for word in words if word.isupper()} | {"ID": id_}
+            filled = [*(places.get(word, word) for word in words), *([form] if form else [])]
             code = main([name, *filled[:1], str(root), *filled[1:]] if name == "ledger" else [name, *filled, str(root)])
             said = capsys.readouterr()
             refusals = {0, *([RecipeError.exit_code] if name in REFUSED else [])}
