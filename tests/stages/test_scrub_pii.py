@@ -28,7 +28,8 @@ from pipeline_tasks.text.pii import (
     digits,
     emails,
     ip_addresses,
-    phone_shapes,
+    phone_forms,
+    phone_surroundings,
     phones,
     scrubbing,
 )
@@ -106,6 +107,32 @@ def test_leaves_lookalikes_alone(text: str) -> None:
     (row,) = scrubbed(Params(), text)
     assert row["text"] == text
     assert counts(row) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Jane <jane@example.org>, 5", "Jane <EMAIL>, 5"),
+        ("a (jane@example.org) b", "a (<EMAIL>) b"),
+        ("jane+tag=x@example.org is whole", "<EMAIL> is whole"),
+        ("?a=b+c&email=jane@example.org", "?a=b+c&email=<EMAIL>"),
+        ("clone git@example.org:tide/list and ssh://git@example.org/tide", "clone git@example.org:tide/list and ssh://git@example.org/tide"),
+        ("mail git@example.org", "mail <EMAIL>"),
+        ("5.6.31.1. Remarks\n\n224.0.0.251", "5.6.31.1. Remarks\n\n224.0.0.251"),
+        ("HN88CABF00000000000250005469", "<IBAN>"),
+        ("dckr_pat_HIlLIcZNY0ILBOF9T9I4fqpQOqI", "<CREDENTIAL>"),
+    ],
+)  # fmt: skip
+def test_a_replacement_is_whole_and_closed(text: str, expected: str) -> None:
+    (row,) = scrubbed(Params(), text)
+    assert row["text"] == expected
+
+
+def test_public_mail_is_kept_where_a_recipe_says_so() -> None:
+    text = "debian-doc@lists.debian.org security@example.org jane@example.org"
+    assert scrubbed(Params(), text)[0]["text"] == "<EMAIL> <EMAIL> <EMAIL>"
+    assert scrubbed(Params(public_mail=("lists",)), text)[0]["text"] == "debian-doc@lists.debian.org <EMAIL> <EMAIL>"
+    assert scrubbed(Params(public_mail=("lists", "roles")), text)[0]["text"] == f"{text[:48]} <EMAIL>"
 
 
 def test_one_number_is_counted_once() -> None:
@@ -428,7 +455,7 @@ def test_work_grows_with_the_text(piece: str, monkeypatch: pytest.MonkeyPatch) -
     bytes_searched = []
     for times in (500, 2000):
         count = CountedPatterns()
-        for module in (candidates, emails, ip_addresses, phones, phone_shapes, digits, credentials):
+        for module in (candidates, emails, ip_addresses, phones, phone_forms, phone_surroundings, digits, credentials):
             monkeypatch.setattr(module, "pattern", count.pattern)
         find_pii((piece * times).encode(), Limits(("US", "DE")))
         bytes_searched.append(count.work)
@@ -475,9 +502,14 @@ class CountedPattern:
         self.count.work += (match.end() if match else at + 1) - at
         return match
 
-    def finditer(self, text: bytes) -> Any:
+    def finditer(self, text: bytes, at: int = 0, stop: int | None = None) -> Any:
+        stop = len(text) if stop is None else stop
+        self.count.work += stop - at
+        return self.compiled.finditer(text, at, stop)
+
+    def findall(self, text: bytes) -> Any:
         self.count.work += len(text)
-        return self.compiled.finditer(text)
+        return self.compiled.findall(text)
 
     def sub(self, replacement: bytes, text: bytes) -> Any:
         self.count.work += len(text)

@@ -69,6 +69,8 @@ class Params:
     (Dolma: more than five); 0 means never. `regions` are the countries whose national formats of phones and persons'
     numbers count in every document; with `document_regions` those of its language and of its host's domain do, too.
     Numbers with `+` count everywhere. `public_ips` leaves private addresses alone (as datatrove).
+    `public_mail` leaves addresses alone that are published to be written to: `lists` those on hosts of mailing lists
+    (`@lists.debian.org`, `@googlegroups.com`), `roles` those of RFC 2142 and alike (`security@`, `bugs@`, `press@`).
     `key` is a secret that only the environment gives: `REFINERY_PII_KEY`. `key_name`, such as `2026`, stands in the
     manifest and in pseudonyms that have room for it, so that those of two keys are told apart.
     """
@@ -80,6 +82,7 @@ class Params:
     regions: tuple[str, ...] = ("US",)
     document_regions: bool = True
     public_ips: bool = True
+    public_mail: tuple[Literal["lists", "roles"], ...] = field(default=(), metadata={OMITTED: ()})
     max_spans: Count = 0
     model: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
     labels: Mapping[str, Named] = field(default_factory=dict, metadata={OMITTED: {}})
@@ -205,7 +208,7 @@ def _limits_of(batch: pa.RecordBatch, params: Params) -> Iterator[Limits]:
     urls = batch.column("url") if known and "url" in batch.schema.names else nulls
     for language, host in zip(languages.to_pylist(), hosts(urls).to_pylist(), strict=True):
         regions = regions_of(language or "", host or "", params.regions)
-        yield Limits(regions, params.public_ips, keeps, frozenset(actions))
+        yield Limits(regions, params.public_ips, keeps, frozenset(actions), frozenset(params.public_mail))
 
 
 def _scrub_title_and_url(batch: pa.RecordBatch, found: Found, params: Params) -> pa.RecordBatch:
@@ -219,7 +222,9 @@ def _scrub_title_and_url(batch: pa.RecordBatch, found: Found, params: Params) ->
         scrubbed = pa.array([row.text for row in _scrub_rows(batch, "title", suspect, found, params)], pa.binary())
         batch = replace_column(batch, "title", pc.replace_with_mask(titles, suspect, scrubbed.cast(titles.type)))
     if "url" in batch.schema.names and "email" in actions_of(params):
-        batch = replace_column(batch, "url", scrub_urls(batch.column("url")))
+        batch = replace_column(
+            batch, "url", scrub_urls(batch.column("url"), Limits(public_mail=frozenset(params.public_mail)))
+        )
     return batch
 
 
@@ -387,7 +392,7 @@ STAGE = Stage(
     params=Params,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, *(pa.field(name, pa.int32()) for name in COUNTS), REDACTIONS, MISSED]),
-    version=6,
+    version=7,
     splits=True,
     clears_personal_data=True,
     libraries={"google-re2": always, "phonenumbers": always, "publicsuffixlist": always, UNICODE: always},

@@ -33,12 +33,13 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What counts: phone regions, whether private addresses do, whether our own pseudonyms are skipped; which kinds."""
+    """What counts: phone regions, private addresses or not, our pseudonyms or not, kinds; which mail is public."""
 
     regions: tuple[str, ...] = ("US",)
     public_ips: bool = True
     keep_pseudonyms: bool = False
     kinds: frozenset[Kind] = DEFAULT_KINDS
+    public_mail: frozenset[str] = frozenset()
 
 
 @cache

@@ -5,29 +5,41 @@ from pipeline_tasks.text.pii.candidates import pattern
 from pipeline_tasks.text.pii.forms import Forms, Found, Place
 
 TOKENS = (
-    r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}",  # Amazon Web Services
-    r"gh[pousr]_[A-Za-z0-9]{36,255}",  # GitHub
-    r"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
-    r"gl(?:pat|dt|rt|ptt)-[A-Za-z0-9_\-]{20,64}",  # GitLab
-    r"xox[abeoprs]-[A-Za-z0-9\-]{10,250}",  # Slack
-    r"xapp-\d-[A-Z0-9]+-\d+-[a-z0-9]{32,}",
-    r"AIza[A-Za-z0-9_\-]{35}",  # Google
-    r"GOCSPX-[A-Za-z0-9_\-]{28}",
-    r"[sr]k_live_[A-Za-z0-9]{16,247}",  # Stripe
-    r"whsec_[A-Za-z0-9]{32,}",
-    r"SG\.[A-Za-z0-9_\-]{22}\.[A-Za-z0-9_\-]{43}",  # SendGrid
-    r"npm_[A-Za-z0-9]{36}",
-    r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_\-]{50,}",
-    r"hf_[A-Za-z]{34}",  # Hugging Face
-    r"sk-ant-[A-Za-z0-9_\-]{80,}",  # Anthropic
-    r"sk-(?:proj-|svcacct-)?[A-Za-z0-9_\-]{20,}T3BlbkFJ[A-Za-z0-9_\-]{20,}",  # OpenAI
-    r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",  # Shopify
-    r"dop_v1_[a-f0-9]{64}",  # DigitalOcean
-    r"eyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}",  # JSON Web Token (RFC 7519), signed
+    (r"(?:AKIA|ASIA|ABIA|ACCA)", r"[A-Z2-7]{16}"),  # Amazon Web Services
+    (r"gh[pousr]_", r"[A-Za-z0-9]{36,255}"),  # GitHub
+    (r"github_pat_", r"[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
+    (r"gl(?:pat|dt|rt|ptt)-", r"[A-Za-z0-9_\-]{20,64}"),  # GitLab
+    (r"xox[abeoprs]-", r"[A-Za-z0-9\-]{10,250}"),  # Slack
+    (r"xapp-", r"\d-[A-Z0-9]+-\d+-[a-z0-9]{32,}"),
+    (r"AIza", r"[A-Za-z0-9_\-]{35}"),  # Google
+    (r"GOCSPX-", r"[A-Za-z0-9_\-]{28}"),
+    (r"[sr]k_live_", r"[A-Za-z0-9]{16,247}"),  # Stripe
+    (r"whsec_", r"[A-Za-z0-9]{32,}"),
+    (r"SG\.", r"[A-Za-z0-9_\-]{22}\.[A-Za-z0-9_\-]{43}"),  # SendGrid
+    (r"npm_", r"[A-Za-z0-9]{36}"),
+    (r"pypi-AgEIcHlwaS5vcmc", r"[A-Za-z0-9_\-]{50,}"),
+    (r"hf_", r"[A-Za-z]{34}"),  # Hugging Face
+    (r"sk-ant-", r"[A-Za-z0-9_\-]{80,}"),  # Anthropic
+    (r"sk-(?:proj-|svcacct-)?", r"[A-Za-z0-9_\-]{20,}T3BlbkFJ[A-Za-z0-9_\-]{20,}"),  # OpenAI
+    (r"sk-or-v1-", r"[a-f0-9]{64}"),  # OpenRouter
+    (r"gsk_", r"[A-Za-z0-9]{52}"),  # Groq
+    (r"r8_", r"[A-Za-z0-9]{37}"),  # Replicate
+    (r"xai-", r"[A-Za-z0-9]{80}"),  # xAI
+    (r"pplx-", r"[A-Za-z0-9]{48}"),  # Perplexity
+    (r"dckr_pat_", r"[A-Za-z0-9_\-]{27}"),  # Docker
+    (r"shp(?:at|ca|pa|ss)_", r"[a-fA-F0-9]{32}"),  # Shopify
+    (r"do[opr]_v1_", r"[a-f0-9]{64}"),  # DigitalOcean
+    (r"lin_api_", r"[A-Za-z0-9]{40}"),  # Linear
+    (r"glsa_", r"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),  # Grafana
+    (r"rubygems_", r"[a-f0-9]{48}"),
+    (r"eyJ", r"[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}"),  # JSON Web Token (RFC 7519), signed
 )
-"""How tokens are written; each begins with what names its issuer."""
+"""How tokens are written: what names their issuer, and what follows it."""
 
-TOKEN = rf"(?:{'|'.join(TOKENS)})"
+TOKEN = rf"(?:{'|'.join(issuer + rest for issuer, rest in TOKENS)})"
+BEGINS = rf"(?:^|[_\-])(?:{'|'.join(issuer for issuer, _ in TOKENS)})"
+"""Where in a long word a token may begin: with the word, or behind a hyphen or an underscore in it."""
+
 PRIVATE_KEY = r"-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----"
 _MARGIN = r"(?:[ \r\n\t>|#*\"'+,]|\\[nrt])*"
 KEY_BODY = rf"(?:{_MARGIN}[A-Z][A-Za-z\-]{{3,20}}: [^\r\n\\]{{1,80}})*(?:{_MARGIN}[A-Za-z0-9+/=]{{16,}})+"
@@ -38,12 +50,6 @@ EXAMPLES = (b"EXAMPLE",)
 
 _WIF = r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"
 """A private key of Bitcoin (wallet import format)."""
-
-BEGINS = (
-    r"(?:^|[_\-])(?:AKIA|ASIA|ABIA|ACCA|gh[pousr]_|github_|gl[a-z]{2,3}-|x(?:ox[a-z]|app)-|AIza|GOCSPX|[sr]k[_\-]"
-    r"|whsec|SG\.|npm_|pypi-|hf_|shp[a-z]{2}_|dop_|eyJ)"
-)
-"""Where in a long word a token may begin: with the word, or behind a hyphen or an underscore in it."""
 
 ESCAPED = r"^(?:\\(?:[nrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|%[0-9A-Fa-f]{2})$"
 """An escaped sign of a string or of a web address, whose end is the beginning of a long word."""
@@ -116,4 +122,6 @@ def _private_key(text: bytes, start: int) -> Found | None:
     return Found(start, end, text[start:end].decode())
 
 
-FORMS = (Forms(accepted),)
+FORMS = (
+    Forms(accepted, begins=rf"(?:{'|'.join(issuer for issuer, _ in TOKENS)})[A-Za-z0-9_.\-]{{6}}|-----BEGIN|{_WIF}"),
+)

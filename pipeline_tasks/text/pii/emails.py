@@ -52,6 +52,26 @@ USER_AHEAD = r"://([^\s/?#@:]*:[^\s/?#@]*)$"
 
 _LONGEST_USER = 200
 
+TAG = r"^[\pL\pN._\-]+\+[^=&]*$"
+"""A name with a tag, of which `=` is a part (RFC 5321, `atext`)."""
+
+LOGIN = r"^(?:git|hg|svn|cvs|aur|gitea|gitlab|forgejo)$"
+LOGIN_AHEAD = r"(?:://|\bssh (?:-\w+ )*)$"
+LOGIN_BEHIND = r"^(?::[\w~./\-]|/)"
+"""The login of a server of repositories, which is nobody's mailbox: `git@host:owner/name`, `ssh://git@host/`."""
+
+PUBLIC = {
+    "lists": (
+        r"@(?:(?:lists?|listserv|mailman|groups)\."
+        r"|(?:googlegroups\.com|groups\.io|freelists\.org|vger\.kernel\.org)$)"
+    ),
+    "roles": (
+        r"^(?:info|marketing|sales|support|abuse|noc|security|postmaster|hostmaster|usenet|news|webmaster|www|uucp|ftp"
+        r"|bugs?|contact|feedback|help|press|privacy|submit)@"
+    ),
+}
+"""Addresses that are published to be written to: of mailing lists by their host, of roles by RFC 2142 and alike."""
+
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 """Scripts whose words touch an address: `\u90ae\u7bb1jane@example.org`."""
 
@@ -71,7 +91,7 @@ def find_emails(text: bytes, limits: Limits) -> Iterator[Span]:
     forms = written_forms(text)
     for form, expression in _WRITTEN_OUT.items():
         if forms & form:
-            yield from _written_out(text, expression)
+            yield from _written_out(text, expression, limits)
 
 
 def _with_sign(text: bytes, at: int, stop: int, limits: Limits) -> Iterator[Span]:
@@ -90,6 +110,8 @@ def _with_sign(text: bytes, at: int, stop: int, limits: Limits) -> Iterator[Span
             continue
         start, at = start + skipped, first + len(host)
         value = f"{text[start:sign].decode()}@{host.decode()}".lower()
+        if _is_login(text, start, sign, at) or is_public(value, limits.public_mail):
+            continue
         if not (limits.keep_pseudonyms and pattern(PSEUDONYM).search(value.encode())):
             yield Span(start, at, "email", value)
 
@@ -100,7 +122,20 @@ def _user_start(text: bytes, start: int) -> int | None:
     return max(start - _LONGEST_USER, 0) + match.start(1) if match else None
 
 
-def _written_out(text: bytes, expression: str) -> Iterator[Span]:
+def is_public(value: str, kept: frozenset[str]) -> bool:
+    """Return whether an address is of the public ones that are kept: of mailing lists, or of roles."""
+    return any(pattern(PUBLIC[which]).search(value.encode()) for which in kept)
+
+
+def _is_login(text: bytes, start: int, sign: int, end: int) -> bool:
+    """Return whether an address is the login of a server of repositories, by what is ahead of it or behind it."""
+    if not pattern(LOGIN).search(text[start:sign]):
+        return False
+    ahead, behind = text[max(start - _LONGEST_USER, 0) : start], text[end : end + 2]
+    return bool(pattern(LOGIN_AHEAD).search(ahead) or pattern(LOGIN_BEHIND).search(behind))
+
+
+def _written_out(text: bytes, expression: str, limits: Limits) -> Iterator[Span]:
     for match in pattern(expression).finditer(text):
         skipped = _local_start(match.group(1))
         domain = _dotted(match.group(2))
@@ -108,7 +143,9 @@ def _written_out(text: bytes, expression: str) -> Iterator[Span]:
             continue
         if skipped is not None and _is_mail_domain(domain):
             start, end = match.start() + skipped, match.end()
-            yield Span(start, end, "email", f"{match.group(1)[skipped:].decode()}@{domain.decode()}".lower())
+            value = f"{match.group(1)[skipped:].decode()}@{domain.decode()}".lower()
+            if not is_public(value, limits.public_mail):
+                yield Span(start, end, "email", value)
 
 
 def _is_meant(text: bytes, start: int, local: bytes, domain: bytes) -> bool:
@@ -149,9 +186,10 @@ def _behind_words(name: str) -> str:
 
 
 def _behind_key(name: str) -> str:
-    """Return what follows `email=`; a bounce address keeps it: `bounce+jane=example.org`."""
+    """Return what follows `email=`; a tag and a bounce address keep it: `jane+list=x`, `bounce-jane=example.org`."""
     key, _, value = name.rpartition("=")
-    return name if key and _mail_host(value.encode()) == value.encode() else value
+    is_tag = bool(pattern(TAG).search(key.encode())) or bool(key and _mail_host(value.encode()) == value.encode())
+    return name if is_tag else value
 
 
 # --- The domain ------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ digit; a space is one blank of any kind, a hyphen any hyphen, and every other si
 the value may go on: its check says where it ends.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -52,12 +53,13 @@ class Forms:
     """Forms with one check. Without `written` they are long words: twenty letters, digits, hyphens and underscores.
 
     With `cues` one of these words has to begin in the context ahead, whatever its case, or the check is not asked: it
-    would accept nothing. The loop looks at the first four bytes of each.
+    would accept nothing. The loop looks at the first four bytes of each. `begins` is how a value in a long word begins.
     """
 
     check: Check
     written: tuple[str, ...] = ()
     cues: tuple[str, ...] = ()
+    begins: str = ""
 
 
 FormTable = tuple["np.ndarray", "np.ndarray", "np.ndarray", "np.ndarray", "np.ndarray"]
@@ -123,10 +125,22 @@ def _slots(cues: Sequence[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     return slots
 
 
-def forms_of(kinds: frozenset[Kind]) -> tuple[FormTable, bool]:
-    """Return what `form_runs` needs of the forms of some kinds, and whether any kind has long words."""
-    table = _table(kinds)
-    return table.forms, bool(table.words)
+_CLASSES = {
+    "9": "[0-9]", "A": "[A-Z]", "a": "[A-Za-z]", "#": "[0-9Xx]", "H": "[0-9A-Fa-f]", "*": "",
+    " ": r"[ \x{a0}\x{2007}\x{2009}\x{202f}]", "-": r"[\-\x{2010}-\x{2013}]",
+}  # fmt: skip
+_SIX = re.compile(r"(?:9[ .\-/]?){6}")
+
+
+def patterns_of(kinds: frozenset[Kind]) -> tuple[str, ...]:
+    """Return the patterns of the values of some kinds that have fewer than six digits in a row.
+
+    Runs of six digits with marks between are looked for whatever the kinds are.
+    """
+    declared = [each for _, each in _declared(kinds)]
+    written = dict.fromkeys(form for each in declared for form in each.written if not _SIX.search(form))
+    words = dict.fromkeys(each.begins for each in declared if each.begins)
+    return (*("".join(_CLASSES.get(sign, re.escape(sign)) for sign in form) for form in written), *words)
 
 
 def find_forms(text: bytes, limits: Limits) -> Iterator[Span]:

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from pipeline_tasks.text.pii.address_runs import ipv4_ranges, ipv6_ranges
-from pipeline_tasks.text.pii.candidates import LETTERS, Limits, Span, before, context, pattern
+from pipeline_tasks.text.pii.candidates import CONTEXT, LETTERS, Limits, Span, before, context, pattern
 
 VERSION_CUE = (
     r"(?i)(?:"
@@ -80,7 +80,16 @@ def is_version(text: bytes, start: int, end: int, last: int) -> bool:
     is_linked = last >= 0 and start - last <= LONGEST_LINK and bool(pattern(_LINK).search(text[last:start]))
     ahead = context(text, start)
     is_announced = pattern(VERSION_CUE).search(ahead) and not pattern(COMPARED).search(ahead)
+    if _is_heading(text, start, end):
+        return True
     return product or is_linked or bool(is_announced or pattern(VERSION_END).search(text[end : end + len(".amd64")]))
+
+
+def _is_heading(text: bytes, start: int, end: int) -> bool:
+    """Return whether four small numbers begin a line, and a title follows."""
+    begins = start == 0 or text[start - 1 : start] == b"\n"
+    numbered = begins and bool(pattern(HEADING_BEHIND).search(text[end : end + CONTEXT]))
+    return numbered and max(map(int, text[start:end].split(b"."))) <= _MOST_OF_HEADING
 
 
 def _is_announced(text: bytes, start: int, last: int) -> bool:
@@ -88,6 +97,10 @@ def _is_announced(text: bytes, start: int, last: int) -> bool:
     ahead = b"<IP>" + text[last:start] if last >= 0 and start - last < LONGEST_LINK else context(text, start)
     return bool(pattern(ADDRESS_CUE).search(ahead))
 
+
+HEADING_BEHIND = r"^\.?[ \t]+\p{Lu}"
+_MOST_OF_HEADING = 99
+"""The number of a section begins a line, and its title follows: `5.6.31.1. Remarks`."""
 
 LONGEST_LINK = len(" , and ")
 """Bytes between two addresses of a list, at most."""
@@ -105,4 +118,4 @@ def _counts(address: Address, limits: Limits) -> bool:
         return False
     if not limits.public_ips:
         return True
-    return address.is_global and (address.version == 4 or address in _GLOBAL_UNICAST)
+    return address.is_global and not address.is_multicast and (address.version == 4 or address in _GLOBAL_UNICAST)

@@ -6,9 +6,6 @@ from typing import Any
 Number = str
 """What identifies a phone number: its E.164 form, or `local:` and its digits."""
 
-NORTH_AMERICA = "US"
-"""A country of the North American Numbering Plan, for which libphonenumber accepts the numbers of all."""
-
 TEN_DIGITS = frozenset(("TR", "IN", "MX", "CO"))
 """Countries whose numbers all have ten digits and are often written without a trunk prefix."""
 
@@ -63,23 +60,6 @@ def number_of(value: bytes, region: str) -> Number:
     return str(phonenumbers.format_number(_parse(value, region), phonenumbers.PhoneNumberFormat.E164))
 
 
-@lru_cache(maxsize=65536)
-def is_formatted(value: bytes, region: str) -> bool:
-    """Return whether a number is grouped, in three parts or more, as its country writes it."""
-    import phonenumbers
-
-    number = _parse(value, region)
-    if number is None:
-        return False
-    usual = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
-    parts = _parts(value.decode(errors="ignore"))
-    return len(parts) > 2 and parts == _parts(usual)
-
-
-def _parts(value: str) -> list[str]:
-    return "".join(letter if letter.isdigit() else " " for letter in value).split()
-
-
 @lru_cache(maxsize=256)
 def is_nanp(region: str) -> bool:
     """Return whether a country shares the North American Numbering Plan."""
@@ -90,5 +70,5 @@ def is_nanp(region: str) -> bool:
 
 def forget() -> None:
     """Forget all answers, as a new process has none: for measurements."""
-    for answers in (_parse, is_valid, is_possible, is_mobile, number_of, is_formatted):
+    for answers in (_parse, is_valid, is_possible, is_mobile, number_of):
         answers.cache_clear()

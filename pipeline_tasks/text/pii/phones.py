@@ -1,257 +1,215 @@
-"""Finds phone numbers: a pattern proposes runs of digits, the context and libphonenumber accept the numbers in them.
+"""Finds phone numbers by evidence: a pattern proposes runs of digits, and what is in and around one says what it is.
 
-A number is accepted for what it is (`+49 30 1234567`, a national format of one of the document's countries) and for
-what announces it (`call 785 8949`, `97 111421 office`). Dates, thousands and numbered things are left alone.
+A run needs a reason: the code of a country (`+49 30 1234567`), a word that announces it (`call 785 8949`), a label
+behind it (`97 111421 office`), or the form in which a country of the document writes its numbers. What is around a
+form counts against it: figures, units, labels of other things. libphonenumber is asked only where there is a reason.
 """
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from pipeline_tasks.text.pii.candidates import CONTEXT, Limits, Span, context, is_separate, pattern
-from pipeline_tasks.text.pii.phone_runs import (
-    AHEAD,
-    BEHIND,
-    EXTENDED,
-    FEWEST_TRUNK_DIGITS,
-    NORTH_AMERICAN,
-    Candidate,
-    phone_candidates,
-)
-from pipeline_tasks.text.pii.phone_shapes import (
+from pipeline_tasks.text.pii.phone_forms import (
+    FEWEST_DIGITS,
+    MOST_DIGITS,
+    RUN,
+    Form,
+    Group,
     digits_of,
     extension_end,
-    is_list,
+    form_of,
+    groups_of,
+    is_even,
+    is_other_form,
     is_round,
-    is_thousands,
-    is_trunk,
-    is_unlike_phones,
+    may_have_form,
 )
-from pipeline_tasks.text.pii.phone_validation import (
-    NORTH_AMERICA,
-    TEN_DIGITS,
-    Number,
-    is_formatted,
-    is_mobile,
-    is_nanp,
-    is_possible,
-    is_valid,
-    number_of,
-)
+from pipeline_tasks.text.pii.phone_surroundings import is_among_figures, is_measured, is_other_number
+from pipeline_tasks.text.pii.phone_validation import Number, is_possible, is_valid, number_of
 
-CUE = (
-    r"(?i)(?:phone|telef|telf|t\x{e9}l|tel|call|fax|mobil|\bmob\b|cell|dial|whatsapp|viber|sms\b|hotline|\bcep\b|\bgsm\b"
-    r"|handy|rufnummer|telno|\btlf|\bpuh|faks|\bport\.|ligue|llame|llamar|appel|chiama|numaram"
-    r"|\x{442}\x{435}\x{43b}|\x{43c}\x{43e}\x{431}|\x{444}\x{430}\x{43a}\x{441}|\x{3c4}\x{3b7}\x{3bb}"
-    r"|\x{7535}\x{8bdd}|\x{96fb}\x{8a71}|\x{624b}\x{673a}|\x{624b}\x{6a5f}|\x{643a}\x{5e2f}|\x{4f20}\x{771f}"
+_STEMS = (
+    r"telephon|telefon|telefoon|telefax|t\x{e9}l\x{e9}phon|tel\x{e9}fon|rufnummer|hotline|helpline|whatsapp|mobilnummer"
+    r"|handynummer|numaram|\x{442}\x{435}\x{43b}\x{435}\x{444}\x{43e}\x{43d}|\x{444}\x{430}\x{43a}\x{441}"
+    r"|\x{3c4}\x{3b7}\x{3bb}\x{3ad}\x{3c6}\x{3c9}\x{3bd}"
+    r"|\x{7535}\x{8bdd}|\x{96fb}\x{8a71}|\x{624b}\x{673a}|\x{624b}\x{6a5f}|\x{643a}\x{5e2f}|\x{4f20}\x{771f}|\x{884c}\x{52d5}"
     r"|\x{c804}\x{d654}|\x{d734}\x{b300}\x{d3f0}|\x{d578}\x{b4dc}\x{d3f0}|\x{d329}\x{c2a4}"
-    r"|\x{647}\x{627}\x{62a}\x{641}|\x{62a}\x{644}\x{641}\x{646}|\x{5d8}\x{5dc}|\x{92b}\x{93c}?\x{94b}\x{928}|\x{42}\x{49}\x{42}\x{49}\x{42})"
-    r"[^0-9<>\x{01}\x{02}\n]{0,20}$"
+    r"|\x{647}\x{627}\x{62a}\x{641}|\x{62a}\x{644}\x{641}\x{646}|\x{5d8}\x{5dc}\x{5e4}\x{5d5}\x{5df}"
+    r"|\x{92b}\x{93c}?\x{94b}\x{928}"
 )
-"""Words before a number that announce a phone number, in the languages of the packs."""
+"""Words for a phone that a longer word may have as a part."""
 
+_WORDS = (
+    r"phones?|phone ?(?:no|nr|num(?:ber)?)|cellphone|tel|telf|telno|t\x{e9}l|tlf|tfn|call|fax|faks|mob|mobile?|mobiel"
+    r"|mobiltel|m\x{f3}vil|portable|celular|cellulare|cell|dial|viber|sms|puh|answering at|reached at"
+    r"|ligue|chame|llame|llamar|appel(?:ez)?|chiama(?:re)?"
+    r"|\x{442}\x{435}\x{43b}|\x{43c}\x{43e}\x{431}|\x{3c4}\x{3b7}\x{3bb}|\x{3ba}\x{3b9}\x{3bd}|\x{5d8}\x{5dc}"
+)
+_WORDS_OF_COUNTRIES = {
+    "DE": "handy|durchwahl",
+    "AT": "handy|durchwahl",
+    "CH": "handy|natel",
+    "TR": "cep|gsm",
+    "IT": r"port",
+}
+"""Words that mean something else in other languages."""
+
+_GAP = r"[^0-9<>\x01\x02\n]{0,20}$"
 STRONG_CUE = (
-    r"(?i)(?:(?:phone|telephone|tel|call|fax|mobile|cell|dial|whatsapp|sms|hotline|answering|reached)"
-    r"(?:[ -](?:numbers?|no|nr|us|me|him|her|them|now|toll[ -]free|today))?(?: (?:is|at|on|to|:))?[\s.:#(]{1,3}"
-    r"|<PHONE>[,;/ ]{1,3}|\x{02}[,;/ ]{1,3})$"
+    r"(?i)(?:(?:^|[^\pL])(?:phone|telephone|tel|call|fax|mobile|cell|dial|whatsapp|sms|hotline|answering|reached)"
+    r"(?:[ -](?:numbers?|no|nr|us|me|him|her|them|now|toll[ -]free|today))?(?: (?:is|at|on|to|:))?"
+    r"(?:[\s.:#]{1,3}|[\s.:#]{1,2}\()"
+    r"|<PHONE>[,;/ ]{1,3}|\x02[,;/ ]{1,3})$"
 )
 """What makes a number of any format a phone number: it is called, or follows one in a list."""
 
 LABEL = r"(?i)^[ \-]{1,2}\(?(?:office|fax|mobile|cell|home|work|phone|tel|direct)\)?(?:[\n,;\\)/]|$)"
 """What stands behind a number as its kind: `61 51 81 office`."""
 
-OTHER_NUMBER = (
-    r"(?i)(?:\bisbn|\bissn|\biban|\bbic|\bdoi|\bid\b|order|invoice|\bref|account|konto|ticket|serial|\bssn|\bvat|\bust|steuer|"
-    r"siret|siren|\x{438}\x{43d}\x{43d}|\x{43e}\x{433}\x{440}\x{43d}|patent|\bpmid|\barxiv|\bbug|issue|\brfc|\bcve|hrb|"
-    r"\bzip\b|postal|catalog|model|part|pages?\b|\bpp?\.|vol)[^0-9\n]{0,12}$"
-    r"|\b[a-z]{2}\d\d(?: ?\d{4}){1,6} ?$|[$%\x{20ac}\x{a3}\x{a5}#=] ?$"
-)
-"""What announces another number than a phone's."""
-
-FILE_MODE = r"^ {0,8}[-dlbcps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]? "
-"""How a line of `ls -l` or `tar -tv` begins; its numbers are links, owners, a size and a date."""
-
 FICTIONAL = r"555\D{0,2}01\d\d$"
 """North American numbers that are reserved for fiction, which pseudonyms are made of."""
 
-_GLUE = b".-+:"
-_BARE_GLUE = b".-+:/"
+_GLUE, _BARE_GLUE = b".-+:", b".-+:/"
 _DIALED_GROUPS = 4  # `001-755-329-4431`, whose area code is not in use
-PLUS = ord("+")
-_TEN = 10
-_LONG_CONTEXT = 40
-_LISTED, _MODE = 120, 24  # bytes of a listed file before its date, and of its mode with blanks before
+_ENDS_TRIED = 6  # groups that are given up at the end of a number before its start is
 _CHAIN = 3  # bytes between two numbers of a list, at most
+_PLUS, _BRACKET = b"+("
 
 
 class _Cues(NamedTuple):
     """What announces a number ahead of it: anything, and what makes a number of any format one."""
 
-    cue: bool
+    any: bool
     strong: bool
 
 
-_NO_CUES = _Cues(cue=False, strong=False)
+_NO_CUES = _Cues(any=False, strong=False)
 
 
 def find_phones(text: bytes, limits: Limits) -> Iterator[Span]:
     """Yield the phone numbers of `text`, left to right."""
-    last, run, free = -1, -1, 0
-    for candidate in phone_candidates(text):
-        if candidate.run != run:
-            run, free = candidate.run, 0
-        start, end = candidate.start, candidate.end
-        if start < free:
+    words = _words_of(limits.regions)
+    cue = words + _GAP if pattern(words).search(text) else ""
+    last = -1
+    for run in pattern(RUN).finditer(text):
+        if not cue and not may_have_form(run.group(), limits.regions) and not _is_labeled(text, run.end()):
             continue
-        if candidate.flags & EXTENDED:
-            end = extension_end(text, end)
-            if not _is_apart(text, start, end, grouped=candidate.groups > 1):
+        groups = groups_of(text, *run.span())
+        at = 0
+        while at < len(groups):
+            if groups[at].start < last or (span := _number_at(text, groups, at, last, limits, cue)) is None:
+                at += 1
                 continue
-        number = _accepted(text, candidate, end, last, limits)
-        if number is not None:
-            last = free = end
-            yield Span(start, end, "phone", number)
+            yield span
+            last = span.end
 
 
-def is_in_file_listing(text: bytes, start: int) -> bool:
-    """Return whether the line of `start` lists a file."""
-    begin = text.rfind(b"\n", max(0, start - _LISTED), start) + 1
-    return bool(pattern(FILE_MODE).search(text[begin : min(start, begin + _MODE)]))
+@cache
+def _words_of(regions: tuple[str, ...]) -> str:
+    """Return the pattern of the words that announce a number in some countries, or in English."""
+    words = "|".join([_WORDS, *(_WORDS_OF_COUNTRIES[region] for region in regions if region in _WORDS_OF_COUNTRIES)])
+    field = r"(?-i:\p{Ll}(?:Phone|Tel|Fax|Mobile))"
+    return rf"(?i)(?:(?:(?:^|[^\pL])(?:{words})|{field})(?:[^\pL0-9<>\x01\x02\n]|$)|{_STEMS})"
+
+
+def _number_at(text: bytes, groups: Sequence[Group], at: int, last: int, limits: Limits, cue: str) -> Span | None:
+    """Return the longest number that begins with group `at`, where one may begin."""
+    start = groups[at].start
+    follows = 0 <= last <= start <= last + _CHAIN
+    plus, dialed = text[start] == _PLUS or text[start : start + 2] == b"(+", text[start : start + 2] == b"00"
+    if at > 1 and not (follows or plus or text[start] == _BRACKET):
+        return None
+    ahead = b"<PHONE>" + text[last:start] if follows else context(text, start)
+    cues = _cues_of(ahead, cue) if at == 0 or follows else _NO_CUES
+    for stop in _stops(groups, at):
+        part, end = groups[at:stop], groups[stop - 1].end
+        form = form_of(part, text[start:end], limits.regions)
+        labeled = stop == len(groups) and _is_labeled(text, end)
+        coded = plus or (dialed and (cues.any or len(part) == len(groups)))
+        if not (coded or cues.any or labeled or form):
+            continue
+        end = extension_end(text, end)
+        value = text[start : part[-1].end]
+        if limits.keep_pseudonyms and pattern(FICTIONAL).search(value):
+            continue
+        number = _international(value, part, announced=cues.any) if coded else None
+        if number is None:
+            number = _accepted(text, part, end, ahead, cues._replace(strong=cues.strong or labeled), form, limits)
+        if number and _is_apart(text, start, end, grouped=len(part) > 1):
+            opened = text[start - 1 : start] == b"(" and text.count(b")", start, end) > text.count(b"(", start, end)
+            return Span(start - opened, end, "phone", number)
+    return None
+
+
+def _is_labeled(text: bytes, end: int) -> bool:
+    """Return whether the kind of a number is behind it, perhaps behind its extension."""
+    return bool(pattern(LABEL).search(text[(last := extension_end(text, end)) : last + CONTEXT]))
+
+
+def _stops(groups: Sequence[Group], at: int) -> list[int]:
+    """Return where a number that begins with group `at` may stop, the most groups first, within the digits of E.164."""
+    stops: list[int] = []
+    digits = 0
+    for stop in range(at + 1, len(groups) + 1):
+        digits += groups[stop - 1].digits
+        if digits > MOST_DIGITS or (stop - 1 > at and groups[stop - 1].opens):
+            break
+        if digits >= FEWEST_DIGITS and (stop == len(groups) or groups[stop].loose):
+            stops.append(stop)
+    return stops[: -_ENDS_TRIED - 1 : -1]
 
 
 def _is_apart(text: bytes, start: int, end: int, *, grouped: bool) -> bool:
     """Return whether a number is no part of a word or of a longer number; a word may follow one with `+`."""
     if is_separate(text, start, end, _GLUE if grouped else _BARE_GLUE):
         return True
-    if text[start] != PLUS or not text[end : end + 1].isalpha():
+    if text[start] != _PLUS or not text[end : end + 1].isalpha():
         return False
     first = max(0, start - CONTEXT)
     return is_separate(text[first:end], start - first, end - first, _GLUE)  # as if the text ended with the number
 
 
+def _cues_of(ahead: bytes, cue: str) -> _Cues:
+    """Return what announces a number ahead of it."""
+    strong = (
+        bool(pattern(STRONG_CUE).search(ahead)) if cue or ahead.startswith(b"<PHONE>") or b"\x02" in ahead else False
+    )
+    return _Cues(strong or (bool(cue) and bool(pattern(cue).search(ahead))), strong)
+
+
 # --- Evidence --------------------------------------------------------------------------------------------------------
 
 
-def _accepted(text: bytes, candidate: Candidate, end: int, last: int, limits: Limits) -> Number | None:
-    """Return the identity of a phone number, or None if it is none; `end` is behind its extension."""
-    value = text[candidate.start : candidate.end]
-    if is_in_file_listing(text, candidate.start):
+def _accepted(
+    text: bytes, part: Sequence[Group], end: int, ahead: bytes, cues: _Cues, form: Form | None, limits: Limits
+) -> Number | None:
+    """Return the identity of a number without its country's code, or None; `end` is behind its extension."""
+    start = part[0].start
+    value = text[start : part[-1].end]
+    if is_other_form(value) or is_measured(text, end):
         return None
-    if limits.keep_pseudonyms and pattern(FICTIONAL).search(value):
+    if cues.any or cues.strong:
+        if not cues.any and is_other_number(ahead):
+            return None
+        number = None if is_round(value) else _of_any(value, limits.regions)
+        return number or (
+            "local:" + digits_of(value) if cues.strong and len(part) > 1 and not is_round(value) else None
+        )
+    if form is None or is_other_number(ahead) or is_among_figures(text, start, end, value, form):
         return None
-    cues = _cues_of(text, candidate, last)
-    if value.startswith((b"+", b"(+", b"00")) and (number := _international(value, candidate, cues)):
-        return number
-    announced = cues.strong or _is_labelled(text, candidate, end)
-    cue = announced or cues.cue
-    if not cue and not _has_a_form(value, candidate):
-        return None
-    if is_list(value):
-        return None
-    ahead = _ahead(text, candidate.start, last)
-    if not cues.cue and _is_other(ahead):
-        return None
-    return (
-        _north_american(value, candidate, limits, cue=cue)
-        or _national(value, candidate, limits, cue=cue, alone=_is_alone(ahead) and _ends_line(text, end))
-        or (_announced(value, candidate) if announced else None)
-    )
+    return _of_any(value, form.regions)
 
 
-def _has_a_form(value: bytes, candidate: Candidate) -> bool:
-    """Return whether a number that nothing announces may be accepted: it is marked, or grouped, or may stand alone."""
-    if candidate.flags & NORTH_AMERICAN and _is_marked(value):
-        return True
-    grouped = candidate.groups > 2 and not is_thousands(value)
-    return (grouped or candidate.digits == _TEN or is_trunk(value)) and not is_unlike_phones(value)
+def _of_any(value: bytes, regions: Sequence[str]) -> Number | None:
+    """Return the number that digits are in the first country where they are one."""
+    return next((number_of(value, region) for region in regions if is_valid(value, region)), None)
 
 
-def _is_labelled(text: bytes, candidate: Candidate, end: int) -> bool:
-    """Return whether the kind of a number stands behind it."""
-    return bool(candidate.flags & (BEHIND | EXTENDED) and pattern(LABEL).search(text[end : end + CONTEXT]))
-
-
-def _ahead(text: bytes, start: int, last: int) -> bytes:
-    """Return what is before a number: after another number, which ended at `last`, only that."""
-    if 0 <= last < start and start - last <= _CHAIN:
-        return b"<PHONE>" + text[last:start]
-    return context(text, start)
-
-
-def _cues_of(text: bytes, candidate: Candidate, last: int) -> _Cues:
-    """Return what announces a number, if its flags say that there may be something."""
-    if candidate.flags & AHEAD or 0 <= candidate.start - last <= _CHAIN:
-        return _read_cues(_ahead(text, candidate.start, last))
-    return _NO_CUES
-
-
-@lru_cache(maxsize=1024)
-def _read_cues(ahead: bytes) -> _Cues:
-    if not pattern(f"{STRONG_CUE}|{CUE}").search(ahead):
-        return _NO_CUES
-    return _Cues(cue=True, strong=bool(pattern(STRONG_CUE).search(ahead)))
-
-
-@lru_cache(maxsize=1024)
-def _is_other(ahead: bytes) -> bool:
-    """Return whether another number than a phone's is announced."""
-    return bool(pattern(OTHER_NUMBER).search(ahead))
-
-
-def _is_alone(ahead: bytes) -> bool:
-    """Return whether a number begins its line."""
-    return not ahead.rpartition(b"\n")[2].strip() and (len(ahead) < _LONG_CONTEXT or b"\n" in ahead)
-
-
-def _ends_line(text: bytes, end: int) -> bool:
-    line, newline, _ = text[end : end + CONTEXT].partition(b"\n")
-    return not line.strip() and (bool(newline) or end + CONTEXT >= len(text))
-
-
-def _international(value: bytes, candidate: Candidate, cues: _Cues) -> Number | None:
+def _international(value: bytes, part: Sequence[Group], *, announced: bool) -> Number | None:
+    """Return a number with the code of its country, which is valid, or in groups and as long as one."""
     dialed = value.startswith(b"00")
-    if dialed and not (candidate.groups > 1 or cues.cue):
+    if dialed and not announced and (len(part) == 1 or part[0].digits == len("00") or not is_even(value)):
         return None
     value = b"+" + value.lstrip(b"0 .-/") if dialed else value
-    enough = candidate.groups >= (_DIALED_GROUPS if dialed else 2)
+    enough = len(part) >= (_DIALED_GROUPS if dialed else 2)
     return number_of(value, "") if is_valid(value, "") or (enough and is_possible(value, "")) else None
-
-
-def _is_marked(value: bytes) -> bool:
-    """Return whether more than spaces and slashes separates the groups of a number."""
-    return any(mark in value for mark in (b"-", b".", b"(", b"\xe2"))
-
-
-def _north_american(value: bytes, candidate: Candidate, limits: Limits, *, cue: bool) -> Number | None:
-    """Return a number with North American groups; ten bare digits are more often an id than a phone."""
-    if not candidate.flags & NORTH_AMERICAN or not (cue or _is_marked(value)) or not any(map(is_nanp, limits.regions)):
-        return None
-    return number_of(value, NORTH_AMERICA) if is_valid(value, NORTH_AMERICA) else None
-
-
-def _national(value: bytes, candidate: Candidate, limits: Limits, *, cue: bool, alone: bool) -> Number | None:
-    called = cue and not is_round(value)
-    usual = not is_unlike_phones(value)
-    for region in limits.regions:
-        if is_nanp(region) and not cue:
-            continue
-        if (called or (usual and _is_usual(value, candidate, region, alone=alone))) and is_valid(value, region):
-            return number_of(value, region)
-    return None
-
-
-def _is_usual(value: bytes, candidate: Candidate, region: str, *, alone: bool) -> bool:
-    """Return whether a number, if valid, is written as numbers of its country are, so that it needs no cue."""
-    if is_trunk(value):
-        long = candidate.digits >= FEWEST_TRUNK_DIGITS
-        return long and (candidate.groups > 1 or region in TEN_DIGITS or is_mobile(value, region))
-    if candidate.groups > 2 and not is_thousands(value) and is_formatted(value, region):
-        return True
-    return alone and region in TEN_DIGITS and candidate.digits == _TEN
-
-
-def _announced(value: bytes, candidate: Candidate) -> Number | None:
-    """Return a number of any format that is called a phone number, unless it is a round one."""
-    if candidate.groups == 1 or is_round(value):
-        return None
-    return "local:" + digits_of(value).decode()

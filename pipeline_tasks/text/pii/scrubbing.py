@@ -34,7 +34,7 @@ def scrub_text(text: bytes, limits: Limits, name: Callable[[Span], bytes], by_mo
 
     `by_model` is what a model found in it, in order: it counts where nothing else is found.
     """
-    spans = find_pii(text, limits)
+    spans = [_closed(text, span) for span in find_pii(text, limits)]
     if by_model:
         spans = sorted([*spans, *_outside(spans, by_model, text)])
     for _ in range(PASSES):
@@ -48,6 +48,13 @@ def scrub_text(text: bytes, limits: Limits, name: Callable[[Span], bytes], by_mo
     else:
         tokens, clean = _replaced(text, spans, name)
     return Scrubbed(clean, spans, list(_redactions(text, spans, tokens)))
+
+
+def _closed(text: bytes, span: Span) -> Span:
+    """Return a finding with the angle brackets around it: `Jane <jane@example.org>` becomes `Jane <EMAIL>`."""
+    if text[span.start - 1 : span.start] == b"<" and text[span.end : span.end + 1] == b">":
+        return span._replace(start=span.start - 1, end=span.end + 1)
+    return span
 
 
 def _replaced(text: bytes, spans: list[Span], name: Callable[[Span], bytes]) -> tuple[list[bytes], bytes]:

@@ -1,18 +1,33 @@
-"""Marks the texts of a column that may have personal data, in one compiled pass; no text that has some is left out."""
+"""Marks the texts of a column that may have personal data, by one RE2 pattern; no text that has some is left out."""
 
-import numpy as np
+from functools import cache
+from typing import Any
+
 import pyarrow as pa
+import pyarrow.compute
 
-from pipeline_tasks.text.base.buffers import views
-from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.pii.address_runs import FEWEST_COLONS, IPV4_PARTS, dotted_end, groups_end
-from pipeline_tasks.text.pii.form_runs import form_places, next_frame, next_long_word
-from pipeline_tasks.text.pii.forms import forms_of
+from pipeline_tasks.text.pii.candidates import pattern
+from pipeline_tasks.text.pii.forms import patterns_of
 from pipeline_tasks.text.pii.kinds import DEFAULT_KINDS, Kind
-from pipeline_tasks.text.pii.mail_signs import next_sign, written_forms_of
-from pipeline_tasks.text.pii.phone_runs import FEWEST_DIGITS, run_from
-from pipeline_tasks.text.pii.scanning import next_colon, next_digit
-from pipeline_tasks.text.pii.visible import reads_otherwise, visible_bytes
+from pipeline_tasks.text.pii.visible import visible
+
+pc: Any = pyarrow.compute
+
+_DIGITS = r"\d(?:[ .\-/()\x{a0}\x{2007}\x{2009}\x{202f}\x{2010}-\x{2015}]{0,4}\d){5}"
+"""Six digits with marks between, as a phone number and most numbers of persons, cards and accounts have them."""
+
+_ADDRESSES = (
+    r"[^\x00- ](?:@|%(?:25)*40|\x{ff20})[^\x00- ]",
+    r"\d\.\d{1,3}\.\d{1,3}\.\d",
+    r":[0-9A-Fa-f]{0,4}:",
+    r"[(\[{] ?(?i:at|@|\x{e4}t|arroba) ?[)\]}]",
+    r" (?i:dot) | AT ",
+)
+_READS_OTHERWISE = (
+    r"[\x{ad}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2060}-\x{2064}\x{2066}-\x{2069}\x{feff}"
+    r"\x{ff08}\x{ff0e}\x{ff10}-\x{ff3b}\x{ff41}-\x{ff5b}]"
+)
+"""Invisible characters, and the full-width forms of letters, digits, dots and opening brackets (`text.pii.visible`)."""
 
 
 def suspects(texts: pa.Array, kinds: frozenset[Kind] = DEFAULT_KINDS) -> pa.Array:
@@ -20,57 +35,21 @@ def suspects(texts: pa.Array, kinds: frozenset[Kind] = DEFAULT_KINDS) -> pa.Arra
 
     What e-mail addresses, phone numbers and IP addresses look like makes a text suspect whatever the kinds are.
     """
-    offsets, data = views(texts)
-    marks = np.zeros(len(texts), np.bool_)
-    _mark(offsets, data, marks, *forms_of(kinds))
-    return pa.array(marks)
+    marks = pc.fill_null(pc.match_substring_regex(texts, _pattern(kinds)), fill_value=False)
+    unmarked = pc.invert(marks)
+    rest = texts.filter(unmarked)
+    others = pc.fill_null(pc.match_substring_regex(rest, _READS_OTHERWISE), fill_value=False)
+    seen = [_is_suspect(text, kinds) for text in rest.filter(others).to_pylist()]
+    return pc.replace_with_mask(marks, unmarked, pc.replace_with_mask(others, others, pa.array(seen, pa.bool_())))
 
 
-@inlined
-def _has_digits(text):
-    """Return whether a text has a run of digits as long as a phone number, or four numbers with dots between."""
-    at = next_digit(text, 0)
-    while at < len(text):
-        end, parts = dotted_end(text, at)
-        if parts == IPV4_PARTS:
-            return True
-        end, digits = run_from(text, at)
-        if digits >= FEWEST_DIGITS:
-            return True
-        at = next_digit(text, end)
-    return False
+def _is_suspect(text: str, kinds: frozenset[Kind]) -> bool:
+    """Return whether a text may have personal data as it reads."""
+    seen = visible(text.encode())
+    return seen is not None and bool(pattern(_pattern(kinds)).search(seen.text))
 
 
-@inlined
-def _has_colons(text):
-    """Return whether a text has two colons with at most four hexadecimal digits between."""
-    at = next_colon(text, 0)
-    while at < len(text):
-        if groups_end(text, at)[1] >= FEWEST_COLONS:
-            return True
-        at = next_colon(text, at + 1)
-    return False
-
-
-@compiled
-def _is_suspect(text, forms, words):
-    """Return whether a text that reads as it is may have personal data."""
-    return (
-        _has_digits(text)
-        or next_sign(text, 0)[0] < len(text)
-        or _has_colons(text)
-        or written_forms_of(text) > 0
-        or (words and min(next_long_word(text, 0)[0], next_frame(text, 0)) < len(text))
-        or len(form_places(text, forms)) > 0
-    )
-
-
-@compiled
-def _mark(offsets, data, marks, forms, words):
-    """Fill marks[row]; each text is read by itself, as people see it, and to its first sign of a finding."""
-    for row in range(len(marks)):
-        text = data[offsets[row] : offsets[row + 1]]
-        if reads_otherwise(text):
-            marks[row] = _is_suspect(visible_bytes(text)[0], forms, words)
-        else:
-            marks[row] = _is_suspect(text, forms, words)
+@cache
+def _pattern(kinds: frozenset[Kind]) -> str:
+    """Return the pattern of what may be a value of some kinds."""
+    return "|".join([_DIGITS, *_ADDRESSES, *patterns_of(kinds)])

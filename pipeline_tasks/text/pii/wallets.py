@@ -31,4 +31,6 @@ def accepted(place: Place) -> Found | None:
     return Found(start, end, value.decode()) if is_right else None
 
 
-FORMS = (Forms(accepted),)
+BEGINS = r"[13][1-9A-HJ-NP-Za-km-z]{25}|(?:bc|BC)1[0-9A-Za-z]{11}|0x[0-9A-Fa-f]{40}"
+
+FORMS = (Forms(accepted, begins=BEGINS),)

@@ -30,4 +30,4 @@ def _is_ipv4(word: str) -> bool:
         address = ipaddress.IPv4Address(word)
     except ValueError:
         return False
-    return address.is_global and max(address.packed) >= 20
+    return address.is_global and not address.is_multicast and max(address.packed) >= 20
