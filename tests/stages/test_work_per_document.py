@@ -53,13 +53,13 @@ PARTS = (
 )
 """What adversarial texts repeat: joints of words, marks, digits, letters of several scripts, markup, prose."""
 
-SMALL, GROWN, MOST = 8_000, 8, 24
+SMALL, GROWN, MOST = 20_000, 8, 24
 """Characters of a short text, how many times as long the others are, and the growth of the time that is allowed.
 
 Linear work grows by 8, quadratic by 64. The margin is for what a machine does beside it; processor time is compared.
 """
 
-LEAST = 1.0
+LEAST = 0.5
 """Seconds of processor time below which nothing is said of a stage."""
 
 
