@@ -247,12 +247,12 @@ def _has_other_status(status: pa.Array, params: Params) -> pa.Array:
 
 def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
     """Return whether each payload is of a media type that is not kept, or is another file than it says."""
-    from pipeline_tasks.text.page.media_types import FILES, declared_type, sniffed_type
+    from pipeline_tasks.text.page.media_types import FILES, XML_TYPES, declared_type, media_type
 
     payload, kinds = batch["payload"], pc.fill_null(batch["content_type"], "").dictionary_encode()
     declared = pa.array([declared_type(kind) for kind in kinds.dictionary.to_pylist()], pa.string())
     media = declared.take(kinds.indices)
-    is_unknown = pc.and_(pc.equal(media, ""), pc.is_valid(payload))
+    is_unknown = pc.and_(pc.is_in(media, pa.array(["", *XML_TYPES])), pc.is_valid(payload))
     if pc.any(is_unknown).as_py():
         sniffed = [sniffed_type(body.as_buffer()) for body in payload.filter(is_unknown)]
         media = pc.replace_with_mask(media, is_unknown, pa.array(sniffed, pa.string()))

@@ -75,6 +75,8 @@ CASES: list[tuple[dict[str, Any], str | None]] = [
     ({}, None),
     ({"content_type": "Text/HTML ; charset=x"}, None),
     ({"content_type": "application/xhtml+xml"}, None),
+    ({"content_type": "application/xml", "payload": b'<?xml version="1.0"?><html><p>words</p></html>'}, None),
+    ({"content_type": "application/xml", "payload": b'<?xml version="1.0"?><rss/>'}, "ingest:not_html"),
     ({"content_type": "text/plain", "payload": b"words"}, None),
     ({"content_type": None}, None),
     ({"content_type": " ", "payload": b"\xef\xbb\xbf\n<!DOCTYPE html><p>"}, None),

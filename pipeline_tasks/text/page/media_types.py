@@ -10,6 +10,9 @@ from functools import lru_cache
 
 HTML, XML, PLAIN, OTHER = "text/html", "text/xml", "text/plain", "application/octet-stream"
 
+XML_TYPES = (XML, "application/xml")
+"""Types of XML of any kind: XHTML is sent by them as well, which its root shows (WHATWG, Loading XML documents)."""
+
 BINARY = bytes([*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 """Bytes that no text has."""
 
@@ -35,8 +38,12 @@ _FILES = re.compile(rf"(?s){FILES}".encode())
 
 
 def media_type(content_type: str, body: bytes | memoryview) -> str:
-    """Return the type of a page without parameters, in lower case."""
-    return declared_type(content_type) or sniffed_type(body)
+    """Return the type of a page without parameters, in lower case; XHTML is HTML by whichever type it comes."""
+    declared = declared_type(content_type)
+    if declared and declared not in XML_TYPES:
+        return declared
+    sniffed = sniffed_type(body)
+    return sniffed if sniffed == HTML else declared or sniffed
 
 
 @lru_cache(4096)

@@ -70,3 +70,15 @@ def test_anything_has_a_type_of_two_tokens(content_type: str, body: bytes) -> No
     assert kind
     assert slash
     assert subtype
+
+
+XHTML = b'<html xmlns="http://www.w3.org/1999/xhtml"><body/></html>'
+
+
+@pytest.mark.parametrize("declared", ["application/xml", "text/xml; charset=utf-8"])
+@pytest.mark.parametrize(
+    "front", [b"", b"<!DOCTYPE html>\n", b'<?xml version="1.0"?>\n', b"<?xml version='1.0'?><!DOCTYPE html>"]
+)
+def test_xhtml_is_html_by_whichever_type_of_xml_it_comes(declared: str, front: bytes) -> None:
+    assert media_type(declared, front + XHTML) == HTML
+    assert media_type(declared, b'<?xml version="1.0"?><rss><title>html</title></rss>') == declared_type(declared)
