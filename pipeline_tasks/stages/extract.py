@@ -51,7 +51,8 @@ TITLE = 500
 class Params:
     """How text is extracted.
 
-    `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and trafilatura
+    Each method reads a page as browsers show it: without what is hidden, formulas once and as TeX, items with their
+    numbers. `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and trafilatura
     where that looks like more or less than the main text of a published page. Both begin with the page's headline and
     keep its layout: an item of a list is a line with a marker, a row of a table a line with tabs, and code stays as it
     is. `output: markdown` marks headings by `#`, fences code and rules tables, by each method, without links or
@@ -391,7 +392,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=13,
+    version=14,
     splits=True,
     libraries={
         "resiliparse": always,

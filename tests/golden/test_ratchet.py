@@ -70,9 +70,21 @@ def test_floors_only_go_up() -> None:
 # --- Extraction, scored as the sets' own projects do ------------------------------------------------------------
 
 
+FORMULA = re.compile(r"\\\((.*?)\\\)|\\\[(.*?)\\\]")
+SIGN = re.compile(r"\\text\{(\w+)\}|\\(?:begin|end)\{\w+\}|\\[a-z]+|([^\s_^{}])")
+
+
 def words_of(text: str) -> list[str]:
-    """Return the words of a text as readers see them: soft hyphens and zero-width spaces part none."""
+    """Return the words of a text as readers see them: soft hyphens and zero-width spaces part none.
+
+    TeX is read sign by sign, without its commands: the gold sets have the signs of MathML, with blanks between them.
+    """
+    text = FORMULA.sub(lambda formula: f" {signs_of(formula[1] or formula[2])} ", text)
     return re.findall(r"\w+", re.sub("[\u00ad\u200b\u2060]", "", text))
+
+
+def signs_of(tex: str) -> str:
+    return " ".join(word or sign for word, sign in SIGN.findall(tex))
 
 
 def grams(text: str) -> Counter[tuple[str, ...]]:

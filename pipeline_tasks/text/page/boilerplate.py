@@ -1,5 +1,7 @@
 """The first look of `auto`: what a page marks as boilerplate, and whether what is left looks like its main text."""
 
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 PUBLISHED = 'meta[property^="og:"], article, [itemprop="articleBody"]'
@@ -18,17 +20,28 @@ _NAMES = (
     ("related", "recommend", "popular", "teaser", "more-"),
     ("share", "social", "newsletter", "cookie"),
     ("breadcrumb", "footer", "navi", "sidebar", "navhead", "navbar", "navbox", "nav_"),
-    ("jump-", "skip", "noprint", "no-print", "print-none", "editsection", "browsehappy", "browserupgrade"),
 )
-"""Parts of classes and ids: of remarks, authors, facts about the text, pictures, other texts, invitations, the site,
-and of what is not to be printed."""
+"""Words of classes and ids: of remarks, authors, facts about the text, pictures, other texts, invitations, the site."""
 
-_BESIDE = ("rp", "rt", ".linenos", ".lineno", ".linenodiv", ".line-numbers-rows", ".gutter", ".rouge-gutter")
-"""What stands beside words or code, and not between them: readings, and the numbers of lines."""
+_UNPRINTED = ("jump-", "skip", "noprint", "no-print", "print-none", "editsection", "browsehappy", "browserupgrade")
+"""Parts of classes and ids of what is not to be printed."""
+
+_NAME = re.compile(f"(?i:{'|'.join(name for names in _NAMES for name in names)})(?:(?i:s|ed|ing|g?ations?))?(?![a-z])")
+SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\u061f\uff1f\u0964][\"'\u201d\u2019\u00bb)\\]]*$")
+"""The end of a sentence in the scripts that have a sign for it, before closing quotes and brackets."""
+
+_BESIDE = (".linenos", ".lineno", ".linenodiv", ".line-numbers-rows", ".gutter", ".rouge-gutter")
+"""What stands beside code, and not between its lines: their numbers."""
 
 
-def _named(key: str) -> str:
-    return ", ".join(f'[{key}*="{name}" i]' for names in _NAMES for name in names)
+def _named(names: Iterable[str]) -> str:
+    """Return a selector of elements with one of these in their class or id; one for each name is slower."""
+    keys = [(key, ", ".join(f'[{key}*="{name}" i]' for name in names)) for key in ("class", "id")]
+    return ", ".join(f"[{key}]:is({named}){_UNLESS}" for key, named in keys)
+
+
+_NAMED = "data-boilerplate"
+_CANDIDATES = _named([name for names in _NAMES for name in names])
 
 
 NOTE = ':is([class*="note" i], [class*="admonition" i], [role="note"])'
@@ -43,12 +56,10 @@ MARKED = (
     *("nav", ASIDE, "footer", "dialog"),
     *(f'[role="{role}"]' for role in ("navigation", "complementary", "contentinfo", "dialog")),
     *_BESIDE,
-    *(f"[{key}]:is({_named(key)}){_UNLESS}" for key in ("class", "id")),
+    _named(_UNPRINTED),
+    f"[{_NAMED}]",
 )
-"""Selectors of what is no main text: elements of HTML (4.3, 4.4.13), roles of WAI-ARIA (5.3.4), and common names.
-
-The names are two selectors: as one for each name they take a fourth more of the library's time.
-"""
+"""Selectors of what is no main text: elements of HTML (4.3, 4.4.13), roles of WAI-ARIA (5.3.4), and common names."""
 
 HEADING = "h1"
 """The headings of a published page are its headline, which is put in front, and names of the site and its parts."""
@@ -70,6 +81,57 @@ LITTLE = 1500
 def is_published(tree: Any) -> bool:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
     """Return whether a page says that it is an article, a recipe or the like."""
     return tree.document.query_selector(PUBLISHED) is not None
+
+
+def mark_named(tree: Any) -> None:  # noqa: ANN401
+    """Mark what a name says to be boilerplate for `MARKED`, and take the names off what is content."""
+    for node, is_boilerplate in _judged(tree):
+        if is_boilerplate:
+            node.setattr(_NAMED, "")
+        else:
+            _unname(node)
+
+
+def unname(tree: Any) -> bool:  # noqa: ANN401
+    """Take the names off content that they would mark as boilerplate; return whether there was any."""
+    content = [node for node, is_boilerplate in _judged(tree) if not is_boilerplate]
+    for node in content:
+        _unname(node)
+    return bool(content)
+
+
+def _unname(node: Any) -> None:  # noqa: ANN401
+    for key in ("class", "id"):
+        node.delattr(key)
+
+
+def _judged(tree: Any) -> Iterator[tuple[Any, bool]]:  # noqa: ANN401
+    """Yield each element with a name of boilerplate, and whether it is that.
+
+    A name is strong evidence as the first word of a class or id (`share-buttons`). As a later word (`market-share`) or
+    a part of one (`metabolism`) it is weak, and what is prose between paragraphs is content.
+    """
+    for node in tree.body.query_selector_all(_CANDIDATES).values() if tree.body is not None else ():
+        names = f"{node.getattr('class') or ''} {node.getattr('id') or ''}".split()
+        yield node, any(map(_NAME.match, names)) or not _is_between(node)
+
+
+def _is_between(node: Any) -> bool:  # noqa: ANN401
+    """Return whether an element has prose and is between paragraphs; with pictures, two paragraphs of prose."""
+    around = (node.prev_element, node.next_element)
+    if not all(sibling is not None and sibling.tag == "p" and _is_prose(sibling) for sibling in around):
+        return False
+    paragraphs = node.query_selector_all("p").values() or [node]
+    least = 1 if node.query_selector("img, picture, svg, video, form, input") is None else 2
+    return sum(map(_is_prose, paragraphs)) >= least
+
+
+def _is_prose(node: Any) -> bool:  # noqa: ANN401
+    """Return whether an element is a sentence that is no link."""
+    text = node.text.strip()
+    if len(text) < SHORT_LINE or not SENTENCE_END.search(text):
+        return False
+    return 2 * sum(len(link.text) for link in node.query_selector_all("a").values()) < len(text)
 
 
 def is_doubtful(text: str) -> bool:

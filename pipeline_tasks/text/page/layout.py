@@ -12,6 +12,7 @@ from pipeline_tasks.text.page.marks import (
     HEADING_END,
     HEADINGS,
     TABLE_END,
+    numbered,
     unmarked,
 )
 
@@ -42,7 +43,7 @@ def lay_out(text: str, output: Output = "plain", *, structure: str = "") -> str:
     ends between empty lines. In Markdown headings have their `#`, and code is fenced. Each line of code
     begins with `structure`, each heading with two of it.
     """
-    text = text.replace(FILLER, "")
+    text = numbered(text.replace(FILLER, ""))
     if CELL in text:
         text = _tables(text, output)
     parts = _CODE.split(text) if CODE in text else [text]

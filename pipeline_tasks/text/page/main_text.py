@@ -6,13 +6,22 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from pipeline_tasks.text.page.boilerplate import CAPTION, HEADING, MARKED, SECTIONS, is_doubtful, is_published
+from pipeline_tasks.text.page.boilerplate import (
+    CAPTION,
+    HEADING,
+    MARKED,
+    SECTIONS,
+    is_doubtful,
+    is_published,
+    mark_named,
+)
 from pipeline_tasks.text.page.layout import Output, lay_out
-from pipeline_tasks.text.page.marks import mark
+from pipeline_tasks.text.page.marks import mark, numbered
 from pipeline_tasks.text.page.merging import STRUCTURE, merge
 from pipeline_tasks.text.page.metadata import PageMetadata, has_headline, headline, read_metadata
 from pipeline_tasks.text.page.misjudged import prepare
 from pipeline_tasks.text.page.recipes import complete
+from pipeline_tasks.text.page.rendering import render, rendered
 
 AUTO, AUTO_AGAIN = "auto", "auto_again"
 METHODS = (AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
@@ -29,6 +38,8 @@ _XHTML = "http://www.w3.org/1999/xhtml"
 _HEAD = 2000  # characters of a page within which XHTML names itself
 _EMPTY = re.compile(r"(?is)(<script\b[^<>]*)/>(?!(?:(?!<script\b).)*?</script)")
 """A script of XHTML that nothing closes before the next one: it is empty, or the page had no text in any browser."""
+
+_AMPERSAND = re.compile(r"&(?:amp|AMP|#0*38|#[xX]0*26)\b;?")  # trafilatura reads references twice
 
 _BLANKS = re.compile(r"(?<=\S)(?:[ \t]{2,}|\t)(?=\S)")  # source text that a library has not collapsed
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
@@ -97,17 +108,20 @@ def main_text(
     tree = parse(mark(html, headings=method == AUTO_AGAIN or output == "markdown") if is_laid_out else html)
     metadata = read_metadata(html, tree, bits)
     is_deep = depth > (LXML_DEPTH if method == "justext" else DEEPEST)
+    if not is_deep:
+        render(tree, html)
     if is_deep or method == "resiliparse":
         text = extract_plain_text(tree, preserve_formatting=True, main_content=not is_deep, alt_texts=False)
-        return Main(lay_out(text, output) if is_laid_out else text, metadata)
+        return Main(lay_out(text, output) if is_laid_out else numbered(text), metadata)
     if method == AUTO:
         look = _first_look(tree, output, metadata.title)
         text = _headed(complete(look.text, html), look.headline, output)
         return Main(text, metadata, look.published and is_doubtful(look.text))
+    shown = rendered(html)
     if method == "justext":
-        text = _by_justext(html, _STOP_WORDS.get((metadata.language or "").partition("-")[0], language))
+        text = _by_justext(shown, _STOP_WORDS.get((metadata.language or "").partition("-")[0], language))
     else:
-        text = _by_trafilatura(html, depth)
+        text = _by_trafilatura(shown, depth)
     text = _BLANKS.sub(" ", text)
     if is_laid_out:
         look = _first_look(tree, output, metadata.title, structure=STRUCTURE)
@@ -135,6 +149,7 @@ def _first_look(tree: Any, output: Output, title: str | None, structure: str = "
     if published:
         skipped += [CAPTION, *([HEADING] if len(headings) < SECTIONS else [])]
     named = headline(title, tree, headings[:SECTIONS])
+    mark_named(tree)
     _, extract_plain_text = _resiliparse()
     text = extract_plain_text(
         tree, preserve_formatting=True, main_content=True, alt_texts=False, comments=False, skip_elements=skipped
@@ -153,7 +168,7 @@ def _by_trafilatura(html: str, depth: int) -> str:
     import trafilatura
     from lxml.html import HTMLParser, fromstring
 
-    page: Any = _SCRIPT.sub(r"\1>", html)
+    page: Any = _AMPERSAND.sub("&amp;amp;", _SCRIPT.sub(r"\1>", html))
     if depth > LXML_DEPTH:
         page = fromstring(page.encode(), parser=HTMLParser(huge_tree=True, encoding="utf-8"))
     return trafilatura.extract(page, include_comments=False) or ""

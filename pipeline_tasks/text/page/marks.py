@@ -8,6 +8,9 @@ import re
 
 CELL, CELL_END = "\x01", "\x02"
 CODE, CODE_END = "\x03", "\x04"
+NUMBER = "\x05"
+"""Around the number of an item that a page states: `4. `."""
+
 TABLE_END = "\x07"
 HEADINGS = "\x11\x12\x13\x14\x15\x16"
 """Begin headings of levels one to six."""
@@ -16,9 +19,10 @@ HEADING_END = "\x17"
 FILLER = "\x06"
 """Stands for nothing: with it a text is no longer a single character, or a list no longer mostly links."""
 
-_ALL = (CELL, CELL_END, CODE, CODE_END, TABLE_END, *HEADINGS, HEADING_END)
+_ALL = (CELL, CELL_END, CODE, CODE_END, NUMBER, TABLE_END, *HEADINGS, HEADING_END)
 _TAG = re.compile(r"<(/?(?:t[dh]|table|pre|summary|legend|caption))(?=[\s>/])[^<>]*>", re.IGNORECASE)
 _TAG_OR_HEADING = re.compile(_TAG.pattern.replace("t[dh]", "t[dh]|h[1-6]"), re.IGNORECASE)
+_NUMBERED = re.compile(rf"(?:\d+\. |\u2022 ?)?{NUMBER}([^{NUMBER}\n]*){NUMBER} ?")
 _LINE = "<br>"  # around what the library glues to the text beside it
 _AROUND = {
     "td": ("", CELL),
@@ -58,6 +62,11 @@ def mark(html: str, *, headings: bool = False) -> str:
 def _marked(tag: re.Match[str]) -> str:
     around = _AROUND.get(tag[1].lower())
     return f"{around[0]}{tag[0]}{around[1]}" if around else tag[0]
+
+
+def numbered(text: str) -> str:
+    """Return a text with the numbers that its page states, and not those that a library counts."""
+    return _NUMBERED.sub(r"\1", text) if NUMBER in text else text
 
 
 def unmarked(text: str) -> str:

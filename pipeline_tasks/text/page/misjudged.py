@@ -5,15 +5,15 @@ from typing import Any
 
 from pipeline_tasks.text.page.boilerplate import NOTE
 from pipeline_tasks.text.page.marks import FILLER
+from pipeline_tasks.text.page.rendering import replace
 
 _SUNK = 3  # elements above a list, from which on it is deep enough
 _SHALLOW = "body > ul, body > * > ul, body > * > * > ul"
 _LINKED = (
     ":is(p + ul, p + div > ul, dd > ul, h2 + ul, h3 + ul, h4 + ul, h2 + aside + ul, h2 + aside + script + ul):has(a)"
 )
-_FIGURES = "figure:has(pre, table)"
 _UNPICTURED = (
-    f"{_FIGURES}, figure:has(code, figcaption), "
+    "figure:has(code, figcaption), "
     "figure:not(:has(img, picture, video, audio, svg, canvas, iframe, object, embed, noscript))"
 )
 _NOTES = f"aside{NOTE}"
@@ -44,9 +44,10 @@ def prepare(tree: Any, *, published: bool) -> list[Any]:  # noqa: ANN401 -- an H
         if tag == "h1":
             headings.append(node)
         elif tag == "aside":
-            _replace(tree, node)
+            replace(tree, node)
         elif tag == "figure":
-            _unfold(tree, node, published=published)
+            if not published and node.matches(_UNPICTURED):
+                _unfold(tree, node)
         elif tag == "ul":
             if node.matches(_LINKED):
                 _dilute(tree, node, published=published)
@@ -62,32 +63,16 @@ def prepare(tree: Any, *, published: bool) -> list[Any]:  # noqa: ANN401 -- an H
     return headings
 
 
-def _unfold(tree: Any, figure: Any, *, published: bool) -> None:  # noqa: ANN401
-    """Put a figure's content in its place, where it is more than a picture: the library leaves figures out."""
-    if not _is_content(figure, published=published):
-        return
-    caption = None if published else figure.query_selector("figcaption")
-    if caption is not None:
-        _replace(tree, caption, "p")
-    _replace(tree, figure)
+def _unfold(tree: Any, figure: Any) -> None:  # noqa: ANN401
+    """Put a figure's content in its place: the library leaves figures out.
 
-
-def _is_content(figure: Any, *, published: bool) -> bool:  # noqa: ANN401
-    """Return whether a figure has a table or a block of code; in a manual also a caption, code, or words alone.
-
-    In published pages such words repeat a sentence of the text (`pullquote`), and captions are of pictures. In a manual
-    a picture beside code is a sign (`Bad code. Don't copy!`).
+    A manual's figure has a caption, code, or words alone; a picture beside code is a sign (`Bad code. Don't copy!`). In
+    published pages such words repeat a sentence of the text (`pullquote`), and captions are of pictures.
     """
-    return bool(figure.matches(_FIGURES if published else _UNPICTURED))
-
-
-def _replace(tree: Any, element: Any, tag: str = "div") -> None:  # noqa: ANN401
-    """Put another element in the place of one that the library leaves out, whatever it has."""
-    block = tree.create_element(tag)
-    element.parent.insert_before(block, element)
-    while element.first_child is not None:
-        block.append_child(element.first_child)
-    element.remove()
+    caption = figure.query_selector("figcaption")
+    if caption is not None:
+        replace(tree, caption, "p")
+    replace(tree, figure)
 
 
 def _dilute(tree: Any, linked: Any, *, published: bool) -> None:  # noqa: ANN401
