@@ -254,8 +254,9 @@ def _is_no_html(batch: pa.RecordBatch, params: Params) -> pa.Array:
     media = declared.take(kinds.indices)
     is_unknown = pc.and_(pc.is_in(media, pa.array(["", *XML_TYPES])), pc.is_valid(payload))
     if pc.any(is_unknown).as_py():
-        sniffed = [sniffed_type(body.as_buffer()) for body in payload.filter(is_unknown)]
-        media = pc.replace_with_mask(media, is_unknown, pa.array(sniffed, pa.string()))
+        unsure = zip(media.filter(is_unknown).to_pylist(), payload.filter(is_unknown), strict=True)
+        shown = [media_type(declared, body.as_buffer()) for declared, body in unsure]
+        media = pc.replace_with_mask(media, is_unknown, pa.array(shown, pa.string()))
     is_other = pc.fill_null(pc.match_substring_regex(payload, rf"(?s)\A(?:{FILES})"), fill_value=False)
     return pc.or_(pc.invert(pc.is_in(media, pa.array(params.keep_types, pa.string()))), is_other)
 
