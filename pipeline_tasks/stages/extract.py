@@ -52,17 +52,18 @@ class Params:
     """How text is extracted.
 
     Each method reads a page as browsers show it: without what is hidden, formulas once and as TeX, items with their
-    numbers. `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and trafilatura
-    where that looks like more or less than the main text of a published page. Both begin with the page's headline and
-    keep its layout: an item of a list is a line with a marker, a row of a table a line with tabs, and code stays as it
-    is. `output: markdown` marks headings by `#`, fences code and rules tables, by each method, without links or
-    emphasis. The methods of `fallback` are tried, in order, where the text so far is too little (see `LOST`) or there
-    is none (too slow, died), and used where theirs is longer; column `extractor` names the library that extracted the
-    text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are rejected. `repair` undoes
-    mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `invisible: keep` leaves soft
-    hyphens and zero-width spaces inside words, which split them for all that follows. `language` names jusText's stop
-    words for pages that do not declare their language; `seconds` of processor time (for each method) and `memory` in
-    bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken down before it, by id.
+    numbers. `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and
+    trafilatura where that looks like more or less than the main text of a published page. Both begin with the page's
+    headline and keep its layout: an item of a list is a line with a marker, a row of a table a line with tabs, and code
+    stays as it is. `output: markdown` marks headings by `#`, fences code and rules tables, by each method, without
+    links or emphasis. The methods of `fallback` are tried, in order, where the text so far is too little (see `LOST`)
+    or there is none (too slow, died), and used where theirs is longer; column `extractor` names the library that
+    extracted the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are rejected. `repair`
+    undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `invisible: keep`
+    leaves soft hyphens and zero-width spaces inside words, which split them for all that follows. `language` names
+    jusText's stop words for pages that do not declare their language; `seconds` of processor time (for each method) and
+    `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken down
+    before it, by id.
     """
 
     method: str = "auto"
