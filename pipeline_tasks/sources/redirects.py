@@ -5,15 +5,11 @@ leaves TLS, and leads to the number of a host only where that was asked. What ma
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 from pipeline_tasks.errors import RecipeError
-
-if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
+from pipeline_tasks.text.urls.suffixes import suffixes
 
 HOPS = 4
 """Redirects of one request that are followed."""
@@ -93,7 +89,7 @@ def _parsed(url: str, location: str) -> SplitResult:
 
 
 def _site(host: str) -> str | None:
-    return None if _is_number(host) else _suffixes().privatesuffix(host)
+    return None if _is_number(host) else suffixes(private=True).privatesuffix(host)
 
 
 def _is_number(host: str) -> bool:
@@ -102,10 +98,3 @@ def _is_number(host: str) -> bool:
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
     return True
-
-
-@lru_cache(maxsize=1)
-def _suffixes() -> "PublicSuffixList":
-    from publicsuffixlist import PublicSuffixList
-
-    return PublicSuffixList()

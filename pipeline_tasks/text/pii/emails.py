@@ -8,11 +8,12 @@ the written-out forms that leave no doubt: `x [at] y.org`, `x at y dot org`, `x.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from pipeline_tasks.text.pii import mail_signs
 from pipeline_tasks.text.pii.candidates import Limits, Span, is_announced, pattern
 from pipeline_tasks.text.pii.mail_signs import mail_stretches, written_forms
+from pipeline_tasks.text.urls.addresses import canonical_host
+from pipeline_tasks.text.urls.suffixes import suffixes
 
 AT = r"(?:@|%(?:25)*40|\x{ff20})"
 _LABEL = r"[\pL\pM\pN\-]+"
@@ -228,15 +229,7 @@ def _is_mail_domain(domain: bytes) -> bool:
     labels = domain.decode().lower().split(".")
     if len(labels) < 2 or any(label.startswith("-") or label.endswith("-") or not label for label in labels):
         return False
-    return _suffixes().publicsuffix(".".join(map(_ascii_form, labels))) is not None
-
-
-def _ascii_form(label: str) -> str:
-    """Return a label as DNS has it; one that has no such form cannot be a suffix."""
-    try:
-        return label.encode("idna").decode().lower()
-    except UnicodeError:
-        return "-"
+    return suffixes(private=True, unknown=False).publicsuffix(canonical_host(".".join(labels))) is not None
 
 
 def _is_literal(domain: bytes) -> bool:
@@ -247,10 +240,3 @@ def _is_literal(domain: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-@lru_cache(maxsize=1)
-def _suffixes() -> Any:  # noqa: ANN401 -- the list has no stubs
-    from publicsuffixlist import PublicSuffixList
-
-    return PublicSuffixList(accept_unknown=False)

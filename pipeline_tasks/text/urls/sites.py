@@ -1,15 +1,12 @@
 """Names the site of each URL: its domain as somebody registered it, by the Public Suffix List."""
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.text.urls.keys import hosts
-
-if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
+from pipeline_tasks.text.urls.suffixes import suffixes
 
 
 def sites(urls: pa.Array) -> pa.Array:
@@ -19,19 +16,12 @@ def sites(urls: pa.Array) -> pa.Array:
     return names.take(codes.indices)
 
 
-@cache
-def _suffixes() -> "PublicSuffixList":
-    from publicsuffixlist import PublicSuffixList
-
-    return PublicSuffixList(only_icann=True)
-
-
 def _registered(host: str) -> str | None:
     """Return the registered domain of a host; an address or a name without dots is returned whole."""
     number = host.startswith("[") or host.replace(".", "").isdigit()
-    return (host if number else _suffixes().privatesuffix(host) or host) or None
+    return (host if number else suffixes(private=False).privatesuffix(host) or host) or None
 
 
 def is_public_suffix(host: str) -> bool:
     """Return whether anybody may register names below a host, as below `co.uk`."""
-    return "." in host and not host.replace(".", "").isdigit() and _suffixes().privatesuffix(host) is None
+    return "." in host and not host.replace(".", "").isdigit() and suffixes(private=False).privatesuffix(host) is None
