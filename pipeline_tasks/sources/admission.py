@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, runtime_checkable
 from urllib.parse import quote
@@ -34,8 +34,13 @@ U = TypeVar("U")
 
 FILE = "file://"
 
-METADATA = frozenset({"fd00:ec2::254", "100.100.100.200", "168.63.129.16"})
+METADATA = frozenset(
+    {"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"}
+)
 """Addresses at which clouds give a machine its keys, beside those that are link-local."""
+
+_TRANSLATED = IPv6Network("64:ff9b::/96")
+"""Addresses of version 6 that a network translates to those of version 4 at their end (RFC 6052)."""
 
 _OTHER_S3 = re.compile("^s3[an]://")
 
@@ -262,12 +267,20 @@ def _require_outside(origin: Origin, *, is_led: bool) -> None:
     except (OSError, UnicodeError):
         found = set()
     for each in map(ip_address, found):
-        address = getattr(each, "ipv4_mapped", None) or each
+        address = _within(each)
         if address.is_link_local or str(address) in METADATA or (is_led and not address.is_global):
             message = (
                 f"{_text(origin)} is at {address}, an address of this machine or its network: nothing is sent there"
             )
             raise RecipeError(message)
+
+
+def _within(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the address of version 4 that one of version 6 stands for, by its form or by translation, or itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    translated = IPv4Address(int(address) & 0xFFFF_FFFF) if address in _TRANSLATED else None
+    return address.ipv4_mapped or address.sixtofour or translated or address
 
 
 def _is_here(origin: Origin) -> bool:

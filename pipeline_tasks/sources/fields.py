@@ -1,5 +1,6 @@
 """The names that fields have at a source, as its recipe gives them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -37,6 +38,18 @@ def takes(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
 def stated_terms(place: str, address: str, text: str) -> Terms:
     """Return the terms that a recipe states; where it states none, that is what they say."""
     return Terms(address or place, text or UNNAMED)
+
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""The name of a commit of Git: its SHA-1."""
+
+
+def require_commit(name: object) -> str:
+    """Return the commit that an earlier pull has noted; RecipeError for what is none, as a path in its place."""
+    if not isinstance(name, str) or not COMMIT.fullmatch(name):
+        message = f"{str(name)[:100]!a} is no commit, and an unfinished pull names it; remove its folder"
+        raise RecipeError(message)
+    return name
 
 
 def asked_before(

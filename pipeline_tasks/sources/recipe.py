@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pipeline_tasks.binding import bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.constraints import Anywhere, PlainWord, Range
+from pipeline_tasks.constraints import SNAPSHOT_NAME, Anywhere, PlainWord, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.recipe import RECIPES
@@ -164,10 +164,17 @@ def resolved(recipe: SourceRecipe, landings: str, web: Web, moment: datetime) ->
 
 
 def resolve(recipe: SourceRecipe, occasion: Occasion) -> Source:
-    """Return the query of a recipe as it is asked on an occasion; RecipeError for what the recipe does not name."""
+    """Return the query of a recipe as it is asked on an occasion; RecipeError for what the recipe does not name.
+
+    Its snapshot is named below the landing, also where a run or an earlier pull has said the name.
+    """
     occasion.web.gate.within = recipe.within
     with admitted(recipe.source, occasion.web.gate, recipe.rights):
-        return recipe.source.resolved(occasion)
+        source = recipe.source.resolved(occasion)
+    if not SNAPSHOT_NAME.admits(source.snapshot):
+        message = f"{source.snapshot[:200]!a} is no name of a snapshot: {SNAPSHOT_NAME}; correct the query"
+        raise RecipeError(message)
+    return source
 
 
 def pull_recipe(

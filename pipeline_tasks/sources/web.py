@@ -4,6 +4,7 @@ import contextlib
 import logging
 import random
 import threading
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -38,6 +39,7 @@ _ABSENT = frozenset({404, 410})
 _ASKS_TO_WAIT = frozenset({_REFUSED, 429, 503})
 _BUSY = frozenset({408, 425, 429})
 _ANSWERED = frozenset({200, 206, 416})
+_UNPACKED = ("gzip", "x-gzip", "deflate")
 _NONE: Mapping[str, str] = {}
 
 
@@ -237,6 +239,31 @@ def body_of(on: Web, response: "httpx.Response", url: str, most: int) -> bytes:
         message = f"{url} has more than {most:,} bytes; it is not what its name says"
         raise ContractError(message)
     return body
+
+
+def contents(response: "httpx.Response", url: str) -> Iterator[bytes]:
+    """Yield the content of an answer by pieces of at most `PIECE` bytes: gzip is unpacked, which some send unasked.
+
+    RecipeError for another coding, in which few bytes may be gigabytes; ContractError for one that is damaged.
+    """
+    coding, raw = response.headers.get("Content-Encoding", "").strip().lower(), response.iter_raw(PIECE)
+    if coding in ("", "identity"):
+        yield from raw
+        return
+    if coding not in _UNPACKED:
+        message = f"{shown(url)} was answered in the coding {coding[:50]!a}, which nobody asked for"
+        raise RecipeError(message)
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32)  # by its header gzip or zlib
+    try:
+        for packed in raw:
+            rest = packed
+            while rest and not unpacking.eof:
+                yield unpacking.decompress(rest, PIECE)
+                rest = unpacking.unconsumed_tail
+        yield unpacking.flush()
+    except zlib.error as error:
+        message = f"{shown(url)} was answered in {coding} that is damaged ({error}); pull again later"
+        raise ContractError(message) from error
 
 
 def bounded(on: Web, url: str, chunks: Iterable[bytes], most: int) -> bytes | None:

@@ -22,14 +22,14 @@ from pipeline_tasks.sources.hubs.hub import own_address
 from pipeline_tasks.sources.pull import Pull, landing_at, pull
 from pipeline_tasks.sources.recipe import KINDS, kind_of
 from pipeline_tasks.sources.redirects import origin_of
-from pipeline_tasks.sources.source import Flow, Part, Received, Terms
+from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store import credential
 from pipeline_tasks.store.credential import masked
 from tests.crawl_mirror import Mirror
 from tests.sources.api_pulls import facts_of, pulled, rows_of
 from tests.sources.api_server import Api, Reply
-from tests.sources.pulling import on_loopback, pull_source
+from tests.sources.pulling import NOW, on_loopback, pull_source
 
 SECRET = "a-secret-of-the-deployment"
 
@@ -204,6 +204,10 @@ def test_no_kind_opens_a_store_or_sends_a_request_by_another_way() -> None:
         "http://0xa9fea9fe/",
         "http://[fe80::1]/",
         "http://[fd00:ec2::254]/",
+        "http://[fd00:ec2::23]/",
+        "http://[fd20:ce::254]/",
+        "http://192.0.0.192/",
+        "http://[64:ff9b::a9fe:a9fe]/",
         "http://100.100.100.200/",
         "http://[::ffff:169.254.169.254]/",
     ],
@@ -371,6 +375,43 @@ def test_a_location_is_admitted_as_it_is_opened(location: str, private: Path, tm
         files = FencedIO({}, fence_at())
         with pytest.raises(RecipeError, match="data names no places"):
             files.new_input(location.format(private)).open().read()
+
+
+# --- Names of snapshots -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("note", [".pull/query.json", "snapshot.json"])
+def test_a_landing_says_of_no_earlier_pull_where_the_next_one_lands(note: str, private: Path, tmp_path: Path) -> None:
+    landings = tmp_path / "landings"
+    source = {"files": {"place": str(private), "format": "jsonl"}}
+    landed, _ = pull_source(source, landings)
+    written = json.loads((landed / "snapshot.json").read_bytes())
+    written["source"]["query"]["snapshot"] = "../theirs"
+    planted = landings / "news-99991231T000000Z" / note
+    planted.parent.mkdir(parents=True)
+    planted.write_text(json.dumps({**written, "recipe": "news", "query": written["source"]["query"]}))
+    with pytest.raises(RecipeError, match=r"'\.\./theirs' is no name of a snapshot"):
+        pull_source(source, landings)
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_a_run_lands_nothing_outside_its_landing(tmp_path: Path, mirror: Mirror) -> None:
+    query = {"crawl": "CC-MAIN-2026-45", "address": mirror.address, "name": "../theirs"}
+    with pytest.raises(RecipeError, match=r"'\.\./theirs' is no name of a snapshot"):
+        pull_source({"common_crawl_records": query}, tmp_path / "landings")
+    assert not mirror.asked
+    assert not (tmp_path / "theirs").exists()
+
+
+@pytest.mark.parametrize("kind", ["git", "hugging_face"])
+@pytest.mark.parametrize("commit", ["../../../kelp/private/tree/main", "--output=a", "main"])
+def test_an_unfinished_pull_names_a_commit_and_no_path(commit: str, kind: str, tmp_path: Path) -> None:
+    repository = str(tmp_path) if kind == "git" else "kelp/ferries"
+    source = bind_fields(kind_of(kind), {"repository": repository}, kind)
+    more = {} if kind == "git" else {"address": own_address(), "license": ""}
+    noted = {**source.query(), **more, "commit": commit, "snapshot": "news-a"}
+    with on_loopback() as on, admitted(source, on.gate), pytest.raises(RecipeError, match="is no commit"):
+        source.resolved(Occasion(on, "news", NOW, unfinished=noted))
 
 
 # --- What is written ----------------------------------------------------------------------------------------------

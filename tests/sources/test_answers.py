@@ -1,17 +1,20 @@
 """Each answer closes no more than it forbids, redirects stay within a site, and no secret leaves its origin."""
 
+import gzip
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.errors import RecipeError, SnapshotIncomplete, SourceBusy, SourceRefused
+from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy, SourceRefused
 from pipeline_tasks.sources.budget import OPEN, circuits
 from pipeline_tasks.sources.redirects import HOPS
-from pipeline_tasks.sources.web import answered
+from pipeline_tasks.sources.web import PIECE, answered, contents
 from tests.sources.pulling import on_loopback
 
 pytestmark = pytest.mark.usefixtures("budgets")
@@ -160,3 +163,35 @@ def test_a_person_reopens_a_host_as_its_refusal_says(capsys: pytest.CaptureFixtu
     assert asked({url: httpx.Response(200)}, url)[0].status_code == 200
     assert main(["sources", "--reopen", "other.example.org"]) == RecipeError.exit_code
     assert "api.example.org" in capsys.readouterr().err
+
+
+ZEROS = bytes(8 << 20)
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip, gzip", gzip.compress(gzip.compress(ZEROS))),
+        ("br", pa.compress(ZEROS, "brotli", asbytes=True)),
+        ("zstd", pa.compress(ZEROS, "zstd", asbytes=True)),
+    ],
+)
+def test_a_coding_that_nobody_asked_for_is_not_unpacked(coding: str, body: bytes) -> None:
+    answer = httpx.Response(200, headers={"Content-Encoding": coding}, stream=httpx.ByteStream(body))
+    with pytest.raises(RecipeError, match=f"'{coding}', which nobody asked for"):
+        [*contents(answer, "https://api.example.org/items")]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate"])
+def test_a_small_answer_that_is_large_unpacked_comes_in_pieces(coding: str) -> None:
+    body = zlib.compress(ZEROS) if coding == "deflate" else gzip.compress(ZEROS)
+    answer = httpx.Response(200, headers={"Content-Encoding": coding}, stream=httpx.ByteStream(body))
+    pieces = [*contents(answer, "https://api.example.org/items")]
+    assert b"".join(pieces) == ZEROS
+    assert max(map(len, pieces)) <= PIECE
+
+
+def test_an_answer_that_is_no_gzip_is_damaged() -> None:
+    answer = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b'{"items": []}'))
+    with pytest.raises(ContractError, match="is damaged"):
+        [*contents(answer, "https://api.example.org/items")]

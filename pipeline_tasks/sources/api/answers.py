@@ -10,7 +10,7 @@ from pipeline_tasks.sources.api.call import Call
 from pipeline_tasks.sources.api.credentials import headers_of, params_of
 from pipeline_tasks.sources.api.places import ABSENT, fields_of, kind_of, value_at
 from pipeline_tasks.sources.download import DAMAGED_TRIES
-from pipeline_tasks.sources.web import PIECE, TRIES, Web, answered, bounded
+from pipeline_tasks.sources.web import TRIES, Web, answered, bounded, contents
 
 PAGE_BYTES = 64 << 20
 """Bytes of a page at most."""
@@ -58,7 +58,7 @@ def _answer(on: Web, call: Call, url: str) -> Answer:
     headers = {"Accept": "application/json", **call.query.headers, **headers_of(auth)}
     accepted = OK | {NO_CONTENT} | REFUSED
     with answered(on, url, headers=headers, secret=params_of(auth), accepted=accepted) as response:
-        body = bounded(on, url, response.iter_bytes(PIECE), PAGE_BYTES)
+        body = bounded(on, url, contents(response, url), PAGE_BYTES)
         if body is None:
             message = f"{url} has more than {PAGE_BYTES:,} bytes; ask for smaller pages by `size`"
             raise RecipeError(message)

@@ -14,8 +14,8 @@ from pipeline_tasks.constraints import Anywhere, Note
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.json_lines import LINE_CAP
 from pipeline_tasks.sources.documents import COLUMNS, OVERSIZE, Document, batches_of, grouped
-from pipeline_tasks.sources.fields import asked_before, takes
-from pipeline_tasks.sources.hubs.git_objects import COMMIT, Blob, Repository
+from pipeline_tasks.sources.fields import COMMIT, asked_before, require_commit, takes
+from pipeline_tasks.sources.hubs.git_objects import Blob, Repository
 from pipeline_tasks.sources.parquet_part import write_part
 from pipeline_tasks.sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
@@ -78,7 +78,7 @@ class Git:
         _require_query(self)
         begun = asked_before(self.query(), ("commit", "snapshot"), occasion.unfinished)
         if begun:
-            return replace(self, commit=begun["commit"], snapshot=begun["snapshot"])
+            return replace(self, commit=require_commit(begun["commit"]), snapshot=begun["snapshot"])
         there = Repository(self.repository)
         commit = there.fetched(self.revision)
         moment = datetime.fromisoformat(there.committed(commit)).astimezone(UTC)

@@ -14,12 +14,11 @@ from typing import NamedTuple
 from pipeline_tasks.constraints import on_web
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
 from pipeline_tasks.sources.admission import require_host, require_links_within, require_place
+from pipeline_tasks.sources.fields import COMMIT
 from pipeline_tasks.store.temporary import user_folder
 
 SECONDS = 3600
 """Seconds after which a fetch is taken for one that hangs."""
-
-COMMIT = re.compile(r"[0-9a-f]{40}")
 
 _SHORT = re.compile(r"[0-9a-f]{4,39}")
 

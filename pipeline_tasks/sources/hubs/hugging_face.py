@@ -17,7 +17,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.listing import ABOUT, ARCHIVES, LISTING_LINES, TABLES
 from pipeline_tasks.sources.download import discard, download
-from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, takes
+from pipeline_tasks.sources.fields import COMMIT, Fields, asked_before, names_at_source, require_commit, takes
 from pipeline_tasks.sources.first_records import require_text
 from pipeline_tasks.sources.hubs.hub import TOKEN, Hub, gated, has_token, own_address, page, redirected
 from pipeline_tasks.sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
@@ -30,7 +30,6 @@ CARD = re.compile(r"(?i)(?:readme|licen[cs]e|notice)(?:\.(?:md|txt))?")
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _REVISION = re.compile(r"(?!.*\.\.)[\w][\w./-]{0,200}")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _PATH = re.compile(r"(?!/)(?:(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f\\]+(?:/|\Z))+(?<!/)")
 _OID = "#sha1="
 
@@ -117,7 +116,8 @@ class HuggingFace:
         _require_query(query)
         begun = asked_before(query.query(), ("commit", "license", "snapshot"), occasion.unfinished)
         if begun:
-            return replace(query, **{name: begun[name] for name in ("commit", "license", "snapshot")})
+            known = {name: begun[name] for name in ("license", "snapshot")}
+            return replace(query, commit=require_commit(begun["commit"]), **known)
         return query.at(occasion, _info(occasion.web, query))
 
     def at(self, occasion: Occasion, info: Mapping[str, Any]) -> "HuggingFace":
@@ -129,7 +129,7 @@ class HuggingFace:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"{self.address} says of {self.repository} neither commit nor time; is it a Hub?"
             raise ContractError(message) from error
-        if not _COMMIT.fullmatch(commit):
+        if not COMMIT.fullmatch(commit):
             message = f"{self.address} says that {self.repository} is at {commit[:50]!a}, which is no commit"
             raise ContractError(message)
         name = f"{occasion.name}-{moment:%Y%m%dT%H%M%SZ}-{commit[:12]}"
