@@ -1,7 +1,7 @@
 """The first look of `auto`: what a page marks as boilerplate, and whether what is left looks like its main text."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 PUBLISHED = 'meta[property^="og:"], article, [itemprop="articleBody"]'
@@ -26,7 +26,8 @@ _NAMES = (
 _UNPRINTED = ("jump-", "skip", "noprint", "no-print", "print-none", "editsection", "browsehappy", "browserupgrade")
 """Parts of classes and ids of what is not to be printed."""
 
-_NAME = re.compile(f"(?i:{'|'.join(name for names in _NAMES for name in names)})(?:(?i:s|ed|ing|g?ations?))?(?![a-z])")
+_PART = re.compile("|".join(name for names in _NAMES for name in names), re.IGNORECASE)
+_FIRST = re.compile(rf"(?<!\S)(?i:{_PART.pattern})(?:(?i:s|ed|ing|g?ations?))?(?![a-z])")
 SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\u061f\uff1f\u0964][\"'\u201d\u2019\u00bb)\\]]*$")
 """The end of a sentence in the scripts that have a sign for it, before closing quotes and brackets."""
 
@@ -34,14 +35,10 @@ _BESIDE = (".linenos", ".lineno", ".linenodiv", ".line-numbers-rows", ".gutter",
 """What stands beside code, and not between its lines: their numbers."""
 
 
-def _named(names: Iterable[str]) -> str:
-    """Return a selector of elements with one of these in their class or id; one for each name is slower."""
+def _named(names: Iterable[str]) -> list[str]:
+    """Return selectors of elements with one of these in their class, and in their id; one for each name is slower."""
     keys = [(key, ", ".join(f'[{key}*="{name}" i]' for name in names)) for key in ("class", "id")]
-    return ", ".join(f"[{key}]:is({named}){_UNLESS}" for key, named in keys)
-
-
-_NAMED = "data-boilerplate"
-_CANDIDATES = _named([name for names in _NAMES for name in names])
+    return [f"[{key}]:is({named}){_UNLESS}" for key, named in keys]
 
 
 NOTE = ':is([class*="note" i], [class*="admonition" i], [role="note"])'
@@ -56,8 +53,7 @@ MARKED = (
     *("nav", ASIDE, "footer", "dialog"),
     *(f'[role="{role}"]' for role in ("navigation", "complementary", "contentinfo", "dialog")),
     *_BESIDE,
-    _named(_UNPRINTED),
-    f"[{_NAMED}]",
+    *_named([*(name for names in _NAMES for name in names), *_UNPRINTED]),
 )
 """Selectors of what is no main text: elements of HTML (4.3, 4.4.13), roles of WAI-ARIA (5.3.4), and common names."""
 
@@ -83,37 +79,20 @@ def is_published(tree: Any) -> bool:  # noqa: ANN401 -- an HTMLTree of resilipar
     return tree.document.query_selector(PUBLISHED) is not None
 
 
-def mark_named(tree: Any) -> None:  # noqa: ANN401
-    """Mark what a name says to be boilerplate for `MARKED`, and take the names off what is content."""
-    for node, is_boilerplate in _judged(tree):
-        if is_boilerplate:
-            node.setattr(_NAMED, "")
-        else:
-            _unname(node)
-
-
 def unname(tree: Any) -> bool:  # noqa: ANN401
-    """Take the names off content that they would mark as boilerplate; return whether there was any."""
-    content = [node for node, is_boilerplate in _judged(tree) if not is_boilerplate]
-    for node in content:
-        _unname(node)
-    return bool(content)
-
-
-def _unname(node: Any) -> None:  # noqa: ANN401
-    for key in ("class", "id"):
-        node.delattr(key)
-
-
-def _judged(tree: Any) -> Iterator[tuple[Any, bool]]:  # noqa: ANN401
-    """Yield each element with a name of boilerplate, and whether it is that.
+    """Take the names off content that they would mark as boilerplate; return whether there was any.
 
     A name is strong evidence as the first word of a class or id (`share-buttons`). As a later word (`market-share`) or
     a part of one (`metabolism`) it is weak, and what is prose between paragraphs is content.
     """
-    for node in tree.body.query_selector_all(_CANDIDATES).values() if tree.body is not None else ():
-        names = f"{node.getattr('class') or ''} {node.getattr('id') or ''}".split()
-        yield node, any(map(_NAME.match, names)) or not _is_between(node)
+    changed = False
+    for node in tree.body.query_selector_all("p + [class], p + [id]").values() if tree.body is not None else ():
+        names = f"{node.getattr('class') or ''} {node.getattr('id') or ''}"
+        if _PART.search(names) and not _FIRST.search(names) and _is_between(node):
+            for key in ("class", "id"):
+                node.delattr(key)
+            changed = True
+    return changed
 
 
 def _is_between(node: Any) -> bool:  # noqa: ANN401

@@ -13,7 +13,7 @@ from pipeline_tasks.text.page.boilerplate import (
     SECTIONS,
     is_doubtful,
     is_published,
-    mark_named,
+    unname,
 )
 from pipeline_tasks.text.page.layout import Output, lay_out
 from pipeline_tasks.text.page.marks import mark, numbered
@@ -149,7 +149,7 @@ def _first_look(tree: Any, output: Output, title: str | None, structure: str = "
     if published:
         skipped += [CAPTION, *([HEADING] if len(headings) < SECTIONS else [])]
     named = headline(title, tree, headings[:SECTIONS])
-    mark_named(tree)
+    unname(tree)
     _, extract_plain_text = _resiliparse()
     text = extract_plain_text(
         tree, preserve_formatting=True, main_content=True, alt_texts=False, comments=False, skip_elements=skipped

@@ -14,8 +14,19 @@ from pipeline_tasks.text.page.formulas import FORMULAS, image_formula, write_for
 from pipeline_tasks.text.page.marks import NUMBER, numbered, unmarked
 
 _TAG = re.compile(
-    r"(?i)<(template|math|mjx-container|canvas|video|audio|figure|ruby|button|pre|q(?=[\s>])|ol(?=\s)|li(?= value))"
+    r"""(?x)<(?=[abcdfhilmnopqrstv])(?:
+    (template|math|mjx-container|noscript|dialog|canvas|video|audio|figure|ruby)
+    | (q)[\s>] | (script)\s[^<>]*math/tex | (span)\s[^<>]*katex | (ol|li)\s[^<>]*(?:start|reversed|type|value)
+    | (img)\s[^<>]*(?:emoji|smiley|latex|mimetex|alt=["']?[\\{])
+    | (?:i|span)\s[^<>]*-(icons|symbols)
+    | (pre)\b[^<>]*>(?:<code\b[^<>]*>)?<[cs] | (p)\b[^<>]*>\s*<a\s[^<>]*>[^<]{80}
+    | (?:h[1-6]|dt|summary)\b[^<>]*>\s*(?:<(?:span|div|strong)\b[^<>]*>\s*){0,2}<(button)
+    | (button)\s[^<>]*aria-controls
+    )"""
 )
+"""The tags by which a page may have what is changed, in one pass over its markup."""
+
+_SHOUTED = re.compile("<[A-Z](?!OCTYPE)")
 _MOST_SHADOWS = 50  # roots that are opened, nested ones after what they are in
 _SCREEN_READER = ".sr-only, .visually-hidden, .screen-reader-text"
 """What frameworks name text that they draw nowhere: Bootstrap and Tailwind, Bootstrap 5, WordPress."""
@@ -60,9 +71,10 @@ _LEAF = "div > div:first-child:not(:has(a, button, div, form, h1, h2, h3, h4, h5
 
 
 class _Kind(NamedTuple):
-    """What shows that a page may have something, a selector of it, and what is done; that returns if it changed it."""
+    """The tags and words of a page that may have something, its selector, and what is done: that returns if it was."""
 
-    signs: tuple[str, ...]
+    tags: str
+    words: tuple[str, ...]
     selector: str
     change: Callable[[Any, list[Any]], bool]
 
@@ -71,9 +83,10 @@ def render(tree: Any, html: str) -> bool:  # noqa: ANN401 -- an HTMLTree of resi
     """Change the tree of a page; return whether there was anything to change."""
     if tree.body is None:
         return False
-    signs, changed = {tag.lower() for tag in _TAG.findall(html)}, False
+    markup = html.lower() if _SHOUTED.search(html) else html  # a pattern that ignores case takes three times as long
+    tags, changed = {tag[tag.lastindex or 0] for tag in _TAG.finditer(markup)}, False
     for kind in _KINDS:
-        if not signs.isdisjoint(kind.signs) or any(sign in html for sign in kind.signs):
+        if not tags.isdisjoint(kind.tags.split()) or any(word in markup for word in kind.words):
             nodes = tree.body.query_selector_all(kind.selector).values()
             changed = (bool(nodes) and kind.change(tree, nodes)) or changed
     return changed
@@ -368,11 +381,13 @@ def _break_lines(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     """End the lines of code that are elements, where nothing else ends them."""
     changed = False
     for code in nodes:
+        if "\n" in code.text.strip():  # before its parts are listed, which are thousands
+            continue
         lines = _parts(code)
         while len(lines) == 1 and lines[0].type == 1:
             lines = _parts(lines[0])
         kinds = {(line.tag, line.getattr("class")) if line.type == 1 else None for line in lines}
-        if len(lines) > 1 and len(kinds) == 1 and None not in kinds and "\n" not in code.text:
+        if len(lines) > 1 and len(kinds) == 1 and None not in kinds:
             for line in lines[:-1]:
                 line.append_child(tree.create_text_node("\n"))
             changed = True
@@ -423,40 +438,41 @@ def _join_lines(tree: Any, firsts: Iterable[Any]) -> bool:  # noqa: ANN401
 
 
 _KINDS = (
-    _Kind(("template",), "template", _open_roots),
-    _Kind(("math", "mjx-container", "math/tex", "katex", "data-latex"), FORMULAS, write_formulas),
+    _Kind("template", (), "template", _open_roots),
+    _Kind("math mjx-container script span", (), FORMULAS, write_formulas),
     _Kind(
+        "noscript dialog",
         (
-            "display",
-            "STYLE",
-            "visibility",
             "hidden",
+            "display:",
+            "display: ",
             "opacity",
+            "collapse",
             "sr-only",
             "screen-reader-text",
-            "clip",
-            "font-size",
             ":-",
             ": -",
-            "noscript",
-            "dialog",
+            "clip",
+            "font-size",
+            "STYLE",
         ),
         _HIDDEN,
         _hide,
     ),
-    _Kind(("ruby",), "rt, rp, rtc, ruby", _show_ruby),
-    _Kind(("canvas", "video", "audio"), "canvas, video, audio", _remove),
-    _Kind(("icons", "symbols"), "[class*='icons' i], [class*='symbols' i]", _remove_icons),
-    _Kind(("emoji", "smiley", "tex", "math", 'alt="\\', 'alt="{', 'alt="$'), "img[alt]", _write_images),
-    _Kind(("q",), "q", _quote),
-    _Kind(("ol", "li"), "ol[start], ol[reversed], ol[type='a' i], ol:has(> li[value])", _number),
+    _Kind("ruby", (), "rt, rp, rtc, ruby", _show_ruby),
+    _Kind("canvas video audio", (), "canvas, video, audio", _remove),
+    _Kind("icons symbols", (), "[class*='icons' i], [class*='symbols' i]", _remove_icons),
+    _Kind("img", (), "img[alt]", _write_images),
+    _Kind("q", (), "q", _quote),
+    _Kind("ol li", (), "ol[start], ol[reversed], ol[type='a' i], ol:has(> li[value])", _number),
     _Kind(
-        ("button",),
+        "button",
+        (),
         ":is(h1, h2, h3, h4, h5, h6, dt, summary) button, button[aria-expanded][aria-controls]",
         _show_buttons,
     ),
-    _Kind(("</a></p>",), "p > a:only-child", _unlink),
-    _Kind(("figure",), "figure:has(table, pre)", _show_tables),
-    _Kind(("pre",), "pre:has(> span + span, > code + code, > code > span + span)", _break_lines),
+    _Kind("p", (), "p > a:only-child", _unlink),
+    _Kind("figure", (), "figure:has(table, pre)", _show_tables),
+    _Kind("pre", (), "pre:has(> span + span, > code + code, > code > span + span)", _break_lines),
 )
 """In order: what a root has may be hidden, and a formula may be drawn by what is."""
