@@ -26,8 +26,17 @@ LOGS = (
     erasures.FOLDER,
     access_log.FOLDER,
     "publish",
+    "readings",
+    "intruders",
+    "land",
+    "compose",
+    "compacted",
+    "maps",
+    "vectors",
+    "alerts",
 )
-"""Folders of a root that no stage writes: what they have says which bytes of all others are the right ones."""
+"""Folders of a root that no stage writes: what they have says which bytes of all others are the right ones, what people
+have said of them, or is read in their place."""
 
 VERDICTS = "*/gate"
 """The folders of verdicts, beside the manifests that they judge: no engine judges."""
