@@ -46,16 +46,23 @@ class Standing:
 
     @property
     def strongest(self) -> Ablation | None:
-        """The verdict that decides: that of most scored texts, seeds times documents; of equals the newest one.
+        """The verdict that decides: that of most scored texts, seeds times documents. None without any.
 
-        What decides is how much was trained and read, and no number that chance had a part in. None without any.
+        Of equals it is the newest one that refuses, if one does: who repeats a comparison until chance lets it pass has
+        measured no more than who made it once.
         """
-        return max(self.verdicts, key=lambda each: (each.seeds * max(each.documents, 1), each.number), default=None)
+        return max(self.verdicts, key=self._weight, default=None)
+
+    def _weight(self, verdict: Ablation) -> tuple[int, bool, int]:
+        return verdict.seeds * max(verdict.documents, 1), bool(self._refusal(verdict)), verdict.number
 
     @property
     def why_not(self) -> str:
         """Why the verdict that decides does not pass, "" if it does, or if there is none."""
-        return "" if self.strongest is None else why_not(self.strongest, margin_of(self.judged.requires.verdict))
+        return "" if self.strongest is None else self._refusal(self.strongest)
+
+    def _refusal(self, verdict: Ablation) -> str:
+        return why_not(verdict, margin_of(self.judged.requires.verdict))
 
     @property
     def passes(self) -> bool:
