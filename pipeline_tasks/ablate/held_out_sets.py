@@ -45,12 +45,21 @@ def unseen(
 
 
 def read_items(paths: Sequence[str]) -> list[dict[str, str]]:
-    """Return the records of held-out sets; RecipeError names the file and line of one that is none."""
-    items = [item for path in paths for item in _items_of(Path(path))]
+    """Return the records of held-out sets, equal ones once; RecipeError names the file and line of one that is none.
+
+    A copy is no further document: it would narrow intervals, and judge a mixture that the other copy chose.
+    """
+    every = (item for path in paths for item in _items_of(Path(path)))
+    items = list({(item.get("context", ""), scored_in(item)): item for item in every}.values())
     if not items:
         message = f"{', '.join(paths)}: no held-out documents; give JSON lines with `text`"
         raise RecipeError(message)
     return items
+
+
+def scored_in(item: Mapping[str, str]) -> str:
+    """Return the text of a record that counts."""
+    return item.get("text") or item["continuation"]
 
 
 def _items_of(path: Path) -> Iterator[dict[str, str]]:
@@ -90,7 +99,7 @@ def tokenized(items: Iterable[Mapping[str, str]], tokenizer: Mapping[str, Any]) 
     rows = list(items)
     encode = reference(tokenizer["kind"], tokenizer["definition"])
     before = [row.get("context", "") for row in rows]
-    after = [row.get("text") or row["continuation"] for row in rows]
+    after = [scored_in(row) for row in rows]
     prefixes, prefix_ends = encode(pa.array(before, pa.large_string()))
     texts, text_ends = encode(pa.array(after, pa.large_string()))
     parts = [

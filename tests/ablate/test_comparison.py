@@ -9,7 +9,7 @@ import pytest
 from pipeline_tasks.ablate.arms import make_arms
 from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
 from pipeline_tasks.ablate.held_out import load_held_out, shared_with, stretch_hashes
-from pipeline_tasks.ablate.held_out_sets import read_items
+from pipeline_tasks.ablate.held_out_sets import read_items, scored_in
 from pipeline_tasks.ablate.job import HELD_OUT, unfinished
 from pipeline_tasks.ablate.statistics import BETTER
 from pipeline_tasks.ablate.verdict import lines_of, price_lines
@@ -99,6 +99,15 @@ def test_a_line_that_is_no_document_is_refused_by_its_number(tmp_path: Path, lin
     path.write_text('{"text": "sound"}\n\n' + line + "\n")
     with pytest.raises(RecipeError, match="line 3"):
         read_items([str(path)])
+
+
+def test_copies_are_no_further_documents(tmp_path: Path) -> None:
+    """Each would narrow the interval, and let a verdict of few documents decide over one of many."""
+    for name in ("news", "again"):
+        records = [{"text": "one"}, {"text": "two"}, {"context": "one", "continuation": "two"}, {"text": "one"}]
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    items = read_items([str(tmp_path / "news.jsonl"), str(tmp_path / "again.jsonl")])
+    assert [(item.get("context"), scored_in(item)) for item in items] == [(None, "one"), (None, "two"), ("one", "two")]
 
 
 def test_arms_that_cannot_be_compared_are_refused(arms: tuple[str, str], sets: str, tmp_path: Path) -> None:
