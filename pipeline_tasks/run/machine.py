@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, NoSpace, RecipeError, RefineryError, StorageBusy
-from pipeline_tasks.scorers.faults import GPU
+from pipeline_tasks.scorers.faults import GPU, is_panic
 
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _MEMORY = (
@@ -28,7 +28,7 @@ _CACHE = ("no locator available", "numba_cache_dir")
 _LOCKED = ("database is locked",)
 
 _OF_DATA = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError)
-"""Errors whose text may be of a record: it says nothing of the machine."""
+"""Errors whose text may be of a record, as that of a panic: it says nothing of the machine."""
 
 
 def machine_fault(error: BaseException) -> RefineryError | None:
@@ -78,7 +78,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a table
-    text, number = "" if isinstance(error, _OF_DATA) else str(error).lower(), getattr(error, "errno", None)
+    is_of_data, number = isinstance(error, _OF_DATA) or is_panic(error), getattr(error, "errno", None)
+    text = "" if is_of_data else str(error).lower()
     reason = f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
     if number in (errno.ENOSPC, errno.EDQUOT):
         place = getattr(error, "filename2", None) or getattr(error, "filename", None) or tempfile.gettempdir()

@@ -8,15 +8,12 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.scorers.faults import is_of_machine, is_panic
+from pipeline_tasks.scorers.faults import is_of_machine, is_panic, raised
 
 pc: Any = pyarrow.compute
 
 Answer = dict[str, object] | None
 """The fields of a struct; None for a text that there is nothing to say of."""
-
-MOST_ERROR = 200
-"""Characters of a model's error that are kept as evidence."""
 
 FAILURES = (RuntimeError, ValueError, LookupError, TypeError, ArithmeticError)
 """What a model raises for a text that it cannot read; all else is the machine's, or ours."""
@@ -61,7 +58,7 @@ def _by_halves(texts: pa.Array, ask: Callable[[pa.Array], Sequence[Answer]]) -> 
         if not is_of_text or isinstance(error, RefineryError) or is_of_machine(error):
             raise
         if len(texts) == 1:
-            return [{"error": f"{type(error).__name__}: {error}"[:MOST_ERROR]}]
+            return [{"error": raised(error)}]
     else:
         if len(answers) != len(texts):
             message = f"the model gives {len(answers)} answers for {len(texts)} texts: restore its folder"

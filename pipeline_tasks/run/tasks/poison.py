@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import KernelFailed, RefineryError
 from pipeline_tasks.run.machine import machine_fault
-from pipeline_tasks.scorers.faults import is_panic
+from pipeline_tasks.scorers.faults import is_panic, raised
 from pipeline_tasks.stage import Batches
 
 PLACE = ("source", "snapshot", "file", "offset")
@@ -15,9 +15,6 @@ PLACE = ("source", "snapshot", "file", "offset")
 
 MOST = 256
 """Rows of one task that may be poisoned: a kernel that raises on more is at fault itself."""
-
-MOST_ERROR = 200
-"""Characters of an error that are kept as evidence."""
 
 _SHOWN = 60
 
@@ -70,10 +67,10 @@ def require_sound(rows: Batches, names: Sequence[str], tried: Try, where: str) -
         for at, error in _raising(given, tried):
             row = batch.slice(at, 1)
             if not set(PLACE) <= set(batch.schema.names):
-                message = f"{where} raises {described(error)} on a row that is no record: {_shown(row)}"
+                message = f"{where} raises on a row that is no record ({raised(error)}): {_shown(row)}"
                 raise KernelFailed(message) from error
             [place] = row.select(PLACE).to_pylist()
-            found.append(PoisonedRow(**place, error=described(error)))
+            found.append(PoisonedRow(**place, error=raised(error)))
             if len(found) > MOST:
                 message = (
                     f"{where} raises on more than {MOST} records of one task, such as {_named(found[0])}: the kernel "
@@ -83,11 +80,6 @@ def require_sound(rows: Batches, names: Sequence[str], tried: Try, where: str) -
     if found:
         message = f"{where} raises on {len(found)} of its records, such as {_named(found[0])}"
         raise RowsPoisoned(message, tuple(found))
-
-
-def described(error: BaseException) -> str:
-    """Return the class and the text of an error, as evidence has it."""
-    return f"{type(error).__name__}: {error}"[:MOST_ERROR]
 
 
 def _raising(batch: pa.RecordBatch, tried: Try) -> Iterator[tuple[int, BaseException]]:
