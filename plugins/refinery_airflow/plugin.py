@@ -611,13 +611,13 @@ def sample_page(request: Request, path: str, user: GetUserDep, reason: str = "")
 
 @app.get("/trace/{recipe}/{snapshot}", dependencies=[Depends(curator)])
 def trace_page(request: Request, recipe: str, snapshot: str, user: GetUserDep, token: int = 0) -> HTMLResponse:
-    """Show the document and the landed record that a packed token comes from; its header is for stewards."""
+    """Show the document and the landed record that a packed token comes from; its id and header are for stewards."""
     version = version_log.current(root(), recipe, snapshot)
     if COMPOSE not in version.manifests:
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has documents; tokens are of a training dataset")
     origin = trace(root(), version, token, MOST_HEADER)
     source = refined_version(root(), version, origin.snapshot)
-    origin = origin if holds(request, user, Role.STEWARD) else replace(origin, header=())
+    origin = origin if holds(request, user, Role.STEWARD) else replace(origin, header=(), record="")
     return render("trace.html", version=version, origin=origin, source=source).of(1, [origin.document])
 
 

@@ -311,6 +311,29 @@ def test_a_curator_sees_what_a_stage_behind_scrub_pii_kept(
     assert ask("viewer", f"GET /sample/{path}").status_code == 403
 
 
+def test_an_id_that_a_source_wrote_is_for_stewards(ask: Ask, crawl: Crawl) -> None:
+    day, ids = "tiny/2026-11-20", set[str]()
+    for batch in read_shards(crawl.root, read_manifest(crawl.root, crawl.version.refined).shards, ["record_id"]):
+        ids.update(batch["record_id"].to_pylist())
+    for asked in (
+        f"/breakdown/{day}?by=record_id",
+        f"/breakdown/{day}?by=language&across=record_id",
+        f"/breakdown/{day}?by=record_id&by=record_id",
+        f"/columns/{day}?by=record_id&where=language%3Den",
+        f"/columns/{day}?more=record_id%3Da",
+        f"/search/{day}?where=chars>1,record_id!%3Da",
+        "/find?where=record_id!%3Da",
+        f"/map/{day}?by=record_id",
+        f"/intruder/{day}?column=record_id",
+    ):
+        answer = ask("curator", f"GET {asked}")
+        assert (asked, answer.status_code, shown(answer, ids)) == (asked, 403, []) or asked.startswith("/intruder")
+        assert (asked, shown(answer, ids)) == (asked, [])
+        assert (asked, ask("steward", f"GET {asked}").status_code != 403) == (asked, True)
+    answers = [ask(role, "GET /trace/corpus/build?token=200").text for role in ("curator", "steward")]
+    assert [bool(re.search(r"<th[^>]*>record</th>", answer)) for answer in answers] == [False, True]
+
+
 def shown(answer: Any, secrets: set[str]) -> list[str]:
     text = re.sub(r"\s+", " ", answer.text)
     return [secret for secret in secrets if secret in text]
