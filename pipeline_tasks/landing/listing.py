@@ -147,7 +147,7 @@ def _require_no_pull(uri: str, folder: Folder) -> None:
 def _promised(folder: Folder, snapshot: str, last: str, accept: float) -> Listing:
     try:
         promise = json.loads(_list_body(folder, PROMISE))
-        files = tuple(_promised_file(file) for file in promise["files"])
+        files = tuple(promised_file(file) for file in promise["files"])
         fields = _promised_fields(promise.get("fields", {}))
         listed, beside = listed_files(promise), _beside(promise)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -175,7 +175,8 @@ def _beside(promise: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(str(file["path"]) for file in known)
 
 
-def _promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
+def promised_file(file: Mapping[str, object]) -> tuple[str, int, str]:
+    """Return name, bytes and SHA-256 of a file of `snapshot.json`; ValueError, TypeError or KeyError if it has none."""
     name, size, digest = file["path"], file["bytes"], file["sha256"]
     if not isinstance(name, str) or type(size) is not int or not isinstance(digest, str) or not _SHA256.match(digest):
         message = f"{str(name)[:100]!a} has no bytes or SHA-256 that could be true"
@@ -309,7 +310,7 @@ def _is_promise(folder: Folder, name: str) -> bool:
     """Return whether a file has the form of a promise: data may have its name."""
     try:
         promise = json.loads(_list_body(folder, name))
-        return isinstance(promise, dict) and all(map(_promised_file, promise["files"]))
+        return isinstance(promise, dict) and all(map(promised_file, promise["files"]))
     except (ValueError, KeyError, TypeError, RecursionError, OSError, ContractError):
         return False
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_tasks.constraints import S3, is_bucket
+from pipeline_tasks.constraints import S3, is_bucket, on_web
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
 from pipeline_tasks.sources.admission import require_place
 from pipeline_tasks.sources.budget import Stopped
@@ -44,7 +44,7 @@ def require_bucket(place: str, *, in_place: bool, store: str) -> None:
     """Raise RecipeError for files of this machine that are to stay in a store, or to come from one."""
     if place.startswith(S3) or not (in_place or store):
         return
-    if is_bucket(place):
+    if is_bucket(place) or on_web(place):
         message = f"{place}: in_place and store are of s3://; land a copy: in_place: false, without `store`"
         raise RecipeError(message)
     if in_place:

@@ -43,7 +43,7 @@ _UNPACKED = ("gzip", "x-gzip", "deflate")
 _NONE: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Web:
     """A client, the rate of all its requests, and what ends them; `backoff` is the longest pause after a first try.
 

@@ -53,6 +53,12 @@ QUERIES: Mapping[str, Mapping[str, Any]] = {
 """A query of each kind, which is at `/own` or `https://own.example`."""
 
 
+OF_THE_WEB = {"place": "https://own.example/files/", "format": "jsonl", "paths": "list.paths.gz"}
+"""A query of a kind that is otherwise at a path."""
+
+SOURCES = [*((kind, QUERIES[kind]) for kind in KINDS), ("files", OF_THE_WEB)]
+
+
 def source_of(kind: str) -> Any:
     return bind_fields(kind_of(kind), QUERIES[kind], kind)
 
@@ -68,9 +74,9 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- Every kind ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_says_where_it_is_and_is_admitted_there_alone(kind: str) -> None:
-    source, gate = source_of(kind), Gate()
+@pytest.mark.parametrize(("kind", "query"), SOURCES)
+def test_every_kind_says_where_it_is_and_is_admitted_there_alone(kind: str, query: Mapping[str, Any]) -> None:
+    source, gate = bind_fields(kind_of(kind), query, kind), Gate()
     named = [place for _, place in places_in(source)]
     assert any("/own" in place or "own.example" in place for place in named)
     with admitted(source, gate):

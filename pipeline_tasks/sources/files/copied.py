@@ -23,7 +23,7 @@ def copy_part(part: Part, partial: Path, web: Web, flow: Flow, named: str = "") 
     try:
         with open_file(part.address, named) as stored:
             is_packed = part.address.endswith(".bz2") and not part.name.endswith(".bz2")
-            received = _copied(unpacked(stored, part.address) if is_packed else stored, part, partial, web, flow)
+            received = copy_stream(unpacked(stored, part.address) if is_packed else stored, part, partial, web, flow)
     except FileNotFoundError as error:
         message = f"{part.address} is gone since it was listed"
         raise SnapshotIncomplete(message) from error
@@ -59,7 +59,8 @@ def require_parquet(partial: Path, address: str) -> None:
         raise ContractError(message)
 
 
-def _copied(stored: BinaryIO, part: Part, partial: Path, web: Web, flow: Flow) -> Received:
+def copy_stream(stored: BinaryIO, part: Part, partial: Path, web: Web, flow: Flow) -> Received:
+    """Copy a stream to the local file `partial`, from its beginning; return what was written."""
     digest, size = hashlib.sha256(), 0
     with os_errors(str(partial)), partial.open("wb") as stream:
         while chunk := stored.read(CHUNK):

@@ -1,5 +1,6 @@
-"""Files of a folder or prefix as a source: tables of text, and what a landing reads as it is."""
+"""Files of a folder, a prefix or the web as a source: tables of text, and what a landing reads as it is."""
 
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,29 +14,39 @@ from typing import Annotated, Any, BinaryIO, Literal
 import orjson
 import pyarrow as pa
 
-from pipeline_tasks.constraints import Note, Uri, Word, is_bucket
+from pipeline_tasks.constraints import Note, OptionalPath, Uri, Word, is_bucket, on_web
 from pipeline_tasks.errors import RecipeError, SourceBusy
 from pipeline_tasks.landing.first_look import UNREAD
 from pipeline_tasks.landing.folder import hidden_part
 from pipeline_tasks.landing.json_lines import LINE_CAP, names_of
+from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.sources.admission import connect
 from pipeline_tasks.sources.documents import COLUMNS, Document, batches_of, grouped
+from pipeline_tasks.sources.download import discard, download
 from pipeline_tasks.sources.fields import Fields, asked_before, names_at_source, stated_terms
 from pipeline_tasks.sources.files import mediawiki
 from pipeline_tasks.sources.files.contents import PACKED, content_of
-from pipeline_tasks.sources.files.copied import copy_part, require_parquet, require_whole
+from pipeline_tasks.sources.files.copied import copy_part, copy_stream, require_parquet, require_whole
 from pipeline_tasks.sources.files.delimited import OTHER_FORM, Form, read_delimited
 from pipeline_tasks.sources.files.mbox import HTML, read_messages
+from pipeline_tasks.sources.files.web_files import (
+    File,
+    address_of,
+    content_on_web,
+    discarded_if_damaged,
+    named_files,
+    path_of,
+    web_place,
+)
 from pipeline_tasks.sources.files.xml_records import read_records
 from pipeline_tasks.sources.first_records import require_text
 from pipeline_tasks.sources.in_place import locate, query_of, require_bucket
 from pipeline_tasks.sources.lines_part import write_lines
 from pipeline_tasks.sources.parquet_part import require_columns, write_part
-from pipeline_tasks.sources.source import UNKNOWN, Flow, Occasion, Part, Received, Terms
+from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
 from pipeline_tasks.sources.web import Web
 from pipeline_tasks.store.named_store import StoreName
-from pipeline_tasks.store.protocol import Entry
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {
     "csv": (".csv",),
@@ -61,6 +72,9 @@ ElementPath = Annotated[
     str, Word(r"(?:[^\s/]+(?:/[^\s/]+)*)?", "a path of elements from the root, as posts/row, or empty")
 ]
 
+UNCOUNTED = Flow()
+"""How the content of a download is written: its bytes were counted as they came."""
+
 Delimiter = Annotated[str, Word(r"[^\r\n\"]?", "one character, no quote or line break, or empty: the form's own")]
 
 
@@ -71,8 +85,9 @@ class Files:
     Without patterns those with the form's ending. Hidden files, and those that match `exclude`, are left out.
     `encoding`, `delimiter` and `columns`, names of columns where there is no header, are of CSV and TSV; `record`, the
     path of elements from the root (`posts/row`), is of XML. A file of `text` is one document. `store` is that of a
-    bucket, if it is another than the process's own; files that are `in_place` stay there. `listed` is the digest of
-    the names, sizes and times of all files: as long as it is the same, the same is asked.
+    bucket, if it is another than the process's own; files that are `in_place` stay there. A folder of the web
+    (`https://host/folder/`) has the files of its `snapshot.json`, or of the list `paths` below it. `listed` is the
+    digest of the names, sizes and times of all files: as long as it is the same, the same is asked.
     """
 
     place: Uri
@@ -84,6 +99,7 @@ class Files:
     delimiter: Delimiter = ""
     columns: tuple[str, ...] = ()
     record: ElementPath = ""
+    paths: OptionalPath = ""
     terms_address: str = ""
     terms_text: Note = ""
     in_place: bool = False
@@ -101,12 +117,14 @@ class Files:
 
     @property
     def typical_bytes(self) -> int:
-        return sum(entry.bytes for entry in self.files) // len(self.files)
+        if on_web(self.place):
+            return 0
+        files = _listed(_chosen(self), self.listed, None)
+        return sum(file.bytes for file in files) // len(files)
 
-    @property
-    def files(self) -> tuple[Entry, ...]:
-        """The files, sorted by path; SourceBusy if they are not those that the query was resolved for."""
-        return _listed(_chosen(self), self.listed)
+    def files(self, web: Web) -> tuple[File, ...]:
+        """Return the files, sorted by path; SourceBusy if they are not those that the query was resolved for."""
+        return _listed(_chosen(self), self.listed, _asked(self, web))
 
     @property
     def read_by(self) -> dict[str, str]:
@@ -127,6 +145,7 @@ class Files:
             "record": self.record,
             "snapshot": self.snapshot,
             "listed": self.listed,
+            **({"paths": self.paths} if self.paths else {}),
             **query_of(in_place=self.in_place, store=self.store),
         }
 
@@ -138,36 +157,43 @@ class Files:
         names_at_source(self.fields)
         _require_form(self)
         require_bucket(self.place, in_place=self.in_place, store=self.store)
-        query = _of_folder(self)
-        entries = _chosen(query).entries()
-        if not entries:
+        query = replace(self, place=web_place(self.place, self.paths)) if on_web(self.place) else _of_folder(self)
+        files = _chosen(query).files(_asked(query, occasion.web))
+        if not files:
             raise _without_files(query)
-        _require_read(query, entries)
-        query = replace(query, listed=_digest(entries))
+        _require_read(query, files)
+        query = replace(query, listed=_digest(files))
         before = asked_before(query.query(), ("snapshot",), occasion.unfinished, occasion.before.get("query", {}))
         moment = f"{occasion.name}-{occasion.moment:%Y%m%dT%H%M%SZ}"
         return replace(query, snapshot=before["snapshot"] if before else moment)
 
-    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+    def parts(self, web: Web) -> Sequence[Part]:
         if self.format == "text":
-            firsts = [group[0].path for group in self.groups]
-            return [Part(f"part-{at:05d}.parquet", f"{self.place}/{path}") for at, path in enumerate(firsts)]
-        names = [(_part_name(self, entry.path), entry) for entry in self.files]
+            return [self._part_of_documents(at, group) for at, group in enumerate(self.groups(web))]
+        names = [(_part_name(self, file.path), file) for file in self.files(web)]
         by_name = dict(names)
         if len(by_name) < len(names):
-            twice = next(name for name, entry in names if by_name[name] is not entry)
+            twice = next(name for name, file in names if by_name[name] is not file)
             message = f"{self.place} has two files that would both land as {twice!a}; exclude one of them"
             raise RecipeError(message)
-        return [self._part(name, entry) for name, entry in names]
+        return [
+            self._of_source(file) if name == file.path else Part(name, self._address(file.path)) for name, file in names
+        ]
 
-    def _part(self, name: str, entry: Entry) -> Part:
-        as_is = name == entry.path
-        return Part(name, f"{self.place}/{entry.path}", entry.bytes if as_is else UNKNOWN)
+    def _part_of_documents(self, at: int, group: Sequence[File]) -> Part:
+        requests = len(group) if on_web(self.place) else 1
+        return Part(f"part-{at:05d}.parquet", self._address(group[0].path), requests=requests)
 
-    @property
-    def groups(self) -> Sequence[Sequence[Entry]]:
-        """The files of each part, where many files are one."""
-        return grouped((entry, entry.bytes) for entry in self.files)
+    def _of_source(self, file: File) -> Part:
+        """Return a file as it is at its source, with what is promised of it there."""
+        return Part(file.path, self._address(file.path), file.bytes, file.sha256)
+
+    def _address(self, path: str) -> str:
+        return address_of(self.place, path) if on_web(self.place) else f"{self.place}/{path}"
+
+    def groups(self, web: Web) -> Sequence[Sequence[File]]:
+        """Return the files of each part, where many files are one."""
+        return grouped((file, max(file.bytes, 0)) for file in self.files(web))
 
     def receive(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
         if self.in_place:
@@ -175,26 +201,52 @@ class Files:
         if self.format == "text":
             return self._documents(web, part, partial, flow)
         if self.format in AS_IS:
-            received = copy_part(part, partial, web, flow, self.store)
+            received = self._copied(web, part, partial, flow)
         else:
             received = self._converted(web, part, partial, flow)
-            self._require_unchanged(part.address)
+            self._require_unchanged(web, part.address)
+        discard(_raw(partial))
         if part.name.endswith(".parquet") and self.format not in AS_IS:
             return received  # whose columns were looked at first
-        if self.format == "parquet":
-            require_parquet(partial, part.address)
-        elif self.format in AS_IS:
-            require_whole(partial, part.address)
-        require_text(partial, part.name, part.address, self.read_by)
+        with discarded_if_damaged(partial):
+            if self.format == "parquet":
+                require_parquet(partial, part.address)
+            elif self.format in AS_IS:
+                require_whole(partial, part.address)
+            require_text(partial, part.name, part.address, self.read_by)
         return received
 
+    def _copied(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
+        if not on_web(self.place):
+            return copy_part(part, partial, web, flow, self.store)
+        if part.name == self._file(web, part.address).path:
+            return download(web, part, partial, flow)
+        with self._content(web, part.address, _raw(partial), flow) as stream:
+            return copy_stream(stream, part, partial, web, UNCOUNTED)
+
     def _converted(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
-        with content_of(part.address, self.store) as stream:
+        with self._content(web, part.address, _raw(partial), flow) as stream:
+            flow = UNCOUNTED if on_web(self.place) else flow
             if self.format in ("xml", "mbox"):
                 return write_lines(self._lines(stream, part.address), part, partial, web, flow)
             schema, batches = self._table(stream, part.address)
             self._require_columns(schema, part.address)
             return write_part(batches, schema, part, partial, web, flow)
+
+    @contextlib.contextmanager
+    def _content(self, web: Web, address: str, raw: Path, flow: Flow) -> Iterator[BinaryIO]:
+        """Open the content of a file; one of the web is downloaded to `raw` first."""
+        if on_web(self.place):
+            with content_on_web(web, self._of_source(self._file(web, address)), raw, flow) as stream:
+                yield stream
+        else:
+            with content_of(address, self.store) as stream:
+                yield stream
+
+    def _file(self, web: Web, address: str) -> File:
+        """Return the file at an address."""
+        path = path_of(self.place, address) if on_web(self.place) else address.removeprefix(f"{self.place}/")
+        return _by_path(_chosen(self), self.listed, _asked(self, web))[path]
 
     def _require_columns(self, schema: pa.Schema, uri: str) -> None:
         try:
@@ -205,13 +257,14 @@ class Files:
             message = f"{error}. {OTHER_FORM}"
             raise RecipeError(message) from error
 
-    def _require_unchanged(self, uri: str) -> None:
-        """Raise SourceBusy for a file that has other bytes now than when it was listed."""
-        path = uri.removeprefix(f"{self.place}/")
-        listed = _sizes(_chosen(self), self.listed)[path]
-        there = connect(self.place, self.store).size(path)
-        if there != listed:
-            message = f"{uri} has {there} bytes, and had {listed:,} when it was listed; pull it when it rests"
+    def _require_unchanged(self, web: Web, uri: str) -> None:
+        """Raise SourceBusy for a file of a store that has other bytes now than when it was listed."""
+        if on_web(self.place):  # whose bytes were compared as they arrived
+            return
+        listed = self._file(web, uri)
+        there = connect(self.place, self.store).size(listed.path)
+        if there != listed.bytes:
+            message = f"{uri} has {there} bytes, and had {listed.bytes:,} when it was listed; pull it when it rests"
             raise SourceBusy(message)
 
     def _lines(self, stream: BinaryIO, uri: str) -> Iterator[bytes]:
@@ -231,23 +284,41 @@ class Files:
 
     def _documents(self, web: Web, part: Part, partial: Path, flow: Flow) -> Received:
         left_out: Counter[str] = Counter()
-        files = self.groups[int(part.name[len("part-") : -len(".parquet")])]
-        batches = batches_of(map(self._document, files), left_out)
+        files = self.groups(web)[int(part.name[len("part-") : -len(".parquet")])]
+        documents = (self._document(web, file, _raw(partial, at), flow) for at, file in enumerate(files))
         require_columns(COLUMNS, self.read_by, part.address)
-        received = write_part(batches, COLUMNS, part, partial, web, flow)
-        for entry in files:
-            self._require_unchanged(f"{self.place}/{entry.path}")
+        written = UNCOUNTED if on_web(self.place) else flow
+        received = write_part(batches_of(documents, left_out), COLUMNS, part, partial, web, written)
+        for at, file in enumerate(files):
+            self._require_unchanged(web, self._address(file.path))
+            discard(_raw(partial, at))
         return replace(received, facts={"left_out": dict(left_out)} if left_out else {})
 
-    def _document(self, entry: Entry) -> Document:
-        uri = f"{self.place}/{entry.path}"
-        with content_of(uri, self.store) as stream:
+    def _document(self, web: Web, file: File, raw: Path, flow: Flow) -> Document:
+        uri = self._address(file.path)
+        with self._content(web, uri, raw, flow) as stream:
             data = stream.read(LINE_CAP + 1)
-        return Document(entry.path, uri if is_bucket(uri) else Path(uri).as_uri(), data)
+        return Document(file.path, uri if is_bucket(uri) or on_web(uri) else Path(uri).as_uri(), data)
+
+
+def _raw(partial: Path, at: int = 0) -> Path:
+    """Return where a file of the web is, as it came, that becomes a part of another form."""
+    return partial.with_name(f"{partial.name}.{at}")
+
+
+def _asked(query: Files, web: Web) -> Web | None:
+    """Return what lists the files of a query: the web, or None for a store."""
+    return web if on_web(query.place) else None
 
 
 def _of_folder(query: Files) -> Files:
-    """Return a query whose place is a folder: one of a single file asks for that of its folder."""
+    """Return a query whose place is a folder: one of a single file asks for that of its folder.
+
+    RecipeError for a list of paths: a store has a list of its own.
+    """
+    if query.paths:
+        message = f"paths is of https://, and {query.place} lists its files by itself; remove it"
+        raise RecipeError(message)
     root = connect(query.place, query.store).root
     folder, _, name = root.rpartition("/")
     has_folder = bool(folder) and not folder.endswith("/")  # a bucket has none
@@ -284,7 +355,7 @@ def _require_form(query: Files) -> None:
 
 def _without_files(query: Files) -> RecipeError:
     """Return the refusal of a place without files of the form: it is not there, or has others."""
-    if not any(True for _ in connect(query.place, query.store).list("")):
+    if not on_web(query.place) and not any(True for _ in connect(query.place, query.store).list("")):
         is_folder = not is_bucket(query.place) and Path(query.place).is_dir()
         state = "is empty" if is_folder else "does not exist, or has no objects"
         return RecipeError(f"{query.place} {state}; correct `place`")
@@ -292,13 +363,13 @@ def _without_files(query: Files) -> RecipeError:
     return RecipeError(f"{query.place} has no {query.format} files ({patterns}); correct place, format or include")
 
 
-def _require_read(query: Files, entries: Sequence[Entry]) -> None:
+def _require_read(query: Files, files: Sequence[File]) -> None:
     """Raise RecipeError for files that land as they are, and by their names are a table that no landing reads."""
-    packed = next((entry.path for entry in entries if entry.path.lower().endswith(".bz2")), None)
+    packed = next((file.path for file in files if file.path.lower().endswith(".bz2")), None)
     if query.in_place and packed is not None:
         message = f"{query.place}/{packed} is bzip2, which a run does not read in place; exclude it, or land a copy"
         raise RecipeError(message)
-    other = next((entry.path for entry in entries if UNREAD.search(entry.path)), None)
+    other = next((file.path for file in files if UNREAD.search(file.path)), None)
     if query.format in AS_IS and other is not None:
         message = f"{query.place}/{other} is no {query.format} file by its name; correct place, format or include"
         raise RecipeError(message)
@@ -319,21 +390,29 @@ class _Chosen:
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     store: str
+    paths: str
 
-    def entries(self) -> tuple[Entry, ...]:
-        """List them, sorted by path."""
-        return tuple(
-            entry
-            for entry in connect(self.place, self.store).list("")
-            if not hidden_part(entry.path)
-            and (_matches(entry.path, self.include) if self.include else entry.path.lower().endswith(self.endings))
-            and not _matches(entry.path, self.exclude)
+    def files(self, web: Web | None) -> tuple[File, ...]:
+        """List them, sorted by path, by the web, or by the store where that is None."""
+        known = (
+            named_files(web, self.place, self.paths)
+            if web
+            else (File(entry.path, entry.bytes, entry.modified) for entry in connect(self.place, self.store).list(""))
+        )
+        return tuple(file for file in known if self._takes(file.path))
+
+    def _takes(self, path: str) -> bool:
+        return (
+            path != PROMISE
+            and not hidden_part(path)
+            and (_matches(path, self.include) if self.include else path.lower().endswith(self.endings))
+            and not _matches(path, self.exclude)
         )
 
 
 def _chosen(query: Files) -> _Chosen:
     endings = tuple(f"{ending}{packed}" for ending in ENDINGS[query.format] for packed in ("", *PACKED))
-    return _Chosen(query.place, endings, query.include, query.exclude, query.store)
+    return _Chosen(query.place, endings, query.include, query.exclude, query.store, query.paths)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
@@ -341,23 +420,23 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _digest(entries: Sequence[Entry]) -> str:
-    return hashlib.sha256(canonical([[entry.path, entry.bytes, entry.modified] for entry in entries])).hexdigest()
+def _digest(files: Sequence[File]) -> str:
+    return hashlib.sha256(canonical([[file.path, file.bytes, file.version] for file in files])).hexdigest()
 
 
 @lru_cache(maxsize=4)
-def _listed(chosen: _Chosen, listed: str) -> tuple[Entry, ...]:
+def _listed(chosen: _Chosen, listed: str, web: Web | None) -> tuple[File, ...]:
     """Return the files that a query was resolved for; SourceBusy if there are others now."""
-    entries = chosen.entries()
-    if _digest(entries) != listed:
+    files = chosen.files(web)
+    if _digest(files) != listed:
         message = f"{chosen.place} has changed since it was listed; run the same command again when it rests"
         raise SourceBusy(message)
-    return entries
+    return files
 
 
 @lru_cache(maxsize=4)
-def _sizes(chosen: _Chosen, listed: str) -> dict[str, int]:
-    return {entry.path: entry.bytes for entry in _listed(chosen, listed)}
+def _by_path(chosen: _Chosen, listed: str, web: Web | None) -> Mapping[str, File]:
+    return {file.path: file for file in _listed(chosen, listed, web)}
 
 
 SOURCE = Files
