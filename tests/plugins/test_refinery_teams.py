@@ -235,9 +235,22 @@ def test_a_run_of_a_recipe_may_name_its_own_places_alone(file: Path, place: str)
         assert "s3://blogs" not in str(refused.value).removeprefix(place), "the others' places are not told"
 
 
-def test_a_list_points_to_places_of_its_own_team_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("process", ["task", "triggerer", "pages"])
+def test_a_list_points_to_places_of_its_own_team_alone(
+    process: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refinery_airflow.runs import credentials
     from refinery_airflow.tasks.launch import prepared
 
+    def give(root: str, landing: str, team: str) -> None:
+        if process == "task":
+            prepared(LandRequest(root, landing, recipe=team))
+        elif process == "triggerer":
+            asyncio.run(credentials.give_credentials_in_triggerer(landing, recipe=team))
+        else:
+            credentials.give_credentials_to_pages(root, landing, recipe=team)
+
+    credentials._ask.cache_clear()
     monkeypatch.setattr(store_settings, "_GIVEN", {})
     written = "".join(
         f"  {team}: {{root: {tmp_path}/{team}/root, landing: {tmp_path}/{team}/landing, places: ['s3://{team}']}}\n"
@@ -252,7 +265,7 @@ def test_a_list_points_to_places_of_its_own_team_alone(tmp_path: Path, monkeypat
         for bucket in (*TEAMS, "all"):
             file = {"path": "a.jsonl", "bytes": 1, "sha256": "", "address": f"s3://{bucket}/a", "etag": "1"}
             (landing / "snapshot.json").write_text(json.dumps({"files": [file]}))
-            prepared(LandRequest(f"{tmp_path}/{team}/root", str(landing), recipe=team))
+            give(f"{tmp_path}/{team}/root", str(landing), team)
             if bucket == team:
                 assert list_snapshot(str(landing)).elsewhere == {"a.jsonl"}
             else:

@@ -77,7 +77,6 @@ def adopt_credentials(*uris: object, recipe: str = "") -> None:
     """
     if not is_here():  # who has a shell has its keys
         require_admitted(*uris, recipe=recipe)
-    _adopt_places(uris, recipe)
     _adopt_ledgers(*uris, recipe=recipe)
     for kind in missing(*_others(uris, recipe, of_all=True)):
         with contextlib.suppress(AirflowNotFoundException):  # the machine's own identity may do, or a credentials file
@@ -123,7 +122,12 @@ def variables_of(kind: str, connection: Any) -> dict[str, str]:  # noqa: ANN401 
 
 
 def _accesses(uris: Iterable[object], recipe: str) -> tuple[dict[str, str | OpenStore], list[str]]:
-    """Return what the file names for the places that URIs are below, and the URIs for which it names nothing."""
+    """Return what the file names for the places that URIs are below, and the URIs for which it names nothing.
+
+    Lists of landings point to places of the recipe alone from then on: each process that reads one comes through here.
+    """
+    uris = [*uris]
+    _adopt_places(uris, recipe)
     accesses, others = dict[str, str | OpenStore](), list[str]()
     for uri in filter(is_bucket, map(str, uris)):
         place, access = _access(uri, recipe)
