@@ -92,13 +92,31 @@ def test_a_verdict_is_the_same_by_plain_comparisons(suite: str, tmp_path: Path) 
 
 def problems(root: Path, gate: str, verdict: Verdict, referred: str) -> list[str]:
     """What `verify` finds wrong with a version that names a verdict."""
+    return [problem.problem for problem in verified(root, gate, verdict, referred).problems]
+
+
+def verified(root: Path, gate: str, verdict: Verdict, referred: str) -> Findings:
+    """What `verify` finds of a version that names a verdict."""
     fields = {"number": 1, "recipe": "mine", "snapshot": "day", "landing": "", "prefix": "p"}
     sizes = {"documents": 0, "tokens": 0, "sequences": 0}
     manifests = {verdict.manifest.partition("/")[0]: verdict.manifest}
     version = version_log.Version(**fields, **sizes, manifests=manifests, verdicts={gate: referred})
     findings = Findings()
     check_verdicts(str(root), version, {}, findings)
-    return [problem.problem for problem in findings.problems]
+    return findings
+
+
+@pytest.mark.parametrize("said", [{"bounds": {"rows": {"min_value": 0}}}, {"override": OVERRIDE}])
+def test_verify_says_of_a_verdict_on_another_question_that_it_is_not_judged_again(
+    said: dict[str, Any], tmp_path: Path
+) -> None:
+    asked = {"root": str(tmp_path), "recipe": "mine", "snapshot": "day", **of_stage(tmp_path)}
+    referred = path_of(reply("judge", **asked)["verdict"])
+    verdict = read_verdict(str(tmp_path), referred)
+    assert verified(tmp_path, "extract", verdict, referred).notes == []
+    forge(tmp_path, **said)
+    [note] = verified(tmp_path, "extract", verdict, referred).notes
+    assert note.startswith(f"{tmp_path}/{referred} is not judged again")
 
 
 @pytest.mark.parametrize("verb", ["judge", "judge_snapshot"])

@@ -1,6 +1,5 @@
 """Checks the verdicts of a version, and the Data Docs page that each names."""
 
-import contextlib
 from collections.abc import Mapping
 
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -59,12 +58,16 @@ def _check(root: str, version: Version, stage: str, committed: Committed | None,
 
 def _check_judgment(root: str, verdict: Verdict, heal: str, findings: Findings) -> None:
     """Check that a verdict decides as its gate does on its manifest now; expired rows may change other facts."""
-    again = None
-    with contextlib.suppress(ContractError, RecipeError):  # of what it judged something is damaged, or has been removed
+    where = f"{root}/{verdict.path}"
+    try:
         again = judged_again(root, verdict)
-    if again is not None and _decision(again) != _decision(verdict):
+    except (ContractError, RecipeError):  # of what it judged something is damaged, or has been removed
+        return
+    if again is None:
+        findings.note(f"{where} is not judged again: another release judged it, or other bounds than its place is of")
+    elif _decision(again) != _decision(verdict):
         problem = "is not what its gate says of its manifest"
-        findings.add(Problem(f"{root}/{verdict.path}", problem, _decision(again), _decision(verdict), heal))
+        findings.add(Problem(where, problem, _decision(again), _decision(verdict), heal))
 
 
 def _decision(verdict: Verdict) -> str:
