@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 DAMAGED_TRIES = 3
 """How often a file is downloaded from its beginning whose bytes are damaged."""
 
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+NUMBER = "[0-9]{1,18}"
+"""A number of bytes that a server says: `int` takes no more than 4,300 digits, and no disk has more than these."""
+
+_RANGE = re.compile(f"bytes ({NUMBER})-({NUMBER})/({NUMBER})")
 
 
 Ask = Callable[[Web, str, dict[str, str]], contextlib.AbstractContextManager["httpx.Response"]]
@@ -200,7 +203,7 @@ def _begun(note: Note, response: "httpx.Response", url: str) -> Note:
     etag = response.headers.get("ETag", "")
     if response.status_code == 200:  # noqa: PLR2004 -- the whole file
         length = response.headers.get("Content-Length", "")
-        if not length.isdigit():
+        if not re.fullmatch(NUMBER, length):
             message = f"{url} is sent without its length, so nothing proves that it is whole; name another mirror"
             raise ContractError(message)
         return Note(etag, int(length))

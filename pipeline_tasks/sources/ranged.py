@@ -5,6 +5,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
+from pipeline_tasks.sources.download import NUMBER
 from pipeline_tasks.sources.web import Web, answered, tried
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ TAIL = 64 * 1024
 
 PARTIAL = 206
 
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_CONTENT_RANGE = re.compile(f"bytes ({NUMBER})-({NUMBER})/({NUMBER})")
 
 
 def read_range(on: Web, url: str, start: int, stop: int) -> bytes:

@@ -1,10 +1,12 @@
 """Each answer closes no more than it forbids, redirects stay within a site, and no secret leaves its origin."""
 
+import contextlib
 import gzip
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import pyarrow as pa
@@ -13,7 +15,10 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy, SourceRefused
 from pipeline_tasks.sources.budget import OPEN, circuits
+from pipeline_tasks.sources.download import download
+from pipeline_tasks.sources.ranged import read_range
 from pipeline_tasks.sources.redirects import HOPS
+from pipeline_tasks.sources.source import Flow, Part
 from pipeline_tasks.sources.web import PIECE, answered, contents
 from tests.sources.pulling import on_loopback
 
@@ -195,3 +200,21 @@ def test_an_answer_that_is_no_gzip_is_damaged() -> None:
     answer = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b'{"items": []}'))
     with pytest.raises(ContractError, match="is damaged"):
         [*contents(answer, "https://api.example.org/items")]
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "٣", "²", "-1"])
+def test_a_length_that_is_none_is_damage_and_no_other_error(digits: str, tmp_path: Path) -> None:
+    for status, name, value in ((200, b"Content-Length", digits), (206, b"Content-Range", f"bytes 0-1/{digits}")):
+        answer = httpx.Response(status, headers=[(name, value.encode())], stream=httpx.ByteStream(b"ab"))
+
+        @contextlib.contextmanager
+        def ask(*_: object, answer: httpx.Response = answer) -> Iterator[httpx.Response]:
+            yield answer
+
+        part = Part("a.warc.gz", "https://api.example.org/a.warc.gz")
+        with on_loopback() as on, pytest.raises((ContractError, SourceBusy)):
+            download(on, part, tmp_path / "a", Flow(), ask)
+        own = httpx.Client(transport=httpx.MockTransport(lambda _, answer=answer: answer))
+        if status == 206:
+            with on_loopback() as on, pytest.raises(ContractError, match="answered with"):
+                read_range(replace(on, client=own), part.address, 0, 2)

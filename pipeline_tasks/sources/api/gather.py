@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from pipeline_tasks.sources.api.places import ABSENT, fields_of, kind_of, place_
 from pipeline_tasks.sources.api.query import NUMBERED
 from pipeline_tasks.sources.api.record_schema import differences, merged, schema_of
 from pipeline_tasks.sources.api.rows import has_text
-from pipeline_tasks.sources.download import DAMAGED_TRIES
+from pipeline_tasks.sources.download import DAMAGED_TRIES, NUMBER
 from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.sources.web import Web
 
@@ -255,7 +256,7 @@ def _total(call: Call, url: str, answer: Answer, state: State) -> tuple[int, int
     value = place_in(answer.body, answer.headers, call.query.total)
     if value is ABSENT and state.pages:  # some declare it on the first page alone
         return state.least, state.most
-    total = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    total = int(value) if isinstance(value, str) and re.fullmatch(NUMBER, value.strip()) else value
     if isinstance(total, bool) or not isinstance(total, int) or total < 0:
         message = f"{url} has {kind_of(value)} at {call.query.total}, where `total` says a number of records is"
         raise ContractError(message)
