@@ -269,7 +269,7 @@ def test_lines_after_public_reports_are_kept_or_refused_as_they_are_without_a_pu
     reports = shared_data / "public-reports"
     if not reports.is_dir():
         pytest.skip("the inputs made after public reports are not there")
-    names = sorted(str(file.relative_to(reports)) for file in reports.rglob("*.jsonl"))
+    names = sorted(str(file.relative_to(reports)) for file in reports.glob("*/input.jsonl"))
     assert names
     source = {"files": {"place": str(reports), "format": "jsonl", "include": names}}
     landed, _ = pull_source(source, tmp_path / "landings")
