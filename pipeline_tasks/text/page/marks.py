@@ -40,13 +40,14 @@ _AROUND = {
 
 _LONE = re.compile(
     "(>\\s*(?:[\u0800-\u2027\u202f-\u2038\u203b-\u257f\u2713\u2714\u2717\u2718\u2900-\udfff\uf900-\ufdcf\ufdf0-\ufffd]"
-    r"|&(?:#\d{4,5}|#[xX][\da-fA-F]{3,4}|[mn]dash|[lr][sd]quo|hellip|[lrud]arr|[lgn]e|times|bull);))(?=\s*<)"
+    r"|&(?:#\d{4,5}|#[xX][\da-fA-F]{3,4}|[mn]dash|[lr][sd]quo|hellip|[lrud]arr|[lgn]e|times|bull);"
+    "|[^<>&](?:[\u0080-\u07ff]|&#?\\w{2,8};)))(?=\\s*<)"
 )
-"""A text of a single character.
+"""A text of a single character, or of two whose second one is a letter beyond ASCII, an entity or a combining mark.
 
-Resiliparse takes any of three bytes for an icon and drops it, be it a dash, a quotation mark, an arrow between menu
-items or a Chinese word between two names. Icon fonts' private characters, triangles and the like, and single angle
-quotes stay dropped: they decorate.
+Resiliparse takes any of three bytes that ends beyond ASCII for an icon and drops it, be it a dash, a quotation mark, an
+arrow between menu items, a Chinese word between two names, or `s\u00ed`, `m\u00b2` and `1\u00be`. Icon fonts' private
+characters, triangles and the like, and single angle quotes stay dropped: they decorate.
 """
 
 _EMPTY_ANCHOR = re.compile(r"""<a (?:id|name)=(?:"[^"<>]*"|'[^'<>]*')\s*/>""")

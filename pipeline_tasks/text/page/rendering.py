@@ -161,7 +161,7 @@ def _hide(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     for frame in frames:
         for name in ("hidden", "style"):
             frame.delattr(name)
-    sizes = sum(len(node.text) for node in hidden)
+    sizes = sum(map(_chars, hidden))
     if sizes > _LITTLE and 2 * sizes > _shown_chars(tree):
         return bool(frames)
     for node in hidden:
@@ -182,12 +182,17 @@ def _is_all_links(node: Any) -> bool:  # noqa: ANN401
     """Return whether an element is links alone: libraries leave it out by that, and judge what is around it by it."""
     if node.closest("a") is not None:
         return True
-    return bool(_linked_chars(node) >= len("".join(node.text.split())) > 0)
+    return bool(_linked_chars(node) >= _chars(node) > 0)
 
 
 def _shown_chars(tree: Any) -> int:  # noqa: ANN401
     unread = tree.body.query_selector_all("script, style, noscript").values()
-    return len(tree.body.text) - sum(len(part.text) for part in unread)
+    return _chars(tree.body) - sum(map(_chars, unread))
+
+
+def _chars(node: Any) -> int:  # noqa: ANN401
+    """Return the characters of an element's text without blanks: hidden formulas are indented line by line."""
+    return len("".join(node.text.split()))
 
 
 def _is_hidden(node: Any) -> bool:  # noqa: ANN401
@@ -257,7 +262,7 @@ def _write_images(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     for image in nodes:
         alt = (image.getattr("alt") or "").strip()
         text, before = alt if _EMOJI.fullmatch(alt) else image_formula(image), image.prev_element
-        is_doubled = before is not None and not before.hasattr("hidden") and alt in before.text
+        is_doubled = before is not None and not _is_hidden(before) and alt in before.text
         if text and not is_doubled:
             image.parent.insert_before(tree.create_text_node(text), image)
             changed = True

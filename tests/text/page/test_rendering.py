@@ -1,5 +1,7 @@
 """What a browser shows of a page is its text by each method, and what it hides is not."""
 
+import html
+
 import pytest
 
 from pipeline_tasks.text.page.main_text import METHODS, load, main_text
@@ -319,3 +321,23 @@ def test_a_part_of_a_name_marks_no_prose(name: str, method: str) -> None:
 @pytest.mark.parametrize("name", ["share-buttons", "commentList", "related-posts", "post-tags", "sharedaddy"])
 def test_a_name_marks_what_is_no_prose(name: str) -> None:
     assert "On the pier" not in text_of(f"<div class='{name}'><p>On the pier</p></div>", "auto")
+
+
+@pytest.mark.parametrize("method", ["auto", "auto_again", "trafilatura"])
+@pytest.mark.parametrize("word", ["sí", "là", "m²", "1¾", "5°", "s&iacute;", "m&sup2;", "né", "ю"])
+def test_a_short_word_in_an_element_of_its_own_is_kept(word: str, method: str) -> None:
+    inner = f"<p>It is said that <b>{word}</b> <i>{word}</i> was written on the wall of the house by the keeper.</p>"
+    assert f"that {html.unescape(word)} {html.unescape(word)} was written" in text_of(inner, method)
+
+
+@every()
+def test_hidden_formulas_are_measured_without_their_indentation(method: str) -> None:
+    """Wikipedia indents the MathML of each formula, so that a page of formulas has more blanks than shown text."""
+    indented = "<mi>k</mi>".join(["\n" + " " * 900] * 3)
+    formula = (
+        f'<span class="mwe-math-element"><span style="display: none;"><math alttext="{{\\displaystyle k}}">{indented}'
+        '</math></span><img alt="{\\displaystyle k}" aria-hidden="true"></span>'
+    )
+    inner = "".join(f"<p>The number {formula} of day {day} was read aloud by the keeper.</p>" for day in range(9))
+    text = text_of(inner, method)
+    assert [f"number {{\\displaystyle k}} of day {day}" in text for day in range(9)] == [True] * 9
