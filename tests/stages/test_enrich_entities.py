@@ -145,7 +145,7 @@ def test_what_is_no_pipeline_of_names_is_refused(pipeline: str, tmp_path: Path) 
 def test_spacy_is_named_where_it_is_missing(pipeline: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
     assert read_card(pipeline).language == "en"
-    with pytest.raises(RecipeError, match=r"refinery\[entities\]"):
+    with pytest.raises(RecipeError, match=r"refinery-tokens\[entities\]"):
         check_files(Params(pipeline))  # type: ignore[arg-type]
 
 
