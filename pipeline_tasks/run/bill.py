@@ -38,24 +38,24 @@ OF_GATE = Requests(2.3, 0)
 SAMPLED = 64_000_000
 
 PER_SHARD: Mapping[str, Requests] = {
-    "ingest": Requests(15, 7),
-    "extract": Requests(5, 2),
-    "filter_url": Requests(5, 2),
-    "filter_language": Requests(16, 5),
-    "filter_quality": Requests(20, 4),
+    "ingest": Requests(21, 7),
+    "extract": Requests(8, 2),
+    "filter_url": Requests(7, 2),
+    "filter_language": Requests(20, 5),
+    "filter_quality": Requests(23, 4),
     "dedup_exact": Requests(6.5, 0.25),
     "cut_templates": Requests(43, 19),
     "dedup_minhash": Requests(180, 72),
-    "score_quality": Requests(17, 6),
-    "scrub_pii": Requests(10, 3),
-    "decontaminate": Requests(23, 6),
+    "score_quality": Requests(20, 6),
+    "scrub_pii": Requests(13, 3),
+    "decontaminate": Requests(26, 6),
 }
 """By stage, counted as slopes of runs of 8 and 24 files, and of 4 and 16 buckets, by the recipe `web`."""
 
 PER_BUCKET: Mapping[str, Requests] = {"dedup_exact": Requests(17, 8)}
 """Of the stage that makes the buckets; those behind it have a shard for each."""
 
-OF_OTHERS = Requests(17, 6)
+OF_OTHERS = Requests(20, 6)
 """For each shard, of a stage without a row: as one that has a model."""
 
 

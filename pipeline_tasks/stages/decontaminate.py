@@ -254,6 +254,7 @@ def read_texts(params: Params) -> "Iterator[Text]":
     fields.update(dict.fromkeys(params.answers, "answer"))
     fields.update(dict.fromkeys(params.questions, "question"))
     for benchmark, path in sorted(params.benchmarks.items()):
+        item = -1
         for item, line in _items(path):
             texts = [(name, text) for name in fields for text in _texts(line, name)]
             if not texts:
@@ -269,6 +270,9 @@ def read_texts(params: Params) -> "Iterator[Text]":
             for name, text in texts:
                 part = "question" if is_passage else fields[name]
                 yield Text(benchmark, item, part, name, unicodedata.normalize("NFC", text))
+        if item < 0:
+            message = f"decontaminate: {path} has no item, so that nothing of it would be found; correct it"
+            raise RecipeError(message)
 
 
 def _texts(item: Mapping[str, Any], name: str) -> list[str]:

@@ -59,7 +59,13 @@ def test_two_documents_of_three_hundred_are_refused(tmp_path: Path) -> None:
 
 
 def committed(root: Path, *manifests: Manifest) -> dict[str, str]:
-    return {manifest.stage: stored(root, manifest) for manifest in manifests}
+    """Commit manifests, each of the documents of the one before; return their paths."""
+    paths: dict[str, str] = {}
+    for manifest in manifests:
+        parents = tuple(path.split("/")[1] for path in [*paths.values()][-1:])
+        digests = ("0" * 64,) * len(parents)
+        paths[manifest.stage] = stored(root, replace(manifest, parents=parents, parent_digests=digests))
+    return paths
 
 
 def day(*, short: int, words: int, known: int = 0) -> tuple[Manifest, ...]:

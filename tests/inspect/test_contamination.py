@@ -33,7 +33,7 @@ TEXTS = [PROSE, f"{PROSE}{QUESTION} {PROSE}", f"{PROSE}{edited(QUESTION, 9)}. {P
 @pytest.fixture
 def quiz(tmp_path: Path) -> str:
     path = tmp_path / "quiz.jsonl.gz"
-    lines = [{"question": QUESTION, "answer": "1440"}, {"stem": RIVER}]
+    lines = [{"question": QUESTION, "answer": "1440"}, {"stem": RIVER, "answer": "the Ljubljanica"}]
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
     return str(path)
 
@@ -114,7 +114,7 @@ def test_a_later_benchmark_finds_what_the_stage_would_have(method: str, tmp_path
     scan, hits = contamination.search(str(tmp_path), version, {"quiz": quiz}, {"stem": "question"})
     stage = {"method": method, "benchmarks": {"quiz": quiz}, "questions": ["question", "stem"]}
     assert places(hits) == by_the_stage(tmp_path, tables, stage)
-    assert {hit.item for hit in hits} == ({0} if method == "sampled" else {0, 1})
+    assert {hit.item for hit in hits} == {0, 1}
     assert {hit.outcome for hit in hits} == {"kept"}
     assert all(hit.published for hit in hits)
     assert (scan.documents, scan.hits) == (7, len(hits))

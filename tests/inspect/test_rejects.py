@@ -18,8 +18,8 @@ from tests.examples import few_examples
 from tests.fasttext_file import write_model
 from tests.refining import commit_parent, refined, rows
 
-WORDS = {"otter": "eng_Latn", "Dachs": "deu_Latn", "видра": "srp_Cyrl", "vidra": "srp_Latn", "x": "../odd"}
-FILES = {"otter": "en", "Dachs": "de", "видра": "sr", "vidra": "sr", "x": "..%2Fodd", "none": "und"}
+WORDS = {"otter": "eng_Latn", "Dachs": "deu_Latn", "видра": "srp_Cyrl", "vidra": "srp_Latn", "odd": "../odd"}
+FILES = {"otter": "en", "Dachs": "de", "видра": "sr", "vidra": "sr", "odd": "..%2Fodd", "none": "und"}
 
 
 @pytest.fixture(scope="module")

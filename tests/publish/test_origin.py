@@ -52,7 +52,9 @@ def test_the_origin_of_a_dataset_is_in_its_manifests() -> None:
     versions = [{"recipe": each.recipe, "snapshot": each.snapshot, "manifest": each.manifest} for each in SOURCES]
     empty = Manifest("compose", 1, "", {}, (), (), (), (), {}, (), (), 0, 0, {}, {})
     compose = replace(empty, fingerprint="a" * 24, params={"versions": versions}, parent_digests=DIGESTS)
-    pack = replace(empty, stage="pack", version=STEPS[1].version, fingerprint="b" * 24, params={"length": 8})
+    pack = replace(
+        empty, stage="pack", version=STEPS[1].version, fingerprint="b" * 24, params={"length": 8}, parents=("a" * 24,)
+    )
     by_stage = {"pack": replace(pack, resources={"0": "d" * 64}, writer="pyarrow-9"), "compose": compose}
     made = origin_of("corpus", by_stage, b"{}")
     assert made == replace(ORIGIN, index=sha256(b"{}"), writer="pyarrow-9")

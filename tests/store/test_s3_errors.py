@@ -50,8 +50,8 @@ FINAL = [
     ((400, "InvalidArgument"), ContractError, ""),
     ((401, "Unauthorized"), RecipeError, "AWS_ACCESS_KEY_ID"),
     ((403, "AccessDenied"), RecipeError, "AWS_ACCESS_KEY_ID"),
-    ((405, "MethodNotAllowed"), RecipeError, "AWS_ENDPOINT_URL"),
-    ((501, "NotImplemented"), RecipeError, "AWS_ENDPOINT_URL"),
+    ((405, "MethodNotAllowed"), s3_errors.Incapable, "AWS_ENDPOINT_URL"),
+    ((501, "NotImplemented"), s3_errors.Incapable, "AWS_ENDPOINT_URL"),
     ((507, "InsufficientStorage"), NoSpace, ""),
 ]
 """Statuses that end a run, with the error and the setting that it names."""

@@ -13,6 +13,9 @@ from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased
 
+VERSION_GAP = "version_gap"
+"""The fact that compares a manifest with this release, and not with what there was when it was judged."""
+
 
 def check_verdicts(root: str, version: Version, committed: Mapping[str, Committed], findings: Findings) -> None:
     """Check every verdict that a version names.
@@ -63,7 +66,7 @@ def _check_judgment(root: str, verdict: Verdict, heal: str, findings: Findings) 
         again = judged_again(root, verdict)
     except (ContractError, RecipeError):  # of what it judged something is damaged, or has been removed
         return
-    if again is None:
+    if again is None or VERSION_GAP in {failure.column for failure in again.failures}:
         findings.note(f"{where} is not judged again: another release judged it, or other bounds than its place is of")
     elif _decision(again) != _decision(verdict):
         problem = "is not what its gate says of its manifest"
