@@ -4,9 +4,9 @@ from pipeline_tasks.text.base.compiled import inlined
 
 NUL, TAB, NEWLINE, VERTICAL_TAB, FORM_FEED, RETURN = (ord(sign) for sign in "\0\t\n\v\f\r")
 SPACE, DELETE = 0x20, 0x7F
-EXCLAMATION_MARK, QUOTE, HASH, DOLLAR, PERCENT, APOSTROPHE = (ord(sign) for sign in "!\"#$%'")
+EXCLAMATION_MARK, QUOTE, HASH, DOLLAR, PERCENT, AMPERSAND, APOSTROPHE = (ord(sign) for sign in "!\"#$%&'")
 OPENING_PARENTHESIS, CLOSING_PARENTHESIS, STAR, PLUS, COMMA, HYPHEN, DOT, SLASH = (ord(sign) for sign in "()*+,-./")
-ZERO, TWO, NINE, COLON, LESS, EQUAL, GREATER, QUESTION_MARK, AT_SIGN = (ord(sign) for sign in "029:<=>?@")
+ZERO, TWO, NINE, COLON, SEMICOLON, LESS, EQUAL, GREATER, QUESTION_MARK, AT_SIGN = (ord(sign) for sign in "029:;<=>?@")
 UPPER_A, UPPER_C, UPPER_S, UPPER_U, UPPER_Z = (ord(letter) for letter in "ACSUZ")
 OPENING_BRACKET, CLOSING_BRACKET, CARET, UNDERSCORE = (ord(sign) for sign in "[]^_")
 LOWER_A, LOWER_F, LOWER_H, LOWER_S, LOWER_Z = (ord(letter) for letter in "afhsz")

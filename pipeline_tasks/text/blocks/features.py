@@ -1,0 +1,514 @@
+"""Describes each block of a page by numbers of one byte: its text, its elements, its neighbors, its page.
+
+No name of a class, id or attribute is read. Numbers are counts on a scale of sixteenths of an octave, or shares of 255.
+Which features matter: docs/decisions/0095-a-model-reads-blocks.md.
+"""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.text.base.ascii import is_alphanumeric, lower
+from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.blocks import measures as m
+from pipeline_tasks.text.blocks.blocks import Blocks
+from pipeline_tasks.text.blocks.reading import (
+    B_END,
+    B_FLAGS,
+    B_KIND,
+    B_LEVEL,
+    B_MARKER,
+    B_NODE,
+    B_START,
+    CODE,
+    HEADED,
+    IS_HIDDEN,
+    IS_QUOTED,
+    ITEMIZED,
+    N_FIRST,
+    N_LAST,
+    N_PARENT,
+    N_TAG,
+    NO_MARKER,
+    ROW,
+)
+from pipeline_tasks.text.blocks.tags import TAGS
+
+_WITHIN = re.findall(
+    "[a-z_0-9]+",
+    "nav header footer aside main article section form dialog details figure table li dl blockquote button address "
+    "label",
+)
+_ENCLOSING = 6  # elements around a block that are described
+_WINDOWS = (1, 2, 3)
+
+_TEXT = re.findall(
+    "[a-z_0-9]+",
+    "words chars_per_word longest_word digits capitals signs stops commas colons bars lines wide sentences ends starts "
+    "linked links coded strong emphasis is_title",
+)
+_ELEMENT = re.findall(
+    "[a-z_0-9]+", "kind level marker tag tag_2 tag_3 depth quoted hidden first_in_parent last_in_parent only_in_parent"
+)
+_PLACE = re.findall(
+    "[a-z_0-9]+",
+    "nth share_of_blocks share_of_words words_before words_after after_h1 h1_words_before after_title in_half in_most "
+    "before_half behind_half before_most behind_most in_best before_best behind_best distance_best copy earlier_copies "
+    "since_heading heading_level heading_words section_words section_linked section_sentences",
+)
+_LIKE = re.findall(
+    "[a-z_0-9]+",
+    "like_path_blocks like_path_words like_path_linked like_path_sentences like_path_nth like_path_share "
+    "siblings siblings_words siblings_linked siblings_sentences outer_siblings outer_siblings_words "
+    "outer_siblings_linked",
+)
+_PAGE = re.findall(
+    "[a-z_0-9]+",
+    "page_words page_blocks page_linked page_sentences page_long page_headings page_items page_rows page_code "
+    "page_forms "
+    "page_h1 page_articles page_paragraphs page_copies page_half_share page_best_share",
+)
+_ENCLOSED = re.findall("[a-z_0-9]+", "words linked sentences long blocks tag")
+_NEAR = re.findall("[a-z_0-9]+", "words linked sentences kind ends")
+NAMES = (
+    *_TEXT,
+    *_ELEMENT,
+    *(f"in_{name}" for name in _WITHIN),
+    *_PLACE,
+    *_LIKE,
+    *_PAGE,
+    *(f"enclosing_{nth}_{name}" for nth in range(_ENCLOSING) for name in _ENCLOSED),
+    *(f"{side}_{nth}_{name}" for side in ("before", "behind") for nth in _WINDOWS for name in _NEAR),
+    *(f"window_{size}_{name}" for size in (3, 8) for name in ("words", "linked", "sentences", "long")),
+)
+FEATURES = len(NAMES)
+_PLACES = {name: nth for nth, name in enumerate(NAMES)}
+_F_ELEMENT, _F_WITHIN, _F_PLACE, _F_LIKE, _F_PAGE, _F_ENCLOSED, _F_NEAR, _F_WINDOW = (
+    _PLACES[name]
+    for name in (
+        "kind",
+        "in_nav",
+        "nth",
+        "like_path_blocks",
+        "page_words",
+        "enclosing_0_words",
+        "before_1_words",
+        "window_3_words",
+    )
+)
+
+_WITHIN_BITS = np.zeros(256, np.int64)
+for _nth, _name in enumerate(_WITHIN):
+    _WITHIN_BITS[TAGS[_name]] = 1 << _nth
+_WITHIN_COUNT = len(_WITHIN)
+_H1, _FORM, _ARTICLE, _TABLE = (TAGS[name] for name in re.findall("[a-z_0-9]+", "h1 form article table"))
+LONG = 12
+"""Words of a block that is long, if less than half of them are links."""
+
+_SLOTS = 4  # tags of the children of an element that are told apart
+_TITLE_WORDS = 40  # of a block that may be the title
+_GROUPS = 1 << 12
+_F_TITLE, _F_BEHIND_TITLE = _PLACES["is_title"], _PLACES["after_title"]
+
+
+def block_features(blocks: Blocks, page: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the features of each block, by the columns `NAMES`; takes time linear in the blocks."""
+    start, end = blocks.title
+    features = np.zeros((len(blocks.table), FEATURES), np.uint8)
+    if len(features):
+        _describe(blocks.table, blocks.nodes, blocks.measures, blocks.text, page[max(start, 0) : max(end, 0)], features)
+    return features
+
+
+@inlined
+def _scaled(number):
+    """Return a count on a scale of sixteenths of an octave, exact up to 15."""
+    number = np.int64(number)
+    if number < 16:
+        return np.uint8(max(number, 0))
+    octave, rest = 4, number
+    while rest >= 32:
+        rest >>= 1
+        octave += 1
+    return np.uint8(min(16 * (octave - 4) + rest, 255))
+
+
+@inlined
+def _share(part, whole):
+    share = np.int64(255) * part // (whole + (whole == 0))
+    return np.uint8(min(share, 255))
+
+
+@compiled
+def _describe(table, nodes, rows, text, title, features):
+    sums = _sums(rows, table)
+    paths = _paths(nodes)
+    best = _best_run(rows, table)
+    half, most = _holding(nodes, sums, 2, 1), _holding(nodes, sums, 5, 4)
+    copies, earlier = _copies(rows)
+    _texts(rows, features)
+    _titles(table, rows, text, title, features)
+    _elements(table, nodes, sums, features)
+    _positions(table, nodes, rows, sums, best, half, most, copies, earlier, features)
+    _likes(table, nodes, rows, paths, sums, features)
+    _pages(table, nodes, rows, sums, best, half, copies, features)
+    _neighbors(table, rows, sums, features)
+
+
+@compiled
+def _sums(rows, table):
+    """Return sums over the blocks before each: words, linked ones, words in sentences, long words, visible words."""
+    sums = np.zeros((len(rows) + 1, 4), np.int64)
+    for block in range(len(rows)):
+        words, linked, shown = rows[block, m.WORDS], rows[block, m.LINKED], not table[block, B_FLAGS] & IS_HIDDEN
+        is_long = shown and words >= LONG and 2 * linked < words
+        sums[block + 1, 0] = sums[block, 0] + words
+        sums[block + 1, 1] = sums[block, 1] + linked
+        sums[block + 1, 2] = sums[block, 2] + (rows[block, m.SENTENCES] if shown else 0)
+        sums[block + 1, 3] = sums[block, 3] + (words if is_long else 0)
+    return sums
+
+
+@compiled
+def _paths(nodes):
+    """Return a number for each node that those with the same tags above them share."""
+    paths = np.empty(len(nodes), np.uint64)
+    for node in range(len(nodes)):
+        above = paths[nodes[node, N_PARENT]] if nodes[node, N_PARENT] >= 0 else np.uint64(0xCBF29CE484222325)
+        paths[node] = (above ^ np.uint64(nodes[node, N_TAG])) * np.uint64(0x100000001B3)
+        paths[node] ^= paths[node] >> np.uint64(29)
+    return paths
+
+
+@compiled
+def _holding(nodes, sums, divisor, share):
+    """Return the deepest node that holds so large a share of the long words."""
+    total, best = sums[-1, 3], 0
+    for node in range(len(nodes)):
+        long = sums[nodes[node, N_LAST], 3] - sums[nodes[node, N_FIRST], 3]
+        if long * divisor >= total * share and total and _is_below(nodes, node, best):
+            best = node
+    return best
+
+
+@inlined
+def _is_below(nodes, node, other):
+    """Return whether a node is below another one, which begins before it: its blocks are among those of that."""
+    return nodes[node, N_FIRST] >= nodes[other, N_FIRST] and nodes[node, N_LAST] <= nodes[other, N_LAST]
+
+
+@compiled
+def _best_run(rows, table):
+    """Return the run of blocks with the most words outside links, each block costing some."""
+    best, first, last, score, start = np.int64(0), 0, 0, np.int64(0), 0
+    for block in range(len(rows)):
+        plain = np.int64(rows[block, m.WORDS] - rows[block, m.LINKED])
+        gain = plain - 3 * rows[block, m.LINKED] - 6
+        if table[block, B_FLAGS] & IS_HIDDEN:
+            gain = np.int64(-6)
+        if score <= 0:
+            score, start = np.int64(0), block
+        score += gain
+        if score > best:
+            best, first, last = score, start, block + 1
+    return np.array([first, last], np.int64)
+
+
+@compiled
+def _copies(rows):
+    """Return how many blocks have the text of each block, and how many of those are earlier."""
+    count = len(rows)
+    order = np.argsort(rows[:, m.HASH], kind="mergesort")
+    copies, earlier = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    start = 0
+    for nth in range(1, count + 1):
+        if nth == count or rows[order[nth], m.HASH] != rows[order[start], m.HASH]:
+            for place in range(start, nth):
+                copies[order[place]], earlier[order[place]] = nth - start - 1, place - start
+            start = nth
+    return copies, earlier
+
+
+@compiled
+def _titles(table, rows, text, title, features):
+    """Say which share of the letters of a short block, by threes, is in the page's title, and what comes behind it."""
+    groups = np.zeros(_GROUPS, np.uint8)
+    _mark_groups(title, 0, len(title), groups)
+    behind = 0
+    for block in range(len(rows)):
+        if rows[block, m.WORDS] <= _TITLE_WORDS:
+            shared, count = _shared_groups(text, table[block, B_START], table[block, B_END], groups)
+            features[block, _F_TITLE] = _share(shared, count)
+            if 4 * shared >= 3 * count and count >= 8:
+                behind = 1
+        features[block, _F_BEHIND_TITLE] = behind
+
+
+@inlined
+def _mark_groups(text, start, end, groups):
+    group = np.uint64(0)
+    for at in range(start, end):
+        if is_alphanumeric(text[at]) or text[at] >= 0x80:
+            group = (group << np.uint64(8) | np.uint64(lower(text[at]))) & np.uint64(0xFFFFFF)
+            groups[_slot(group)] = 1
+
+
+@inlined
+def _shared_groups(text, start, end, groups):
+    group, shared, count = np.uint64(0), 0, 0
+    for at in range(start, end):
+        if is_alphanumeric(text[at]) or text[at] >= 0x80:
+            group = (group << np.uint64(8) | np.uint64(lower(text[at]))) & np.uint64(0xFFFFFF)
+            count += 1
+            shared += groups[_slot(group)] if count > 2 else 0
+    return shared, max(count - 2, 1)
+
+
+@inlined
+def _slot(group):
+    return np.int64((group * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52))
+
+
+@compiled
+def _texts(rows, features):
+    for block in range(len(rows)):
+        row, f = rows[block], features[block]
+        words, chars = row[m.WORDS], row[m.CHARS]
+        f[0] = _scaled(words)
+        f[1] = _scaled(4 * chars // max(words, 1))
+        f[2] = _scaled(row[m.LONGEST])
+        f[3], f[4], f[5] = _share(row[m.DIGITS], chars), _share(row[m.CAPITALS], chars), _share(row[m.SIGNS], chars)
+        f[6], f[7], f[8], f[9] = (
+            _scaled(row[m.STOPS]),
+            _scaled(row[m.COMMAS]),
+            _scaled(row[m.COLONS]),
+            _scaled(row[m.BARS]),
+        )
+        f[10], f[11] = _scaled(row[m.LINES]), _share(row[m.WIDE], words)
+        f[12] = _share(row[m.SENTENCES], words)
+        f[13], f[14] = row[m.ENDS], row[m.STARTS]
+        f[15], f[16] = _share(row[m.LINKED], words), _scaled(row[m.LINKS])
+        f[17], f[18], f[19] = _share(row[m.CODED], chars), _share(row[m.STRONGS], chars), _share(row[m.EMPHASES], chars)
+
+
+@compiled
+def _elements(table, nodes, sums, features):
+    within = np.zeros(len(nodes), np.int64)
+    depth = np.zeros(len(nodes), np.int64)
+    for node in range(1, len(nodes)):
+        above = nodes[node, N_PARENT]
+        within[node] = within[above] | _WITHIN_BITS[nodes[node, N_TAG]]
+        depth[node] = depth[above] + 1
+    for block in range(len(table)):
+        f, node = features[block, _F_ELEMENT:], table[block, B_NODE]
+        f[0], f[1] = table[block, B_KIND], min(table[block, B_LEVEL], 255)
+        f[2] = 0 if table[block, B_MARKER] == NO_MARKER else 1 if table[block, B_MARKER] == NO_MARKER + 1 else 2
+        f[3] = nodes[node, N_TAG]
+        above = max(nodes[node, N_PARENT], 0)
+        f[4] = nodes[above, N_TAG]
+        f[5] = nodes[max(nodes[above, N_PARENT], 0), N_TAG]
+        f[6] = min(depth[node], 255)
+        f[7] = table[block, B_FLAGS] & IS_QUOTED != 0
+        f[8] = table[block, B_FLAGS] & IS_HIDDEN != 0
+        f[9], f[10] = nodes[above, N_FIRST] == block, nodes[above, N_LAST] == block + 1
+        f[11] = nodes[above, N_LAST] - nodes[above, N_FIRST] == 1
+        g = features[block, _F_WITHIN:]
+        for nth in range(_WITHIN_COUNT):
+            g[nth] = within[node] >> nth & 1
+        _enclosing(nodes, node, sums, features[block, _F_ENCLOSED:])
+
+
+@inlined
+def _enclosing(nodes, node, sums, f):
+    """Describe the nearest elements that hold more and more of the page."""
+    total, nth, size = sums[-1, 3], 0, -1
+    while node >= 0 and nth < _ENCLOSING:
+        first, last = nodes[node, N_FIRST], nodes[node, N_LAST]
+        if last - first > size:
+            size = last - first
+            words = sums[last, 0] - sums[first, 0]
+            f[6 * nth] = _scaled(words)
+            f[6 * nth + 1] = _share(sums[last, 1] - sums[first, 1], words)
+            f[6 * nth + 2] = _share(sums[last, 2] - sums[first, 2], words)
+            f[6 * nth + 3] = _share(sums[last, 3] - sums[first, 3], total)
+            f[6 * nth + 4] = _scaled(last - first)
+            f[6 * nth + 5] = nodes[node, N_TAG]
+            nth += 1
+        node = nodes[node, N_PARENT]
+
+
+@compiled
+def _positions(table, nodes, rows, sums, best, half, most, copies, earlier, features):
+    count, total = len(table), sums[-1, 0]
+    h1 = heading = -1
+    heading_end = 0
+    for block in range(count):
+        is_heading = table[block, B_KIND] == HEADED
+        if is_heading:
+            heading = block
+        if is_heading and table[block, B_LEVEL] == 1 and h1 < 0:
+            h1 = block
+        f = features[block, _F_PLACE:]
+        f[0], f[1], f[2] = _scaled(block), _share(block, count), _share(sums[block, 0], total)
+        f[3], f[4] = _scaled(sums[block, 0]), _scaled(total - sums[block + 1, 0])
+        f[5] = 0 if h1 < 0 else 1 if h1 == block else 2
+        f[6] = 255 if h1 < 0 else _scaled(sums[block, 0] - sums[h1, 0])
+        f[8] = _is_in(nodes, half, block)
+        f[9] = _is_in(nodes, most, block)
+        f[10], f[11] = _scaled(nodes[half, N_FIRST] - block), _scaled(block + 1 - nodes[half, N_LAST])
+        f[12], f[13] = _scaled(nodes[most, N_FIRST] - block), _scaled(block + 1 - nodes[most, N_LAST])
+        f[14] = best[0] <= block < best[1]
+        f[15], f[16] = _scaled(best[0] - block), _scaled(block + 1 - best[1])
+        f[17] = _scaled(max(sums[best[0], 0] - sums[block, 0], sums[block, 0] - sums[best[1], 0], 0))
+        f[18], f[19] = _scaled(copies[block]), _scaled(earlier[block])
+        f[20] = 255 if heading < 0 else _scaled(block - heading)
+        f[21] = 0 if heading < 0 else table[heading, B_LEVEL]
+        f[22] = 0 if heading < 0 else _scaled(rows[heading, m.WORDS])
+        if block in (heading, 0):
+            heading_end = block + 1
+            while heading_end < count and table[heading_end, B_KIND] != HEADED:
+                heading_end += 1
+        first = max(heading, 0)
+        words = sums[heading_end, 0] - sums[first, 0]
+        f[23], f[24] = _scaled(words), _share(sums[heading_end, 1] - sums[first, 1], words)
+        f[25] = _share(sums[heading_end, 2] - sums[first, 2], words)
+
+
+@inlined
+def _is_in(nodes, node, block):
+    return nodes[node, N_FIRST] <= block < nodes[node, N_LAST]
+
+
+@compiled
+def _likes(table, nodes, rows, paths, sums, features):
+    """Describe the blocks whose elements have the same tags, and the siblings that are like an element around."""
+    count = len(table)
+    keys = np.empty(count, np.uint64)
+    for block in range(count):
+        keys[block] = paths[table[block, B_NODE]] ^ np.uint64(table[block, B_KIND])
+    order = np.argsort(keys, kind="mergesort")
+    start = 0
+    for nth in range(1, count + 1):
+        if nth < count and keys[order[nth]] == keys[order[start]]:
+            continue
+        words, linked, sentences = np.int64(0), np.int64(0), np.int64(0)
+        for place in range(start, nth):
+            words += rows[order[place], m.WORDS]
+            linked += rows[order[place], m.LINKED]
+            sentences += rows[order[place], m.SENTENCES]
+        for place in range(start, nth):
+            f = features[order[place], _F_LIKE:]
+            f[0], f[1], f[2] = _scaled(nth - start), _scaled(words), _share(linked, words)
+            f[3], f[4], f[5] = _share(sentences, words), _scaled(place - start), _share(words, sums[-1, 0])
+        start = nth
+    groups = _sibling_groups(nodes, sums)
+    inner, outer = _nearest_groups(nodes, groups)
+    for block in range(count):
+        node = table[block, B_NODE]
+        f = features[block, _F_LIKE:]
+        for side in range(2):
+            group = inner[node] if side == 0 else outer[node]
+            if group >= 0:
+                place = 6 if side == 0 else 10
+                words = groups[group, 1]
+                f[place], f[place + 1] = _scaled(groups[group, 0]), _scaled(words // groups[group, 0])
+                f[place + 2] = _share(groups[group, 2], words)
+                if side == 0:
+                    f[place + 3] = _share(groups[group, 3], words)
+
+
+@compiled
+def _sibling_groups(nodes, sums):
+    """Return for each node how many siblings of its tag have text, and their words, linked and in sentences."""
+    groups = np.zeros((len(nodes), 4), np.int64)
+    first_of = np.full((len(nodes), _SLOTS), -1, np.int64)  # of each parent: the first child of some tags
+    own = np.empty(len(nodes), np.int64)
+    for node in range(1, len(nodes)):
+        parent, tag = nodes[node, N_PARENT], nodes[node, N_TAG]
+        own[node] = node
+        first, last = nodes[node, N_FIRST], nodes[node, N_LAST]
+        if last <= first:
+            continue
+        for slot in range(_SLOTS):
+            if first_of[parent, slot] < 0:
+                first_of[parent, slot] = node
+            if nodes[first_of[parent, slot], N_TAG] == tag:
+                own[node] = first_of[parent, slot]
+                break
+        head = own[node]
+        groups[head, 0] += 1
+        for field in range(3):
+            groups[head, 1 + field] += sums[last, field] - sums[first, field]
+    for node in range(1, len(nodes)):
+        if own[node] != node:
+            groups[node, :] = groups[own[node], :]
+    return groups
+
+
+@compiled
+def _nearest_groups(nodes, groups):
+    """Return for each node the nearest and the outermost node around it that has at least two siblings like it."""
+    inner, outer = np.full(len(nodes), -1, np.int64), np.full(len(nodes), -1, np.int64)
+    for node in range(1, len(nodes)):
+        parent = nodes[node, N_PARENT]
+        is_repeated = groups[node, 0] >= 3
+        inner[node] = node if is_repeated else inner[parent]
+        outer[node] = outer[parent] if outer[parent] >= 0 else node if is_repeated else -1
+    return inner, outer
+
+
+@compiled
+def _pages(table, nodes, rows, sums, best, half, copies, features):
+    count = len(table)
+    kinds = np.zeros(16, np.int64)
+    h1 = forms = articles = copied = paragraphs = 0
+    for block in range(count):
+        kinds[table[block, B_KIND]] += rows[block, m.WORDS]
+        h1 += table[block, B_KIND] == HEADED and table[block, B_LEVEL] == 1
+        copied += copies[block] > 0
+        paragraphs += rows[block, m.SENTENCES] > 0
+    for node in range(len(nodes)):
+        forms += nodes[node, N_TAG] == _FORM
+        articles += nodes[node, N_TAG] == _ARTICLE
+    words, long = sums[-1, 0], sums[-1, 3]
+    page = np.empty(16, np.uint8)
+    page[0], page[1], page[2], page[3] = (
+        _scaled(words),
+        _scaled(count),
+        _share(sums[-1, 1], words),
+        _share(sums[-1, 2], words),
+    )
+    page[4], page[5], page[6] = _share(long, words), _share(kinds[HEADED], words), _share(kinds[ITEMIZED], words)
+    page[7], page[8], page[9] = _share(kinds[ROW], words), _share(kinds[CODE], words), _scaled(forms)
+    page[10], page[11], page[12], page[13] = _scaled(h1), _scaled(articles), _scaled(paragraphs), _share(copied, count)
+    page[14] = _share(sums[nodes[half, N_LAST], 0] - sums[nodes[half, N_FIRST], 0], words)
+    page[15] = _share(sums[best[1], 0] - sums[best[0], 0], words)
+    for block in range(count):
+        features[block, _F_PAGE : _F_PAGE + 16] = page
+
+
+@compiled
+def _neighbors(table, rows, sums, features):
+    count = len(table)
+    for block in range(count):
+        f, place = features[block, _F_NEAR:], 0
+        for side in (-1, 1):
+            for distance in range(1, 4):
+                other = block + side * distance
+                if 0 <= other < count:
+                    words = rows[other, m.WORDS]
+                    f[place], f[place + 1] = _scaled(words), _share(rows[other, m.LINKED], words)
+                    f[place + 2] = _share(rows[other, m.SENTENCES], words)
+                    f[place + 3], f[place + 4] = 1 + table[other, B_KIND], rows[other, m.ENDS]
+                place += 5
+        g, place = features[block, _F_WINDOW:], 0
+        for size in (3, 8):
+            first, last = max(block - size, 0), min(block + size + 1, count)
+            words = sums[last, 0] - sums[first, 0]
+            g[place], g[place + 1] = _scaled(words), _share(sums[last, 1] - sums[first, 1], words)
+            g[place + 2], g[place + 3] = (
+                _share(sums[last, 2] - sums[first, 2], words),
+                _share(sums[last, 3] - sums[first, 3], words),
+            )
+            place += 4
