@@ -8,9 +8,9 @@ EXCLAMATION_MARK, QUOTE, HASH, DOLLAR, PERCENT, AMPERSAND, APOSTROPHE = (ord(sig
 OPENING_PARENTHESIS, CLOSING_PARENTHESIS, STAR, PLUS, COMMA, HYPHEN, DOT, SLASH = (ord(sign) for sign in "()*+,-./")
 ZERO, TWO, NINE, COLON, SEMICOLON, LESS, EQUAL, GREATER, QUESTION_MARK, AT_SIGN = (ord(sign) for sign in "029:;<=>?@")
 UPPER_A, UPPER_C, UPPER_S, UPPER_U, UPPER_Z = (ord(letter) for letter in "ACSUZ")
-OPENING_BRACKET, CLOSING_BRACKET, CARET, UNDERSCORE = (ord(sign) for sign in "[]^_")
+OPENING_BRACKET, BACKSLASH, CLOSING_BRACKET, CARET, UNDERSCORE, BACKTICK = (ord(sign) for sign in "[\\]^_`")
 LOWER_A, LOWER_F, LOWER_H, LOWER_S, LOWER_Z = (ord(letter) for letter in "afhsz")
-OPENING_BRACE, CLOSING_BRACE, TILDE = (ord(sign) for sign in "{}~")
+OPENING_BRACE, BAR, CLOSING_BRACE, TILDE = (ord(sign) for sign in "{|}~")
 CASE_BIT = 0x20
 """The bit by which a lower-case letter differs from its upper-case one."""
 

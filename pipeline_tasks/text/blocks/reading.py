@@ -75,8 +75,8 @@ N_FIELDS = 13
 B_START, B_END, B_KIND, B_LEVEL, B_MARKER, B_NODE, B_FLAGS = range(7)
 B_FIELDS = 7
 
-PARAGRAPH, HEADED, ITEMIZED, ROW, CODE, CAPTION, TERM, DEFINITION, CELLED = range(9)
-KINDS = ("paragraph", "heading", "item", "row", "code", "caption", "term", "definition", "cell")
+PARAGRAPH, HEADED, ITEMIZED, ROW, CODE, CAPTION, TERM, DEFINITION, CELLED, LONE_CELL = range(10)
+KINDS = ("paragraph", "heading", "item", "row", "code", "caption", "term", "definition")  # cells become one of them
 
 NO_MARKER = -(1 << 30)
 BULLET = NO_MARKER + 1
@@ -640,6 +640,8 @@ def _pop(state, stack, text, nodes, blocks, spans):
         if tag == _TR:
             _join_row(node, state, text, nodes, blocks, spans)
             nodes[node, N_LAST] = state[BLOCKS]
+        elif tag == _TABLE:
+            _settle_cells(nodes[node, N_FIRST], state[BLOCKS], blocks)
         state[NODE] = nodes[node, N_PARENT]
         if state[ITEM] == node:
             state[ITEM] = -1
@@ -812,7 +814,7 @@ def _join_row(row, state, text, nodes, blocks, spans):
     start, end = blocks[first, B_START], blocks[last - 1, B_END]
     if last - first == 1:
         if blocks[first, B_KIND] == CELLED:
-            blocks[first, B_KIND] = PARAGRAPH
+            blocks[first, B_KIND] = LONE_CELL
         return
     copy = state[OUT]  # the bytes behind the text are free
     for at in range(start, end):
@@ -842,6 +844,20 @@ def _join_row(row, state, text, nodes, blocks, spans):
     text[out] = NEWLINE
     state[BLOCKS], state[RUN], state[OUT] = first + 1, out + 1, out + 1
     _begin_spans(state)
+
+
+@inlined
+def _settle_cells(first, last, blocks):
+    """Make rows of those with one cell where a table has others, and paragraphs of all other cells."""
+    lone = PARAGRAPH
+    for block in range(first, last):
+        if blocks[block, B_KIND] == ROW:
+            lone = ROW
+    for block in range(first, last):
+        if blocks[block, B_KIND] == LONE_CELL:
+            blocks[block, B_KIND] = lone
+        elif blocks[block, B_KIND] == CELLED:
+            blocks[block, B_KIND] = PARAGRAPH
 
 
 @inlined

@@ -1,0 +1,87 @@
+"""Chosen blocks as text: paragraphs, items, rows and code, plain and in Markdown."""
+
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.writing import write_blocks
+
+
+def written(page: str, output: Literal["plain", "markdown"] = "plain", without: tuple[int, ...] = ()) -> str:
+    blocks = read_blocks(np.frombuffer(page.encode(), np.uint8))
+    chosen = ~np.isin(np.arange(len(blocks.table)), without)
+    drawn = [b"TEX"] * len(blocks.holes)
+    text, starts = write_blocks(blocks, chosen, drawn, output)
+    assert all((start >= 0) == bool(kept) for start, kept in zip(starts, chosen, strict=True))
+    return text.decode()
+
+
+PAGES = [
+    ("<h2>H</h2><p>a<p>b", "H\n\na\n\nb", "## H\n\na\n\nb"),
+    ("<ul><li>a<ol start=9><li>b<li>c</ol><li>d</ul>", "- a\n  9. b\n  10. c\n- d", "- a\n  9. b\n  10. c\n- d"),
+    ("<ol type=a><li>x<li>y<p>more</ol>", "a. x\nb. y\n\nmore", "a. x\nb. y\n\nmore"),
+    (
+        "<table><tr><th>A<th>B|C<tr><td>1</table>",
+        "A\tB|C\n1",
+        "| A | B\\|C |\n| --- | --- |\n| 1 |  |",
+    ),
+    (
+        "<table><tr><th>A<th>B<th>C<tr><td>1<td>2</table>",
+        "A\tB\tC\n1\t2",
+        "| A | B | C |\n| --- | --- | --- |\n| 1 | 2 |  |",
+    ),
+    ("<pre>\na  \n  b</pre>", "a\n  b", "```\na\n  b\n```"),
+    ("a <b>c </b>d <code>x</code> <i></i>e", "a c d x e", "a **c** d `x` e"),
+    ("<blockquote>q</blockquote>", "q", "> q"),
+    ("<dl><dt>t<dd>d<dt>u<dd>e</dl>", "t\nd\n\nu\ne", "t\nd\n\nu\ne"),
+    ("x <math></math> y", "x TEX y", "x TEX y"),
+]
+
+
+@pytest.mark.parametrize(("page", "plain", "markdown"), PAGES)
+def test_blocks_as_text(page: str, plain: str, markdown: str) -> None:
+    assert written(page) == plain
+    assert written(page, "markdown") == markdown
+
+
+def test_what_is_drawn_in_a_block_that_is_not_chosen_is_left_out_with_it() -> None:
+    page = "<p>a <math></math><p>b<p>c <math></math>"
+    blocks = read_blocks(np.frombuffer(page.encode(), np.uint8))
+    text, _ = write_blocks(blocks, np.array([False, True, True]), [b"1", b"2"], "plain")
+    assert text == b"b\n\nc 2"
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<tr>",
+                "<td>",
+                "<li>",
+                "<ol>",
+                "<b>",
+                "</b>",
+                "<i>",
+                "<code>",
+                "</code>",
+                "<pre>",
+                "|",
+                "a",
+                "b",
+                "<br>",
+                "<table>",
+                "<h3>",
+            ]
+        ),
+        max_size=60,
+    ),
+    st.sampled_from(["plain", "markdown"]),
+)
+def test_any_page_can_be_written(parts: list[str], output: Literal["plain", "markdown"]) -> None:
+    page = " ".join(parts)
+    letters = [sign for sign in written(page, output) if sign in "ab"]
+    assert letters == [part for part in parts if part in ("a", "b")]
