@@ -36,7 +36,7 @@ A bound on an absent one is skipped.
 
 SPANS = (
     (re.compile(r"(.+_)?(share|retention|loss|fill|similarity|recall)(_max|_min|_p\d\d)?(\..+)?"), (0.0, 1.0)),
-    (re.compile(r".+_(shard|position)_(gap|drift)|.+_ks|site_rise_max"), (0.0, 1.0)),
+    (re.compile(r".+_(shard|position)_(gap|drift)|.+_ks|site_(rise|coverage_fall)_max"), (0.0, 1.0)),
     (re.compile(r".+_change"), (-1.0, inf)),
     (re.compile(r".+_psi|rows.*|records|new_pages|documents|bytes.*|rejected|quarantined"), (0.0, inf)),
 )

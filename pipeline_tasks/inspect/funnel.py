@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.manifest import Manifest
@@ -19,6 +20,9 @@ BAR = 28
 
 WORST = 3
 """Sources and sites that are named under a stage."""
+
+WHOLE = 0.9
+"""Coverage from which on a site is not named: texts have nearly all of what its pages say."""
 
 NOTED = 0.05
 """Share of a stage's rows from which on a site is named, whatever it lost."""
@@ -61,6 +65,7 @@ def _step(stage: str, manifest: Manifest, referred: str) -> dict[str, Any]:
         "rejected": dict(manifest.rejected),
         "quarantined": dict(manifest.quarantined),
         "losses": _worst(manifest.metrics),
+        "coverage": _least_covered(manifest),
         "idle": [str(part) for part in idle_parts(manifest)],
         "sites": _largest_sites(manifest.metrics, manifest.rows_in),
         "manifest": path_of(referred),
@@ -77,6 +82,12 @@ def _worst(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     }
     worst = sorted((name for name in lost if lost[name]), key=lambda name: (-lost[name], name))
     return [{"origin": name, "rows_in": rows_in[name], "lost": lost[name]} for name in worst[:WORST]]
+
+
+def _least_covered(manifest: Manifest) -> dict[str, float]:
+    """Return the coverage of the sites whose texts have least of their pages, at most three below `WHOLE`."""
+    means = {site: mean.value for site, mean in site_coverages(manifest).items() if mean.value < WHOLE}
+    return dict(sorted(means.items(), key=lambda pair: (pair[1], pair[0]))[:WORST])
 
 
 def _largest_sites(metrics: Mapping[str, Any], rows_in: int) -> dict[str, float]:
@@ -102,6 +113,8 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{'':<16}{'':>8}    {part}"
         for loss in step["losses"]:
             yield f"{'':<16}{'':>8}    {loss['lost']:>8.1%} of {loss['rows_in']:,} of {loss['origin']}"
+        for site, share in step["coverage"].items():
+            yield f"{'':<16}{'':>8}    {share:>8.1%} of the sentences on pages of site {site} are in their texts"
         for site, share in step["sites"].items() if step["stage"] == counting else ():
             yield f"{'':<16}{'':>8}    {share:>8.1%} of the rows are of site {site}"
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.profiles.bins import octave_bins, octave_end
-from pipeline_tasks.profiles.removals import derived
+from pipeline_tasks.profiles.removals import derived, with_sites
 from pipeline_tasks.profiles.signals import signal_profiles
 from pipeline_tasks.profiles.sums import sums
 
@@ -28,7 +28,7 @@ def profile(batch: pa.RecordBatch | pa.Table, columns: Iterable[str]) -> dict[st
     packed += [name for name in present if pa.types.is_struct(batch.schema.field(name).type)]
     measured = {name: batch.column(name) for name in present if name not in packed} | derived(batch, names)
     return {name: _profile_column(column) for name, column in measured.items()} | (
-        sums(batch, names) | signal_profiles(batch, present)
+        sums(with_sites(batch, names), names) | signal_profiles(batch, present)
     )
 
 

@@ -4,6 +4,7 @@ These columns are in no table. If a card names one in `profiled`, it is derived 
 every row, so that a gate can check all removals by the manifest alone.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -12,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.profiles.sums import SUMS, columns_summed
+from pipeline_tasks.manifest import total
+from pipeline_tasks.profiles.sums import SITE, SITE_COVERAGES, SUMS, columns_summed
 from pipeline_tasks.text.urls.sites import sites
 
 LEAST = 1000
@@ -20,6 +22,9 @@ LEAST = 1000
 
 LARGEST = 16
 """Clusters whose sizes a manifest contains, and sites that it names however few documents they have."""
+
+MEASURED = 64
+"""Sites whose coverage a manifest contains, those of the most pages."""
 
 WINNER = r'"winner":(?:"|\{[^{}]*"id":")(?P<id>[^"]+)"'
 """The winner in evidence: its id, or an object with its id."""
@@ -114,6 +119,14 @@ def derived(batch: Any, names: Iterable[str]) -> dict[str, pa.Array]:  # noqa: A
     return {name: DERIVED[name](batch) for name in wanted}
 
 
+def with_sites(batch: Any, names: Iterable[str]) -> Any:  # noqa: ANN401 -- a batch or table of rows
+    """Return rows with their site, where one of the profiles sums by it."""
+    wanted = any(SUMS[name].by == SITE for name in names if name in SUMS)
+    if not wanted or "url" not in batch.schema.names:
+        return batch
+    return batch.append_column(SITE, sites(_whole(batch, "url")))
+
+
 def _prefixed(prefix: str, names: Any) -> Any:  # noqa: ANN401 -- Arrow
     joined = pc.binary_join_element_wise(prefix, names, "")
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
@@ -125,7 +138,7 @@ def _whole(batch: Any, name: str) -> Any:  # noqa: ANN401 -- Arrow
 
 
 def notable(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest's metrics with its large origins (`_large`) and the `LARGEST` clusters only.
+    """Return a manifest's metrics with its large origins (`_large`), `LARGEST` clusters and `MEASURED` sites only.
 
     A snapshot has millions of sites, and a manifest should stay small; receipts contain them all.
     """
@@ -134,6 +147,10 @@ def notable(metrics: Mapping[str, Any]) -> dict[str, Any]:
         large = _large(arrivals(metrics))
         for profiles in (kept, lost):
             _cut(profiles, "origins", large | {f"own {name}" for name in large})
+    counts, *moments = SITE_COVERAGES
+    covered = _largest(total(bins_of(metrics, rows, counts) for rows in ("kept", "rejects")), MEASURED)
+    for profiles, name in itertools.product((kept, lost), (counts, *moments)):
+        _cut(profiles, name, covered)
     if "clusters" in lost:
         _cut(lost, "clusters", _largest(lost["clusters"]["bins"]))
     return {**metrics, "kept": kept, "rejects": lost}
@@ -145,9 +162,9 @@ def _large(rows_in: Mapping[str, int]) -> set[str]:
     return {name for name in rows_in if rows_in[name] >= LEAST} | _largest(sites)
 
 
-def _largest(counts: Mapping[str, int]) -> set[str]:
+def _largest(counts: Mapping[str, int], most: int = LARGEST) -> set[str]:
     """Return the names with the largest counts; of equal counts, the first names."""
-    return set(sorted(counts, key=lambda name: (-counts[name], name))[:LARGEST])
+    return set(sorted(counts, key=lambda name: (-counts[name], name))[:most])
 
 
 def _cut(profiles: dict[str, Any], name: str, wanted: AbstractSet[str]) -> None:

@@ -28,17 +28,32 @@ MOMENTS: Mapping[str, Sum] = {
 }
 """Names of the profiles that give mean and variance of the score by language, in the order of their powers."""
 
+SITE = "site of url"
+"""Name of a column that rows do not have: the site of their `url`, which `removals.with_sites` adds."""
+
+SITE_COVERAGES: Mapping[str, Sum] = {
+    "site_coverage_rows": Sum(SITE, "coverage", 0),
+    "site_coverage_sums": Sum(SITE, "coverage", 1),
+    "site_coverage_squares": Sum(SITE, "coverage", 2),
+}
+"""Names of the profiles that give mean and variance of the coverage by site, in the order of their powers."""
+
 SUMS: Mapping[str, Sum] = {
     "language_bytes": Sum("language", "n_bytes"),
     "language_tokens": Sum("language", "n_tokens"),
     **MOMENTS,
+    **SITE_COVERAGES,
 }
 """Name of the profile -> what it sums; the values of `by` are its bins."""
 
 
 def columns_summed(names: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that the sums among `names` read."""
-    return tuple(column for name in names if name in SUMS for column in (SUMS[name].by, SUMS[name].amount))
+    return tuple(column for name in names if name in SUMS for column in (_column_of(SUMS[name].by), SUMS[name].amount))
+
+
+def _column_of(by: str) -> str:
+    return "url" if by == SITE else by
 
 
 def sums(batch: Any, names: Iterable[str]) -> dict[str, dict[str, Any]]:  # noqa: ANN401 -- a batch or table of rows

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import UNICODE
+from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RIGHTS
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, always, reject, replace_column
 
@@ -28,6 +29,7 @@ EXTRACTED = pa.schema(
         pa.field("published", pa.string()),  # day of publication that the page declares, ISO 8601; null if unsure
         pa.field("extractor", pa.string()),  # the library that extracted the text, `plain` for pages that are no HTML
         pa.field("repaired", pa.int64()),  # lines of the text in which mojibake was undone
+        pa.field("coverage", pa.float64()),  # share of the page's own sentences that the text has; null if it has none
         pa.field("truncated", pa.string()),  # why the crawler cut the page (WARC-Truncated); null if it is whole
     ]
 )
@@ -58,12 +60,13 @@ class Params:
     stays as it is. `output: markdown` marks headings by `#`, fences code and rules tables, by each method, without
     links or emphasis. The methods of `fallback` are tried, in order, where the text so far is too little (see `LOST`)
     or there is none (too slow, died), and used where theirs is longer; column `extractor` names the library that
-    extracted the text (`plain` for pages that are no HTML). Texts still shorter than `min_chars` are rejected. `repair`
-    undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `invisible: keep`
-    leaves soft hyphens and zero-width spaces inside words, which split them for all that follows. `language` names
-    jusText's stop words for pages that do not declare their language; `seconds` of processor time (for each method) and
-    `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken down
-    before it, by id.
+    extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the page's own sentences
+    that the text has, by any method (null: the page has no markup, or shows no sentence). Texts still shorter than
+    `min_chars` are rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts
+    those lines. `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split them for all that
+    follows. `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor
+    time (for each method) and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents
+    that were taken down before it, by id.
     """
 
     method: str = "auto"
@@ -148,6 +151,7 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
         "published": _not_after([result.published for result in best.results], batch["crawled_at"]),
         "extractor": pa.array([result.method for result in best.results], pa.string()),
         "repaired": pa.array(best.repaired),
+        "coverage": _coverages(best, batch["payload"]),
         "truncated": _truncated(batch["metadata"]),
     }
     located = [batch.column(name) for name in LOCATOR.names]
@@ -181,6 +185,26 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
         best.replace([retried[pick] for pick in longer], other, longer)
     return best
+
+
+def _coverages(best: _Texts, payloads: pa.Array) -> pa.Array:
+    """Return which share of its page's own sentences each text has, null where there is no markup or no sentence."""
+    from pipeline_tasks.text.page.coverage import coverages
+    from pipeline_tasks.text.page.encodings import replace_as
+    from pipeline_tasks.text.page.sandbox_messages import PLAIN
+
+    shares = np.full(len(payloads), np.nan)
+    read = [row for row, result in enumerate(best.results) if result.outcome == "done" and result.method != PLAIN]
+    other = [row for row in read if best.results[row].encoding]
+    rows = [row for row in read if not best.results[row].encoding]
+    shares[rows] = coverages(payloads, rows, best.texts)
+    if other:
+        bodies = _bodies(payloads)
+        decoded = _column(
+            [replace_as(bodies[row], best.results[row].encoding).encode("utf-8", "ignore") for row in other]
+        )
+        shares[other] = coverages(decoded, list(range(len(other))), best.texts.take(pa.array(other)))
+    return pa.array(shares, from_pandas=True)
 
 
 def _retried(method: str, rows: list[int], pages: list[Any], sandbox: Any, params: Params) -> _Texts:  # noqa: ANN401
@@ -393,7 +417,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=14,
+    version=15,
     splits=True,
     libraries={
         "resiliparse": always,
@@ -406,7 +430,7 @@ STAGE = Stage(
         UNICODE: always,
     },
     engine="spark",
-    profiled=("chars", "extractor", "repaired", "truncated"),
+    profiled=("chars", "extractor", "repaired", "coverage", *SITE_COVERAGES, "truncated"),
     resources=resources,
     reasons=(
         "extract:empty",

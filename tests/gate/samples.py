@@ -15,7 +15,7 @@ from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
-from pipeline_tasks.profiles.sums import MOMENTS
+from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
 from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, stage_card
 from pipeline_tasks.sealed import digest_of
 from tests.refining import commit_manifest, made_up_shard
@@ -66,9 +66,15 @@ def with_signals(manifest: Manifest, scale: float = 1.0) -> Manifest:
     return replace(manifest, metrics=with_quantiles({**manifest.metrics, "kept": kept_rows}))
 
 
+def coverages_of(*shares: float) -> dict[str, Any]:
+    """Return the profiles of a site of 120 pages of which texts have these shares."""
+    columns = {"url": ["https://example.org/"] * 120, "coverage": [*shares] * (120 // len(shares))}
+    return profile(pa.table(columns), SITE_COVERAGES)
+
+
 GOOD: dict[str, dict[str, Any]] = {
     "ingest": {},
-    "extract": numbers(chars=[800, 1200, 2400] * 40),
+    "extract": numbers(chars=[800, 1200, 2400] * 40, coverage=[0.9, 0.95, 1.0] * 40) | coverages_of(0.9, 0.95, 1.0),
     "check_rights": numbers(robots_txt=["allowed"] * 110 + ["disallowed"] * 10, opt_out=["robots_txt"] * 10),
     "filter_url": {},
     "filter_language": numbers(language=["en", "de"] * 60, language_score=[0.9, 0.95] * 60),
@@ -228,6 +234,9 @@ def bad_extract(good: Manifest) -> Bad:
     yield kept(good, 0.2, "extract:timeout"), None
     yield profiled(good, chars=[20] * 120), good
     yield profiled(good, chars=[800] * 120, truncated=["length"] * 2_000), None
+    yield profiled(good, coverage=[0.5] * 2_000), None
+    fallen = {**good.metrics["kept"], **coverages_of(0.7, 0.8, 0.9)}
+    yield replace(good, metrics={**good.metrics, "kept": fallen}), good
 
 
 def bad_url(good: Manifest) -> Bad:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,15 +16,16 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import bounded, suites_of
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.facts.amounts import amounts_of, earlier_amounts
-from pipeline_tasks.gate.facts.sites import measure_sites
+from pipeline_tasks.gate.facts.sites import measure_coverages, measure_sites
 from pipeline_tasks.gate.facts.subject import Subject
 from pipeline_tasks.gate.learning import learn
 from pipeline_tasks.gate.suites import ENOUGH, EVERY, Expectation, load_suite
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.removals import notable
-from pipeline_tasks.profiles.sums import MOMENTS
+from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
 from pipeline_tasks.publish.logs import version_log
 from tests.chain import reply
 from tests.examples import few_examples
@@ -59,7 +61,7 @@ def drifted(good: Manifest, fact: str) -> Manifest:
     if fact.endswith(".*"):
         return drifted_language(good, fact)
     name = fact.removesuffix("_mean")
-    return profiled(good, **{name: [0.55] * 10_000 if name == "score" else [2] * 10_000})
+    return profiled(good, **{name: [0.55] * 10_000 if name in ("score", "coverage") else [2] * 10_000})
 
 
 def drifted_language(good: Manifest, fact: str) -> Manifest:
@@ -422,3 +424,39 @@ def test_days_of_the_same_sites_have_no_flood(seed: int, sites: int, slope: floa
     rise = measure_sites(Subject("", now, before[-1], tuple(before)))["site_rise_max"]
     assert rise is not None
     assert rise.value < 0.02
+
+
+def covered_site(pages: int, *shares: float, rejected: int = 0) -> Manifest:
+    """Return a day of `extract` with a site's pages, of which texts have these shares, and some have no text."""
+    rows = {"url": ["https://example.org/"] * pages, "coverage": [*itertools.islice(itertools.cycle(shares), pages)]}
+    lost = {"url": ["https://example.org/"] * rejected, "coverage": [0.0] * rejected}
+    profiles = {
+        name: profile(pa.table(columns), SITE_COVERAGES) for name, columns in (("kept", rows), ("rejects", lost))
+    }
+    return replace(healthy("extract"), metrics=notable(profiles))
+
+
+def fall(now: Manifest, before: Manifest | None) -> float | None:
+    estimate = measure_coverages(Subject("", now, before))["site_coverage_fall_max"]
+    return estimate and estimate.value
+
+
+def test_a_site_whose_texts_have_less_of_their_pages_is_seen() -> None:
+    usual = covered_site(200, 1.0, 0.9, 0.95)
+    worse = fall(covered_site(200, 0.5, 0.6, 0.7), usual)
+    assert worse is not None
+    assert 0.25 < worse < 0.35
+    assert fall(usual, covered_site(200, 0.5, 0.6, 0.7)) == 0
+    lost = fall(covered_site(200, 1.0, 0.9, 0.95, rejected=200), usual)
+    assert lost is not None
+    assert 0.3 < lost < 0.475
+    assert fall(usual, None) is fall(covered_site(29, 0.1), usual) is None
+
+
+@given(st.integers(0, 2**32), st.integers(30, 400))
+def test_days_of_one_site_have_no_fall(seed: int, pages: int) -> None:
+    draws = np.random.default_rng(seed)
+    before, now = (covered_site(pages, *draws.beta(8, 1, pages).tolist()) for _ in range(2))
+    seen = fall(now, before)
+    assert seen is not None
+    assert seen < 0.02

@@ -8,7 +8,18 @@ import pytest
 
 from pipeline_tasks.inspect.funnel import funnel_lines
 from pipeline_tasks.profiles.columns import merge, profile
-from pipeline_tasks.profiles.removals import DERIVED, LARGEST, arrivals, clusters, losses, notable, origins, similarity
+from pipeline_tasks.profiles.removals import (
+    DERIVED,
+    LARGEST,
+    MEASURED,
+    arrivals,
+    clusters,
+    losses,
+    notable,
+    origins,
+    similarity,
+)
+from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from tests.documents import documents
 
 
@@ -67,11 +78,13 @@ def test_the_funnel_names_who_lost_most() -> None:
     step = {"stage": "dedup_exact", "rows_in": 2600, "rows": 1501, "rejected": {"dedup_exact:duplicate": 1099}}
     losses_ = [{"origin": "site bad.example", "rows_in": 1100, "lost": 1099 / 1100}]
     step |= {"quarantined": {}, "idle": [], "losses": losses_, "sites": {"bad.example": 1100 / 2600}}
+    step |= {"coverage": {"lost.example": 0.125}}
     lines = list(funnel_lines([step]))
     later = list(funnel_lines([step, {**step, "stage": "dedup_minhash"}]))
     assert sum("are of site" in line for line in later) == 1
     assert lines[-1].split() == ["42.3%", "of", "the", "rows", "are", "of", "site", "bad.example"]
-    assert lines[-2].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
+    assert lines[-2].strip() == "12.5% of the sentences on pages of site lost.example are in their texts"
+    assert lines[-3].split() == ["99.9%", "of", "1,100", "of", "site", "bad.example"]
 
 
 def test_a_manifest_contains_large_origins_and_clusters_only() -> None:
@@ -92,3 +105,34 @@ def test_a_manifest_contains_large_origins_and_clusters_only() -> None:
     assert losses(small, "source", own=True) == {}
     assert sorted(small["rejects"]["clusters"]["bins"]) == [f"w{n:02d}" for n in range(40 - LARGEST, 40)]
     assert metrics["kept"]["origins"]["bins"]["site b"] == 10
+
+
+def covered(**sites: list[float | None]) -> pa.Table:
+    """Return documents with their coverage by the names of their sites."""
+    urls: list[str | None] = [
+        f"https://www.{site}.org/{at}" for site, shares in sites.items() for at in range(len(shares))
+    ]
+    shares = [share for site in sites.values() for share in site]
+    table = documents([f"text {at}" for at in range(len(urls))], urls)
+    return table.append_column("coverage", pa.array(shares, pa.float64()))
+
+
+def test_coverage_is_summed_by_site_whatever_the_batches() -> None:
+    table = covered(a=[0.5, 0.25, None], b=[1.0], c=[None])
+    whole = profile(table, SITE_COVERAGES)
+    assert [column["bins"] for column in whole.values()] == [
+        {"a.org": 2, "b.org": 1, "c.org": 0},
+        {"a.org": 750_000, "b.org": 1_000_000, "c.org": 0},
+        {"a.org": 312_500, "b.org": 1_000_000, "c.org": 0},
+    ]
+    assert merge(profile(table.slice(at, 2), SITE_COVERAGES) for at in range(0, 5, 2)) == whole
+
+
+def test_a_manifest_has_the_coverage_of_the_sites_with_most_pages() -> None:
+    """Those of rejected texts count: a site of which no text is kept has lost all."""
+    kept = profile(covered(**{f"s{at:02d}": [0.5] * (1 + at) for at in range(MEASURED + 9)}), SITE_COVERAGES)
+    rejects = profile(covered(s00=[0.0] * 99), SITE_COVERAGES)
+    small = notable({"kept": kept, "rejects": rejects})
+    named = {"s00.org", *(f"s{at:02d}.org" for at in range(10, MEASURED + 9))}
+    assert [{*column["bins"]} for column in small["kept"].values()] == [named] * len(SITE_COVERAGES)
+    assert small["rejects"] == rejects

@@ -12,6 +12,7 @@ import pytest
 from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
+from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.publish.logs.version_log import Retraction
 from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
@@ -22,6 +23,7 @@ from pipeline_tasks.schema import LOCATOR, VERDICT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shards.file import ShardWriter
 from tests.refining import commit_manifest
 
@@ -173,6 +175,20 @@ def reported(tmp_path: Path) -> str:
 def text_of(html: str) -> str:
     """Return a page's text, white space collapsed."""
     return " ".join(re.sub(r"<[^>]*>", " ", html.partition("</style>")[2]).split())
+
+
+def test_a_report_names_the_sites_whose_texts_have_least_of_their_pages(tmp_path: Path) -> None:
+    assert "What texts have of their pages" not in report(tmp_path, run(tmp_path))
+    manifest = committed(tmp_path, "extract", records(80), coverage=[0.25] * 40 + [1.0] * 40)
+    sites = ["https://lost.example.org/"] * 40 + ["https://example.net/"] * 40
+    measured = profile(pa.table({"url": sites, "coverage": [0.25] * 40 + [1.0] * 40}), SITE_COVERAGES)
+    known = read_manifest(str(tmp_path), manifest)
+    kept = {**known.metrics["kept"], **measured}
+    known = replace(known, metrics={**known.metrics, "kept": kept}, resources={"content": "sites"})
+    manifest = commit_manifest(tmp_path, known)
+    text = text_of(report(tmp_path, {"extract": manifest}))
+    assert "Half of the texts have 25% or more of what their pages say" in text
+    assert "example.org 25.0% example.net 100.0%" in text
 
 
 def test_a_report_shows_the_numbers_of_every_stage(reported: str) -> None:

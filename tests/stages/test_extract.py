@@ -66,6 +66,29 @@ def test_a_page_becomes_a_document(method: str) -> None:
     assert {name: row[name] for name in LOCATOR.names} == {name: page()[name] for name in LOCATOR.names}
 
 
+LATER = "Nobody had repaired the roof of the barn since the great storm, and so the rain came in for years. " * 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage_is_the_share_of_the_pages_sentences_that_the_text_has(method: str) -> None:
+    whole, half = page(), page(HTML.replace("<p>", f"<div hidden><p>{LATER}</p></div><p>"))
+    rows = extracted([whole, half, page(PROSE, "text/plain"), page("<p>No sentence" + " of words" * 20)], method=method)
+    assert [row["coverage"] for row in rows] == [1.0, pytest.approx(0.64, abs=0.03), None, None]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "prose"), [("koi8-r", "Летом река обмелела, и дети переходили её. " * 9), ("utf-16", PROSE)]
+)
+def test_a_page_of_any_encoding_has_its_coverage(encoding: str, prose: str) -> None:
+    (row,) = extracted([page(f"<title>x</title><p>{prose}</p>".encode(encoding), f"text/html; charset={encoding}")])
+    assert (row["text"], row["coverage"]) == (prose.strip(), 1.0)
+
+
+def test_a_text_that_is_rejected_has_its_coverage() -> None:
+    (row,) = extracted([page()], min_chars=10_000)
+    assert (row["reason"], row["coverage"]) == ("extract:too_short", 1.0)
+
+
 def test_plain_text_and_ready_text_are_only_normalized() -> None:
     plain = page("Gru\u0308ße\r\n" + PROSE, "text/plain; charset=utf-8")
     ready = page(None, "text/plain", text="Gru\u0308ße\r\n" + PROSE)

@@ -11,7 +11,7 @@ from pipeline_tasks.gate.facts.removals import CLUSTERS, LOSSES, SIMILARITY, UNS
 from pipeline_tasks.gate.facts.rows import REASONS, ROWS, SCHEMA
 from pipeline_tasks.gate.facts.scorers import SCORERS
 from pipeline_tasks.gate.facts.signals import SIGNALS
-from pipeline_tasks.gate.facts.sites import SITES
+from pipeline_tasks.gate.facts.sites import COVERAGES, SITES
 from pipeline_tasks.gate.facts.spread import SPREAD
 from pipeline_tasks.gate.facts.subject import Family, Subject
 from pipeline_tasks.gate.facts.tokens import TOKENS
@@ -35,6 +35,7 @@ FAMILIES: tuple[Family, ...] = (
     SIMILARITY,
     UNSIGNED,
     SITES,
+    COVERAGES,
     IDENTITY,
     TOKENS,
     SPREAD,

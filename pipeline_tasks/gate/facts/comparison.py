@@ -25,7 +25,7 @@ from pipeline_tasks.gate.facts.subject import EMPTY, Family, Subject, profiles_o
 from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.profiles.signals import PREFIX
-from pipeline_tasks.profiles.sums import MOMENTS
+from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
 from pipeline_tasks.store.reading import read_history
 
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
@@ -94,7 +94,7 @@ def compare_with_previous(subject: Subject) -> Facts:
         **{
             f"{name}_psi": psi(profiles_of(manifest).get(name, EMPTY), old.get(name, EMPTY))
             for name in subject.card.profiled
-            if name not in MOMENTS and not name.startswith(PREFIX)
+            if name not in MOMENTS and name not in SITE_COVERAGES and not name.startswith(PREFIX)
         },
         **{f"{name}_ks": ks(column, old.get(name, EMPTY)) for name, column in numeric_columns(subject)},
         "reasons_psi": _psi(_outcomes(manifest), _outcomes(previous))

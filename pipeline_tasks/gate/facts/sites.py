@@ -1,4 +1,4 @@
-"""Computes how far a site's share of the documents rose above what it has in the trailing snapshots."""
+"""Computes how far a site's share of the documents rose, and how far the coverage of its pages fell."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,14 @@ from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.facts.amounts import TAIL, Amount
 from pipeline_tasks.gate.facts.subject import Family, Subject
 from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
-from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.removals import arrivals
+from pipeline_tasks.manifest import Manifest, total
+from pipeline_tasks.profiles.removals import arrivals, bins_of
+from pipeline_tasks.profiles.sums import MILLIONTHS, SITE_COVERAGES
 
 SITE = "site "
+
+ENOUGH_PAGES = 30
+"""Pages with sentences from which on the coverage of a site is compared: Student's t is nearly normal there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +63,47 @@ SITES = Family(
     {
         "site_rise_max": "largest rise of a site's share of the documents above its median in the trailing snapshots, "
         "beyond what chance explains",
+    },
+)
+
+
+def site_coverages(manifest: Manifest, tail: float = TAIL) -> dict[str, Amount]:
+    """Return the mean coverage of the texts of each site, of those with most pages, also of texts that were rejected.
+
+    Sites of fewer than `ENOUGH_PAGES` pages have none.
+    """
+    rows, sums, squares = (
+        total(bins_of(manifest.metrics, kind, name) for kind in ("kept", "rejects")) for name in SITE_COVERAGES
+    )
+    return {
+        site: _mean(count, sums[site] / MILLIONTHS, squares[site] / MILLIONTHS, tail)
+        for site, count in rows.items()
+        if count >= ENOUGH_PAGES
+    }
+
+
+def _mean(count: int, values: float, squares: float, tail: float) -> Amount:
+    mean = values / count
+    variance = max(squares - count * mean**2, 0.0) / (count - 1)
+    return Amount(mean, limits.mean_margin(variance, count, tail))
+
+
+def measure_coverages(subject: Subject) -> Facts:
+    """Return how far the coverage of a site fell at most since the previous snapshot, beyond chance."""
+    if not {*SITE_COVERAGES} <= {*subject.card.profiled}:
+        return {}
+    now = site_coverages(subject.manifest)
+    before = site_coverages(subject.previous) if subject.previous else {}
+    falls = [
+        before[site].value - now[site].value - before[site].chance - now[site].chance for site in now if site in before
+    ]
+    return {"site_coverage_fall_max": exact(max([0.0, *falls]) if falls else None)}
+
+
+COVERAGES = Family(
+    measure_coverages,
+    {
+        "site_coverage_fall_max": "largest fall of a site's mean `coverage` since the previous snapshot, beyond what "
+        "chance explains; of the 64 sites with most pages, those with 30 pages of sentences in both",
     },
 )

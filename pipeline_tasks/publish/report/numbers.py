@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from pipeline_tasks.gate.explaining import explain, note_of
+from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import quantile
@@ -169,6 +170,28 @@ def _most_frequent(tally: Mapping[str, int]) -> list[tuple[str, int]]:
         return ranked
     rest = ranked[NAMES_SHOWN:]
     return [*ranked[:NAMES_SHOWN], (f"{len(rest)} others", sum(value for _, value in rest))]
+
+
+def coverage(contents: Contents) -> Iterator[Html]:
+    """Show which share of their pages' sentences texts have, and the sites whose texts have least."""
+    manifest = contents.last_with("coverage")
+    if manifest is None:
+        return
+    least, half = (quantile(profile_of(manifest, "coverage"), at) for at in (0.05, 0.5))
+    sites = sorted(site_coverages(manifest).items(), key=lambda pair: (pair[1].value, pair[0]))[:NAMES_SHOWN]
+    rows = [
+        (tag("span", shown(site, 60), css="word"), bar(known.value, 1), f"{known.value:.1%}") for site, known in sites
+    ]
+    lead = (
+        f"Half of the texts have {half:.0%} or more of what their pages say in sentences outside of links, menus and "
+        f"footers, and a twentieth {least:.0%} or less. Comments of readers count. Of the sites with most pages, these "
+        "have least."
+    )
+    yield section(
+        "What texts have of their pages",
+        lead,
+        *([table(("site", "", "in texts"), rows, numeric=(2,), wide=1)] if rows else []),
+    )
 
 
 def distributions(contents: Contents) -> Iterator[Html]:

@@ -19,6 +19,7 @@ SECTIONS: tuple[Section, ...] = (
     numbers.funnel,
     numbers.gates,
     numbers.reasons,
+    numbers.coverage,
     numbers.distributions,
     numbers.before_and_after,
     numbers.tokens,

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
+from pipeline_tasks.text.page.encodings import UTF8
 from pipeline_tasks.text.page.main_text import AUTO, AUTO_AGAIN, load, main_text
 from pipeline_tasks.text.page.media_types import PLAIN as PLAIN_TEXT
 from pipeline_tasks.text.page.media_types import media_type
@@ -102,4 +103,5 @@ def answer(page: Page, method: str, limits: Limits) -> Result:
         return Result("crash", detail=type(error).__name__)
     body = main.text.encode("utf-8", "ignore")
     library = _LIBRARIES.get(method, method)
-    return Result("done", body, *main.metadata, method=library, doubtful=main.doubtful)
+    encoding = None if decoded.encoding == UTF8 else decoded.encoding
+    return Result("done", body, *main.metadata, method=library, doubtful=main.doubtful, encoding=encoding)

@@ -42,7 +42,8 @@ class Page(NamedTuple):
 class Result(NamedTuple):
     """The result of a page: `text` as UTF-8, not yet in normal form, and the method that extracted it.
 
-    `detail` describes an outcome other than `done`; `doubtful` is that of `main_text.Main`.
+    `detail` describes an outcome other than `done`; `doubtful` is that of `main_text.Main`; `encoding` is what a page
+    of markup was read in other than UTF-8.
     """
 
     outcome: Outcome
@@ -54,6 +55,7 @@ class Result(NamedTuple):
     method: str | None = None
     repaired: int = 0
     doubtful: bool = False
+    encoding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def read_pages(window: memoryview, name_size: int, head_size: int, count: int) -
 
 def write_answer(file: int, number: int, result: Result, at: int) -> int:
     """Write an answer, its head last, so that a reader never reads half of one; return where the next one goes."""
-    parts = [part or "" for part in (result.title, result.language, result.published, result.detail, result.method)]
+    named = (result.title, result.language, result.published, result.detail, result.method, result.encoding)
+    parts = [part or "" for part in named]
     joined = "\0".join(parts)
     if joined.count("\0") >= len(parts):
         joined = "\0".join(part.replace("\0", "") for part in parts)
@@ -110,7 +113,7 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
         start, end = at + ANSWER.size, at + ANSWER.size + text + facts
         if window != number or end > len(body):
             return
-        title, language, published, detail, method = str(body[end - facts : end], "utf-8").split("\0")
+        title, language, published, detail, method, encoding = str(body[end - facts : end], "utf-8").split("\0")
         yield Result(
             OUTCOMES[outcome],
             body[start : start + text],
@@ -121,6 +124,7 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
             method or None,
             repaired,
             doubtful,
+            encoding or None,
         )
         at = end
 

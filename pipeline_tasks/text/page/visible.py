@@ -57,26 +57,26 @@ def _visible(page, at, end):
     count = linked = 0  # `linked` are those since an `a`, which may turn out to be closed
     inside, unclosed = False, 0  # `unclosed` has a bit for each element of HIDDEN that no tag closes any more
     while at < end:
-        behind = _skip_nuls(page, at + 1, end) if page[at] == LESS else end
-        if behind == end or not _opens_markup(page[behind]):
+        behind = skip_nuls(page, at + 1, end) if page[at] == LESS else end
+        if behind == end or not opens_markup(page[behind]):
             linked += inside and _is_shown(page[at])
             count += not inside and _is_shown(page[at])
             at += 1
             continue
         at = behind
         if page[at] == EXCLAMATION_MARK:
-            at = _declaration_end(page, at + 1, end)
+            at = declaration_end(page, at + 1, end)
             continue
         closes = page[at] == SLASH
         start = at + closes
-        name, at = _read_name(page, start, end)
-        at = _tag_end(page, at, end)
-        if name == _ANCHOR:
+        name, at = read_name(page, start, end)
+        at = tag_end(page, at, end)
+        if name == ANCHOR:
             if not closes:
                 count += linked
-            linked, inside = 0, not closes and _has_href(page, start, at)
-        elif not closes and _hidden(name) and not unclosed & _hidden(name) and not _closes_itself(page, at):
-            behind = _element_end(page, at, end, name)
+            linked, inside = 0, not closes and has_href(page, start, at)
+        elif not closes and _hidden(name) and not unclosed & _hidden(name) and not closes_itself(page, at):
+            behind = element_end(page, at, end, name)
             unclosed |= _hidden(name) if behind == end else 0
             at = behind if behind < end else at
     return count + linked
@@ -88,20 +88,21 @@ def _is_shown(byte):
 
 
 @inlined
-def _opens_markup(byte):
+def opens_markup(byte):
     """Return whether `<` and this byte begin a tag, a comment or a declaration."""
     return is_letter(byte) or byte in (SLASH, EXCLAMATION_MARK, QUESTION_MARK)
 
 
 @inlined
-def _skip_nuls(page, at, end):
+def skip_nuls(page, at, end):
+    """Return where the next byte is that is no NUL."""
     while at < end and page[at] == 0:
         at += 1
     return at
 
 
 @inlined
-def _read_name(page, at, end):
+def read_name(page, at, end):
     """Return the name of a tag as a number (its first byte lowest, letters in lower case), 0 if long, and its end."""
     name, size = np.uint64(0), 0
     while at < end and (page[at] == 0 or (page[at] > SPACE and page[at] not in (SLASH, GREATER))):
@@ -125,7 +126,7 @@ def _hidden(name):
 
 
 @inlined
-def _closes_itself(page, end):
+def closes_itself(page, end):
     """Return whether the tag that ends before `end` has a `/` last, as `<title/>` in a drawing."""
     at = end - 2  # before `>`
     while page[at] == 0:
@@ -134,7 +135,7 @@ def _closes_itself(page, end):
 
 
 @inlined
-def _declaration_end(page, at, end):
+def declaration_end(page, at, end):
     """Return where a comment ends, behind `-->`, or another declaration, behind `>`, whose content begins here."""
     hyphens = nth = 0
     is_comment = False
@@ -151,7 +152,7 @@ def _declaration_end(page, at, end):
 
 
 @inlined
-def _tag_end(page, at, end):
+def tag_end(page, at, end):
     """Return where the tag ends that goes on here; a quoted value, which a `=` comes before, may have a `>` in it."""
     last = quote = np.uint8(0)
     while at < end:
@@ -169,7 +170,7 @@ def _tag_end(page, at, end):
 
 
 @inlined
-def _has_href(page, at, end):
+def has_href(page, at, end):
     """Return whether a tag has an attribute `href`."""
     recent = np.uint64(0)
     while at < end:
@@ -184,21 +185,22 @@ def _has_href(page, at, end):
 
 
 @inlined
-def _element_end(page, at, end, name):
+def element_end(page, at, end, name):
     """Return where the tag begins that closes a hidden element, the end if there is none."""
     while at < end:
         if page[at] == LESS:
-            slash = _skip_nuls(page, at + 1, end)
-            if slash < end and page[slash] == SLASH and _read_name(page, slash + 1, end)[0] == name:
+            slash = skip_nuls(page, at + 1, end)
+            if slash < end and page[slash] == SLASH and read_name(page, slash + 1, end)[0] == name:
                 return at
         at += 1
     return at
 
 
-def _packed(name: str) -> np.uint64:
+def packed(name: str) -> np.uint64:
+    """Return a name of at most eight bytes as `read_name` does."""
     return np.uint64(int.from_bytes(name.encode(), "little"))
 
 
-_ANCHOR = _packed("a")
-_HIDDEN = tuple(_packed(name) for name in HIDDEN)
+ANCHOR = packed("a")
+_HIDDEN = tuple(packed(name) for name in HIDDEN)
 _HREF, _FIVE_BYTES = np.uint64(int.from_bytes(b" href", "big")), np.uint64((1 << 40) - 1)

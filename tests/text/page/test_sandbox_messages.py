@@ -28,6 +28,7 @@ RESULTS = st.builds(
     st.none() | st.just("plain"),
     st.integers(0, 9),
     st.booleans(),
+    st.none() | st.just("koi8-r"),
 )
 
 
