@@ -22,14 +22,14 @@ def test_draws_are_answered_by_keys(browser: Browser, served: str, root: Path) -
     page = opened(browser, f"{served}{PAGE}?by=topic", faults)
     expect(page.get_by_text("draw 1")).to_be_visible()
     page.keyboard.press(str(drawn_of(root, "topic").place + 1))
-    expect(page.get_by_text("Right.")).to_be_visible()
+    expect(page.get_by_text("Right.", exact=True)).to_be_visible()
     page.keyboard.press("1")  # the draw is answered
     page.keyboard.press("n")
     expect(page.get_by_text("draw 2")).to_be_visible()
     page.keyboard.press("n")
     expect(page.get_by_text("draw 3")).to_be_visible()
     page.get_by_role("button", name=f"Document {(drawn_of(root, 'topic', 3).place + 1) % 5 + 1}").click()
-    expect(page.get_by_text("Wrong.")).to_be_visible()
+    expect(page.get_by_text("Wrong.", exact=True)).to_be_visible()
     assert [(answer.seed, answer.is_right) for answer in answers(str(root), RECIPE)] == [(1, True), (3, False)]
     assert faults == []
 
