@@ -417,7 +417,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=15,
+    version=16,
     splits=True,
     libraries={
         "resiliparse": always,

@@ -67,6 +67,12 @@ def test_floors_only_go_up() -> None:
     assert judged(floors, raised(floors, {"a": 0.4, "b": 0.6})) == []
 
 
+def test_formulas_are_read_unless_they_are_pictures_with_hidden_sources() -> None:
+    shown = b"<p>of <math><mi>k</mi></math> and <img alt=pier></p>"
+    hidden = b'<span style="display: none;"><math><mi>k</mi></math></span><img alt="{k}">'
+    assert without_pictured_formulas(b"<p>of " + hidden + b" days</p>" + shown) == b"<p>of  days</p>" + shown
+
+
 # --- Extraction, scored as the sets' own projects do ------------------------------------------------------------
 
 
@@ -169,6 +175,21 @@ def headline_share(gold: Gold, texts: Texts) -> float:
     return mean(shares)
 
 
+PICTURED = re.compile(rb"(?is)<span\b[^<>]*display:\s*none[^<>]*>\s*<math\b.*?</math>\s*</span>\s*<img\b[^<>]*>")
+
+
+def without_pictured_formulas(payload: bytes) -> bytes:
+    """Return a page without the formulas that it draws as pictures, beside their hidden MathML, as Wikipedia does.
+
+    Readability.js gives the text of nodes that are shown, so its gold has holes at these places ("denoted by , then").
+    A text that has the formulas is not worse; `tests/text/page/test_rendering.py` holds them.
+    """
+    return PICTURED.sub(b"", payload)
+
+
+READ: dict[str, Callable[[bytes], bytes]] = {"readability": without_pictured_formulas}
+"""What is read of the pages of a set whose gold cannot have all that a page shows."""
+
 SCORES: dict[str, Callable[[Gold, Texts], float]] = {
     "fundus-articles": fundus,
     "readability": readability,
@@ -212,10 +233,13 @@ def test_extraction_keeps_its_level(shared_data: Path, method: str) -> None:
     for name, score in SCORES.items():
         gold = [page for page in lines(shared_data / "gold" / f"{name}.jsonl.gz") if page["payload_sha1"] in pages]
         assert len(gold) > 30
-        table = pa.Table.from_pylist([pages[page["payload_sha1"]] for page in gold], PAGE)
+        rows = [pages[page["payload_sha1"]] for page in gold]
+        if name in READ:
+            rows = [{**row, "payload": READ[name](row["payload"])} for row in rows]
+        table = pa.Table.from_pylist(rows, PAGE)
         extracted = pa.Table.from_batches(extract_pages(iter(table.to_batches()), params=Params(method, seconds=60)))
         whole = [text or "" for text in extracted["text"].to_pylist()]
-        texts = [body(text, pages[page["payload_sha1"]]["payload"]) for page, text in zip(gold, whole, strict=True)]
+        texts = [body(text, row["payload"]) for row, text in zip(rows, whole, strict=True)]
         measured[f"extract.{method}.{name}"] = score(gold, texts)
         if name in WORDS:
             measured[f"extract.{method}.{name}.words"] = word_f1(texts, WORDS[name](gold))

@@ -23,7 +23,17 @@ _NAMES = (
 )
 """Words of classes and ids: of remarks, authors, facts about the text, pictures, other texts, invitations, the site."""
 
-_UNPRINTED = ("jump-", "skip", "noprint", "no-print", "print-none", "editsection", "browsehappy", "browserupgrade")
+_UNPRINTED = (
+    "jump-",
+    "skip",
+    "noprint",
+    "no-print",
+    "print-none",
+    "editsection",
+    "browsehappy",
+    "browserupgrade",
+    "outdated",
+)
 """Parts of classes and ids of what is not to be printed."""
 
 _PART = re.compile("|".join(name for names in _NAMES for name in names), re.IGNORECASE)

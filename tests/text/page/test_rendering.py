@@ -277,6 +277,19 @@ def test_questions_that_fold_their_answers_are_kept(head: str, method: str) -> N
 
 
 @every()
+@pytest.mark.parametrize("count", ["193", "11 claps", "1.2K", "13 <span>responses</span>"])
+def test_a_count_of_readers_is_no_heading(count: str, method: str) -> None:
+    inner = f"<div><h4><button class=er>{count}</button></h4></div>"
+    assert count.split(maxsplit=1)[0] not in text_of(inner, method)
+
+
+@pytest.mark.parametrize("method", ["auto", "resiliparse"])
+def test_a_year_that_unfolds_is_a_heading(method: str) -> None:
+    inner = f"<div><h3><button aria-expanded=false>1931</button></h3><div><p>{SHOWN}</p></div></div>"
+    assert "1931" in text_of(inner, method)
+
+
+@every()
 def test_a_paragraph_that_is_a_link_is_kept(method: str) -> None:
     inner = f"<div><p><a href=/a>{SHOWN}</a></p></div><div><p>They will be heard again in the spring of the next year.</p></div>"
     assert SHOWN in text_of(inner, method, ARTICLE)
@@ -318,7 +331,9 @@ def test_a_part_of_a_name_marks_no_prose(name: str, method: str) -> None:
     assert "a seam that will be heard" in text
 
 
-@pytest.mark.parametrize("name", ["share-buttons", "commentList", "related-posts", "post-tags", "sharedaddy"])
+@pytest.mark.parametrize(
+    "name", ["share-buttons", "commentList", "related-posts", "post-tags", "sharedaddy", "x-outdated-browser"]
+)
 def test_a_name_marks_what_is_no_prose(name: str) -> None:
     assert "On the pier" not in text_of(f"<div class='{name}'><p>On the pier</p></div>", "auto")
 
