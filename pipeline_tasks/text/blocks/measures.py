@@ -67,7 +67,7 @@ def _kinds() -> np.ndarray:
     return kinds
 
 
-_KINDS = _kinds()
+KINDS = _kinds()
 _ASKING = "?\uff1f\u061f;\u055e\u1367\u2047\u2048"
 _STOPS = np.zeros(0x10000, np.uint8)
 _STOP_SIGNS = (
@@ -101,7 +101,7 @@ def measure(text, table, spans, measures):
 
 
 @inlined
-def _point(text, at, end):
+def point(text, at, end):
     """Return the code point here, at most 0xFFFF, and where the next one begins; 0 for a byte of no UTF-8."""
     lead = np.int64(text[at])
     if lead < 0x80:
@@ -133,8 +133,8 @@ def _measure(text, start, end, spans, order, at_span, row):
                 row[EMPHASES] += spans[span, 2] - spans[span, 1]
             at_span += 1
         begin = at
-        code, at = _point(text, at, end)
-        kind = _KINDS[code]
+        code, at = point(text, at, end)
+        kind = KINDS[code]
         row[CHARS] += 1
         if kind:
             if not in_word or kind == 2:
@@ -191,4 +191,4 @@ def _end_kind(last, before):
         return END_COLON
     if _COMMA[last]:
         return END_COMMA
-    return END_NONE if _KINDS[last] else END_OTHER
+    return END_NONE if KINDS[last] else END_OTHER
