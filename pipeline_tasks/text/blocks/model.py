@@ -1,0 +1,131 @@
+"""Scores blocks by trees over their features: whole numbers throughout, so that every machine has the same scores.
+
+A model is one file: a line of JSON, the card, and the trees behind it as plain arrays. The card says what the model was
+trained on; the digest of the file is the identity of what is extracted by it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.sealed import canonical, sha256
+from pipeline_tasks.text.base.cached import cached
+from pipeline_tasks.text.base.compiled import compiled
+from pipeline_tasks.text.blocks.features import FEATURES, NAMES
+
+MAGIC = b"refinery-extractor-1\n"
+POINT = 12
+"""Binary digits of a score behind the point: 4096 is a log-odds of 1."""
+
+SHIPPED = Path(__file__).parent / "extractor.model"
+"""The model that comes with the package (docs/decisions/0095-a-model-reads-blocks.md)."""
+
+LEAF = 0xFFFF
+"""The feature of a node that is a leaf."""
+
+_MAX_CARD = 1 << 20
+_ARRAYS = (("features", "<u2"), ("thresholds", "u1"), ("jumps", "<u2"), ("values", "<i2"), ("roots", "<i4"))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Trees in one row of nodes, each tree from its root on, a left child right behind its parent.
+
+    A block goes left where its feature is at most the threshold, else `jumps` nodes on. `values` are those of leaves,
+    as log-odds with `POINT` binary digits behind the point; `base` is added to their sum. `digest` is that of the file.
+    """
+
+    features: npt.NDArray[np.uint16]
+    thresholds: npt.NDArray[np.uint8]
+    jumps: npt.NDArray[np.uint16]
+    values: npt.NDArray[np.int16]
+    roots: npt.NDArray[np.int32]
+    base: int
+    card: Mapping[str, Any]
+    digest: str = ""
+
+
+def score_blocks(features: npt.NDArray[np.uint8], model: Model) -> npt.NDArray[np.int32]:
+    """Return the score of each block, by its row of features: log-odds that it is main text, times 2^`POINT`."""
+    scores = np.full(len(features), model.base, np.int32)
+    _add_trees(features, model.features, model.thresholds, model.jumps, model.values, model.roots, scores)
+    return scores
+
+
+@compiled
+def _add_trees(rows, features, thresholds, jumps, values, roots, scores):
+    for tree in range(len(roots)):
+        root = np.int64(roots[tree])
+        for block in range(len(rows)):
+            node = root
+            feature = features[node]
+            while feature != 0xFFFF:
+                node += 1 if rows[block, feature] <= thresholds[node] else np.int64(jumps[node])
+                feature = features[node]
+            scores[block] += values[node]
+
+
+def dump_model(model: Model) -> bytes:
+    """Return the file of a model: equal bytes for equal trees and cards."""
+    arrays = [np.ascontiguousarray(getattr(model, name), kind) for name, kind in _ARRAYS]
+    sizes = {name: len(values) for (name, _), values in zip(_ARRAYS, arrays, strict=True)}
+    head = canonical({"card": model.card, "base": model.base, "sizes": sizes, "names": NAMES})
+    return b"".join([MAGIC, head, b"\n", *(values.tobytes() for values in arrays)])
+
+
+def load_model(path: str) -> Model:
+    """Return the model of a file, cached per process.
+
+    RecipeError if it is none, has other features than this release reads, or trees that lead out of it.
+    """
+    return cached(_load, path)
+
+
+def _load(path: str) -> Model:
+    return parse_model(Path(path).read_bytes(), path)
+
+
+def parse_model(content: bytes, path: str) -> Model:
+    """Return the model that `dump_model` wrote; RecipeError names `path`, as in `load_model`."""
+    way_out = "train it again by `refinery train-extractor`"
+    end = content.find(b"\n", len(MAGIC), len(MAGIC) + _MAX_CARD)
+    if not content.startswith(MAGIC) or end < 0:
+        message = f"{path} is no model of an extractor; {way_out}"
+        raise RecipeError(message)
+    try:
+        head = json.loads(content[len(MAGIC) : end])
+        is_known = tuple(head["names"]) == NAMES
+        arrays, at = {}, end + 1
+        for name, kind in _ARRAYS:
+            arrays[name] = np.frombuffer(content, kind, head["sizes"][name], at)
+            at += arrays[name].nbytes
+        model = Model(**arrays, base=int(head["base"]), card=head["card"], digest=sha256(content))
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{path} is damaged ({error}); {way_out}"
+        raise RecipeError(message) from error
+    if not is_known:
+        message = f"{path} was trained on other features than this release reads; {way_out}"
+        raise RecipeError(message)
+    if at != len(content) or not _is_whole(model):
+        message = f"{path} is damaged: its trees lead out of it; {way_out}"
+        raise RecipeError(message)
+    return model
+
+
+def _is_whole(model: Model) -> bool:
+    """Return whether each tree's nodes are its own, and lead on to a leaf."""
+    count = len(model.features)
+    if any(len(values) != count for values in (model.thresholds, model.jumps, model.values)):
+        return False
+    inner = np.flatnonzero(model.features != LEAF)
+    targets = inner + model.jumps[inner]
+    is_forward = bool((model.jumps[inner] > 1).all() and (targets < count).all() and (inner + 1 < count).all())
+    is_known = bool((model.features[inner] < FEATURES).all())
+    roots = model.roots
+    return is_forward and is_known and bool((roots >= 0).all() and (roots < count).all())

@@ -1,0 +1,66 @@
+"""A model's file: read as it was written, refused where it is damaged or of other features."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.text.blocks.features import FEATURES
+from pipeline_tasks.text.blocks.model import LEAF, Model, dump_model, load_model, parse_model, score_blocks
+
+
+def model(**changes: object) -> Model:
+    """Return two trees: the first asks for features 0 and 2, the second is a leaf."""
+    fields = {
+        "features": np.array([0, LEAF, 2, LEAF, LEAF, LEAF], np.uint16),
+        "thresholds": np.array([10, 0, 200, 0, 0, 0], np.uint8),
+        "jumps": np.array([2, 0, 2, 0, 0, 0], np.uint16),
+        "values": np.array([0, 100, 0, -200, 300, 7], np.int16),
+        "roots": np.array([0, 5], np.int32),
+        "base": -1000,
+        "card": {"data": "none"},
+    }
+    return Model(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_scores_are_sums_of_leaves() -> None:
+    rows = np.zeros((4, FEATURES), np.uint8)
+    rows[:, 0] = [10, 11, 11, 255]
+    rows[:, 2] = [255, 200, 201, 0]
+    assert score_blocks(rows, model()).tolist() == [-893, -1193, -693, -1193]
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.model"
+    path.write_bytes(dump_model(model()))
+    read = load_model(str(path))
+    assert dump_model(read) == path.read_bytes()
+    assert read.card == {"data": "none"}
+    assert len(read.digest) == 64
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"refinery-extractor-1\n",
+        b"refinery-extractor-1\n{}\n",
+        dump_model(model())[:-1],
+        dump_model(model()) + b"x",
+        dump_model(model(jumps=np.array([2, 0, 9, 0, 0, 0], np.uint16))),
+        dump_model(model(jumps=np.array([0, 0, 2, 0, 0, 0], np.uint16))),
+        dump_model(model(features=np.array([FEATURES, LEAF, 2, LEAF, LEAF, LEAF], np.uint16))),
+        dump_model(model(roots=np.array([0, 6], np.int32))),
+        dump_model(model(values=np.zeros(5, np.int16))),
+    ],
+)
+def test_a_damaged_file_is_refused(content: bytes) -> None:
+    with pytest.raises(RecipeError, match=r"x\.model.*train-extractor"):
+        parse_model(content, "x.model")
+
+
+def test_a_model_of_other_features_is_refused() -> None:
+    content = dump_model(model()).replace(b'"words"', b'"wards"', 1)
+    with pytest.raises(RecipeError, match="other features"):
+        parse_model(content, "x.model")
