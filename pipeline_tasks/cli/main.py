@@ -98,6 +98,9 @@ COMMANDS = {
         "cli.commands.train_quality_model",
         "train a model of the quality of texts on good ones and a crawl, for score_quality",
     ),
+    "train-extractor": Entry(
+        "cli.commands.train_extractor", "train the model that reads a page's blocks on pages whose text people marked"
+    ),
     "train-topics": Entry(
         "cli.commands.train_topics", "find what texts are about, by their vectors, for the stage topics"
     ),

@@ -3,7 +3,7 @@
 import heapq
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +89,20 @@ def _opened(name: str) -> tuple[Iterator[dict[str, Any]], str]:
     bare = name.removesuffix(Path(name).suffix) if name.endswith(COMPRESSED) else name
     if not (name.endswith(PARQUET) or bare.endswith(LINES)):
         return _of_root(name)
-    digest = _digest(name)
-    read = _of_parquet if name.endswith(PARQUET) else _of_lines
-    return _prepared(read(localize(name, digest)), name), digest
+    digest = digest_of_input(name)
+    return _prepared(records_of(name, digest, {*KIND.names, "url"}), name), digest
 
 
-def _digest(path: str) -> str:
+def records_of(
+    name: str, digest: str, wanted: Collection[str], at_once: int = ROWS
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Return the numbered records of Parquet or JSON lines, of Parquet the `wanted` columns, so many rows at once."""
+    path = localize(name, digest)
+    return _of_parquet(path, wanted, at_once) if name.endswith(PARQUET) else _of_lines(path)
+
+
+def digest_of_input(path: str) -> str:
+    """Return the SHA-256 of a file; RecipeError if it cannot be read."""
     try:
         return digest_of_named(path)
     except OSError as error:
@@ -141,13 +149,12 @@ def _row(record: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _of_parquet(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    wanted = {*KIND.names, "url"}
+def _of_parquet(path: str, wanted: Collection[str], at_once: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             columns = [name for name in file.schema_arrow.names if name in wanted]
             number = 0
-            for batch in file.iter_batches(ROWS, columns=columns):
+            for batch in file.iter_batches(at_once, columns=columns):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, record
@@ -178,7 +185,7 @@ def _parsed(line: bytes, where: str) -> Mapping[str, Any]:
         message = f"{where} is no JSON ({error}) or longer than {MAX_RECORD:,} bytes"
         raise RecipeError(message) from error
     if not isinstance(record, dict):
-        message = f"{where} is no object; write one record with `text` a line"
+        message = f"{where} is no object; write one record a line"
         raise RecipeError(message)
     return record
 
