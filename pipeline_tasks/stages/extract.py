@@ -417,7 +417,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=16,
+    version=17,
     splits=True,
     libraries={
         "resiliparse": always,

@@ -125,6 +125,8 @@ def _open_roots(tree: Any, templates: list[Any]) -> bool:  # noqa: ANN401
     """Put declarative shadow roots into their hosts, and what these have into the slots; leave out other templates."""
     queue = templates[:]
     for template in queue:
+        if template.parent is None:  # a second root of its host, which has one
+            continue
         if len(queue) < _MOST_SHADOWS and (template.getattr("shadowrootmode") or template.getattr("shadowroot")):
             root = tree.create_element("div")
             root.html = template.html.partition(">")[2].rpartition("</")[0]

@@ -120,6 +120,15 @@ def test_what_is_drawn_in_the_place_of_text_for_screen_readers_is_kept(method: s
 
 
 @every()
+def test_a_second_root_is_not_shown(method: str) -> None:
+    root = "<template shadowrootmode=open><p>{}</p></template>"
+    inner = f"<my-card>{root.format(SHOWN)}{root.format(SECRET)}</my-card>"
+    text = text_of(inner, method)
+    assert SHOWN in text
+    assert SECRET not in text
+
+
+@every()
 @pytest.mark.parametrize("mode", ["shadowrootmode=open", 'shadowrootmode="closed"', "shadowroot=open"])
 def test_shadow_roots_are_opened(mode: str, method: str) -> None:
     assert SHOWN in text_of(f"<my-card><template {mode}><p>{SHOWN}</p></template></my-card>", method)
