@@ -3,7 +3,7 @@
     PYTHONPATH=. python benchmarks/extract.py [--runs R] [--turns T] [--json]
 
 Quality: each method extracts the pages of every gold set of ../shared/data and is scored as in
-`tests/golden/test_ratchet.py`. `auto_f1_gap` is the largest shortfall of `auto` against `trafilatura` over the sets, 0
+`tests/golden/extraction.py`. `auto_f1_gap` is the largest shortfall of `auto` against `trafilatura` over the sets, 0
 where it has none; without the sets it is left out. The halves of each set, by the hash of a page, are printed as well.
 Speed: the stage over all pages of a real snapshot (of the demo's crawl, where there is none), by `auto`, `trafilatura`
 and `resiliparse` in turns, in processor time of one pinned core, the sandbox included.
@@ -37,32 +37,21 @@ METHODS = ("auto", "trafilatura", "resiliparse")
 
 def scores() -> dict[str, dict[str, list[float]]]:
     """Return the score of each method on each gold set: of all pages, and of two halves by the hash of a page."""
-    from tests.golden.test_ratchet import SCORES, body, lines, pages_of
+    from pipeline_tasks.stages.extract import Params
+    from tests.golden.extraction import SCORES, read_gold
 
-    pages, results = pages_of(SHARED), dict[str, dict[str, list[float]]]()
+    results = dict[str, dict[str, list[float]]]()
     for name, score in SCORES.items():
-        gold = [page for page in lines(SHARED / "gold" / f"{name}.jsonl.gz") if page["payload_sha1"] in pages]
-        rows = [pages[page["payload_sha1"]] for page in gold]
-        halves = [
-            [at for at, page in enumerate(gold) if int(page["payload_sha1"][:2], 16) % 2 == half] for half in (0, 1)
-        ]
         results[name] = {}
         for method in METHODS:
-            texts = [body(text, row["payload"]) for text, row in zip(extracted(rows, method), rows, strict=True)]
+            gold, _, texts = read_gold(SHARED, name, Params(method, seconds=60))
+            halves = [
+                [at for at, page in enumerate(gold) if int(page["payload_sha1"][:2], 16) % 2 == half] for half in (0, 1)
+            ]
             results[name][method] = [
                 score([gold[at] for at in part], [texts[at] for at in part]) for part in (range(len(gold)), *halves)
             ]
     return results
-
-
-def extracted(rows: list[dict[str, Any]], method: str) -> list[str]:
-    """Return the text of each page by a method, empty where there is none."""
-    from pipeline_tasks.schema import PAGE
-    from pipeline_tasks.stages.extract import Params, extract_pages
-
-    table = pa.Table.from_pylist(rows, PAGE)
-    batches = extract_pages(iter(table.to_batches()), params=Params(method, seconds=60))
-    return [text or "" for text in pa.Table.from_batches(list(batches))["text"].to_pylist()]
 
 
 def measure(folder: Path, turns: int) -> dict[str, float]:
