@@ -53,7 +53,7 @@ def test_the_share_is_that_of_letters() -> None:
         "<p>Written by many hands for example.org/and/other/places/of/the/world and for www.example.net/as/well</p>",
         f"<p><a href=/>{OTHER}</a></p>",
         f"<a href=/><h2>{OTHER}</h2></a>",
-        f"<p><a href=/>{OTHER}{OTHER}</a> Read on where we left you, if you can, in the archive of all of our stories.",
+        f"<p><a href=/>{OTHER}{OTHER}</a> Read on where we left you, if you can, in the large archive of all of our older stories.",
         f"<!-- <p>{OTHER}</p> -->",
         *(f"<{name} class=x>{OTHER}</{name}>" for name in OMITTED),
     ],
