@@ -72,7 +72,7 @@ RECIPES = {
     "profiles": """
   filter_language: {{keep: [en, de, fr, es], threshold: 0.3, unit: paragraph, foreign: cut}}
   filter_quality:
-    profiles: [cc_net, dclm, dolma, nemo, seeds]
+    profiles: [cc_net, dclm, dolma, nemo, seeds, running_sentences]
     words: unicode
     edit: true
 """,

@@ -1,5 +1,7 @@
 """One text per rule, made to fail that rule first: each profile's rules fire, in the order of their source."""
 
+import itertools
+
 import pyarrow as pa
 import pytest
 
@@ -15,6 +17,11 @@ WORDS = PROSE_TEXT.split()
 SENTENCE = " ".join(WORDS) + "."
 PROSE = "\n".join(" ".join(WORDS[at : at + 10]) + "." for at in range(0, 50, 10))
 LONG = " ".join(f"word{number} the of" for number in range(33_400))
+CONTENTS = "\n".join(
+    f"{at}.{part}. On {word} and {other}"
+    for at, (word, other) in enumerate(itertools.pairwise(WORDS))
+    for part in range(2)
+)
 GRAM = "one two three four five six seven eight nine ten"
 
 FIRST = [
@@ -56,6 +63,8 @@ FIRST = [
     ("dolma", SENTENCE + " a#" * 9, "symbols"),
     ("dolma", SENTENCE.replace("the", "The").replace("and", "plus"), None),
     ("dolma", PROSE.replace("\n", "\n\n"), "dup_line_frac"),
+    ("running_sentences", f"{SENTENCE}\n\n" + CONTENTS, "few"),
+    ("running_sentences", f"{PROSE}\n\n" + CONTENTS[: 2 * len(PROSE)], None),
     ("nemo", SENTENCE + " @@@@@@" * 20, "non_alpha_numeric"),
     ("nemo", SENTENCE + " #" * 9, "symbols"),
     ("nemo", SENTENCE + " 12345678" * 9, "numbers"),
