@@ -73,6 +73,11 @@ def test_marks_and_links_within_a_sentence_change_nothing() -> None:
     assert covered(page, OTHER) < CHANCE
 
 
+def test_letters_that_are_references_are_not_looked_for() -> None:
+    page = f"<p>{SENTENCES['de']}</p>".replace("ü", "&uuml;").replace("ß", "&#223;")
+    assert covered(page, SENTENCES["de"]) == 1
+
+
 def test_a_name_and_an_unclosed_tag_do_not_hide_the_rest() -> None:
     page = f"<svg>{OTHER}<p class='sidebar hidden' id=comment>{SENTENCES['en']}"
     assert covered(page, SENTENCES["en"]) == pytest.approx(0.5, abs=0.1)

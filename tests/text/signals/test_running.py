@@ -49,6 +49,10 @@ def test_lists_do_not_run(text: str) -> None:
     assert shares(text) == (0, 0)
 
 
+def test_a_wide_mark_ends_a_sentence_within_a_line() -> None:
+    assert shares("孩子们踩着石头走到老磨坊。水")[0] > 0.9
+
+
 def test_code_and_tables_are_apart() -> None:
     assert shares(f"{CODE}\n{TABLE}") == (0, pytest.approx(1, abs=0.2))
     assert shares("  - an inner item of a list") == (0, 0)
@@ -63,7 +67,13 @@ def test_a_sentence_goes_on_in_the_next_line_of_text_that_is_wrapped() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Written for example.org and version 2.5 of it", "Chapter one, section A. 12", "Fig. 7. Mill"]
+    "line",
+    [
+        "Written for example.org and version 2.5 of it",
+        "Chapter one, section A. 12",
+        "On the way to the old mills, section 12. Water",
+        "Fig. 7. Mill",
+    ],
 )
 def test_a_stop_within_a_name_or_after_a_number_ends_nothing(line: str) -> None:
     assert shares(line) == (0, 0)
