@@ -1,6 +1,6 @@
 """Reads pages whose text people marked, as rows of features and labels: by the same loops that extract."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,24 +10,25 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.scorers.texts import digest_of_input, records_of
-from pipeline_tasks.text.blocks.blocks import Blocks, read_blocks
-from pipeline_tasks.text.blocks.features import block_features
+from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.features import block_features, shown_blocks
 from pipeline_tasks.text.blocks.labels import label_blocks, word_keys
 from pipeline_tasks.text.page.charset import decode
 from pipeline_tasks.text.urls.sites import sites
 
-COLUMNS = ("id", "url", "html", "main_content", "page_type", "language", "weight")
-"""What a record may have; `id`, `url`, `html` and `main_content` it must."""
+COLUMNS = ("id", "html", "main_content", "url", "page_type", "language", "weight")
+"""What a record may have; the first three it must."""
 
 MAIN = 128
 """The label, of 255, from which on a block is main text."""
 
+_NEEDED = COLUMNS[:3]
 _AT_ONCE = 32  # pages that are in memory with their markup
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedPage:
-    """One page: features and labels of its blocks, keys of their words and of the marked ones, and what it is."""
+    """One page: features and labels of the blocks that it shows, keys of their words and of those marked, and facts."""
 
     id: str
     site: str
@@ -78,36 +79,33 @@ def read_pages(paths: Sequence[str]) -> tuple[list[MarkedPage], dict[str, str]]:
 
 
 def _page(record: Mapping[str, Any], where: str) -> MarkedPage:
-    missing = [name for name in COLUMNS[:4] if record.get(name) is None]
+    missing = [name for name in _NEEDED if record.get(name) is None]
     if missing:
-        message = f"{where} has no {', '.join(missing)}; a marked page has {', '.join(COLUMNS[:4])}"
+        message = f"{where} has no {', '.join(missing)}; a marked page has {', '.join(_NEEDED)}"
         raise RecipeError(message)
     weight = record.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
         message = f"{where}: weight {str(weight)[:40]!r} is no number of 0 or more"
         raise RecipeError(message)
-    html, url = record["html"], str(record["url"])
+    html, url = record["html"], str(record.get("url") or "")
     page = utf8(html if isinstance(html, str) else decode(bytes(html), "text/html").text)
     blocks, gold = read_blocks(page), utf8(str(record["main_content"]))
-    starts, ends = map(np.ascontiguousarray, (blocks.starts, blocks.ends))
+    shown = shown_blocks(blocks)
+    starts, ends = blocks.starts[shown], blocks.ends[shown]
     keys, last = word_keys(blocks.text, starts, ends)
     return MarkedPage(
         id=str(record["id"]),
-        site=sites(pa.array([url])).to_pylist()[0] or url,
+        site=sites(pa.array([url])).to_pylist()[0] or url or str(record["id"]),
         page_type=str(record.get("page_type") or ""),
         language=str(record.get("language") or ""),
         weight=float(weight),
-        features=block_features(blocks, page),
+        features=block_features(blocks, page)[shown],
         labels=label_blocks(blocks.text, starts, ends, gold),
-        words=_words(blocks),
+        words=blocks.words[shown],
         keys=keys,
         last=last,
         gold=word_keys(gold, *_whole(gold))[0],
     )
-
-
-def _words(blocks: Blocks) -> npt.NDArray[np.int32]:
-    return np.ascontiguousarray(blocks.words)
 
 
 def _whole(text: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -117,8 +115,3 @@ def _whole(text: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], npt.NDAr
 def utf8(text: str) -> npt.NDArray[np.uint8]:
     """Return the bytes of a text; half surrogates are left out."""
     return np.frombuffer(text.encode("utf-8", "ignore"), np.uint8)
-
-
-def languages_of(pages: Sequence[MarkedPage]) -> Iterator[str]:
-    """Yield the languages of pages, each once, in order."""
-    yield from sorted({page.language for page in pages})

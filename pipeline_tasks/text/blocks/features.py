@@ -9,7 +9,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.base.ascii import is_alphanumeric, lower
+from pipeline_tasks.text.base.ascii import is_alphanumeric, is_letter, lower
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks import measures as m
 from pipeline_tasks.text.blocks.blocks import Blocks
@@ -33,7 +33,7 @@ from pipeline_tasks.text.blocks.reading import (
     NO_MARKER,
     ROW,
 )
-from pipeline_tasks.text.blocks.tags import TAGS
+from pipeline_tasks.text.blocks.tags import TAGS, name_key
 
 _WITHIN = re.findall(
     "[a-z_0-9]+",
@@ -42,11 +42,12 @@ _WITHIN = re.findall(
 )
 _ENCLOSING = 6  # elements around a block that are described
 _WINDOWS = (1, 2, 3)
+_SIZES = (3, 8, 20)  # blocks on each side of a window
 
 _TEXT = re.findall(
     "[a-z_0-9]+",
     "words chars_per_word longest_word digits capitals signs stops commas colons bars lines wide sentences ends starts "
-    "linked links coded strong emphasis is_title",
+    "linked links coded strong emphasis is_title prices years clocks",
 )
 _ELEMENT = re.findall(
     "[a-z_0-9]+", "kind level marker tag tag_2 tag_3 depth quoted hidden first_in_parent last_in_parent only_in_parent"
@@ -61,14 +62,38 @@ _LIKE = re.findall(
     "[a-z_0-9]+",
     "like_path_blocks like_path_words like_path_linked like_path_sentences like_path_nth like_path_share "
     "siblings siblings_words siblings_linked siblings_sentences outer_siblings outer_siblings_words "
-    "outer_siblings_linked",
+    "outer_siblings_linked siblings_share siblings_nth siblings_blocks outer_siblings_share outer_siblings_sentences "
+    "outer_siblings_nth siblings_prices outer_siblings_prices",
 )
 _PAGE = re.findall(
     "[a-z_0-9]+",
     "page_words page_blocks page_linked page_sentences page_long page_headings page_items page_rows page_code "
     "page_forms "
-    "page_h1 page_articles page_paragraphs page_copies page_half_share page_best_share",
+    "page_h1 page_articles page_paragraphs page_copies page_half_share page_best_share page_hidden page_prices "
+    "page_years page_open_graph",
 )
+_STATED = {
+    "article": "Article NewsArticle BlogPosting TechArticle Report ScholarlyArticle OpinionNewsArticle Blog",
+    "product": "Product ProductGroup IndividualProduct",
+    "offer": "Offer AggregateOffer",
+    "list": "ItemList CollectionPage SearchResultsPage OfferCatalog",
+    "thread": "DiscussionForumPosting QAPage Question Answer Comment",
+    "faq": "FAQPage",
+    "firm": "Organization LocalBusiness Service Corporation ProfessionalService",
+    "site": "WebPage WebSite",
+    "rating": "Review AggregateRating",
+    "guide": "Recipe HowTo",
+    "video": "VideoObject",
+    "event": "JobPosting Event Course",
+    "crumbs": "BreadcrumbList",
+    "person": "Person",
+}
+"""Types of schema.org that pages state about themselves, by the features that count them."""
+_OPEN_GRAPH = re.findall("[a-z.]+", "article product website blog profile book video.other og.product object")
+_BRANCH = re.findall(
+    "[a-z_0-9]+", "words linked sentences long blocks tag up down nth headings held_words held_linked side prices"
+)
+_HEADLINE = re.findall("[a-z_0-9]+", "side words blocks up long linked kind is_title")
 _ENCLOSED = re.findall("[a-z_0-9]+", "words linked sentences long blocks tag")
 _NEAR = re.findall("[a-z_0-9]+", "words linked sentences kind ends")
 NAMES = (
@@ -78,13 +103,30 @@ NAMES = (
     *_PLACE,
     *_LIKE,
     *_PAGE,
+    *(f"page_stated_{name}" for name in _STATED),
     *(f"enclosing_{nth}_{name}" for nth in range(_ENCLOSING) for name in _ENCLOSED),
     *(f"{side}_{nth}_{name}" for side in ("before", "behind") for nth in _WINDOWS for name in _NEAR),
-    *(f"window_{size}_{name}" for size in (3, 8) for name in ("words", "linked", "sentences", "long")),
+    *(f"window_{size}_{name}" for size in _SIZES for name in ("words", "linked", "sentences", "long")),
+    *(f"{holder}_branch_{name}" for holder in ("half", "most") for name in _BRANCH),
+    *(f"headline_{name}" for name in _HEADLINE),
 )
 FEATURES = len(NAMES)
 _PLACES = {name: nth for nth, name in enumerate(NAMES)}
-_F_ELEMENT, _F_WITHIN, _F_PLACE, _F_LIKE, _F_PAGE, _F_ENCLOSED, _F_NEAR, _F_WINDOW = (
+(
+    _F_ELEMENT,
+    _F_WITHIN,
+    _F_PLACE,
+    _F_LIKE,
+    _F_PAGE,
+    _F_ENCLOSED,
+    _F_NEAR,
+    _F_WINDOW,
+    _F_BRANCH,
+    _F_HEADLINE,
+    _F_SIGNS,
+    _F_STATED,
+    _F_OPEN_GRAPH,
+) = (
     _PLACES[name]
     for name in (
         "kind",
@@ -95,6 +137,11 @@ _F_ELEMENT, _F_WITHIN, _F_PLACE, _F_LIKE, _F_PAGE, _F_ENCLOSED, _F_NEAR, _F_WIND
         "enclosing_0_words",
         "before_1_words",
         "window_3_words",
+        "half_branch_words",
+        "headline_side",
+        "prices",
+        "page_stated_article",
+        "page_open_graph",
     )
 )
 
@@ -106,9 +153,20 @@ _H1, _FORM, _ARTICLE, _TABLE = (TAGS[name] for name in re.findall("[a-z_0-9]+", 
 LONG = 12
 """Words of a block that is long, if less than half of them are links."""
 
+_STATED_KEYS = np.array([name_key(name.lower()) for names in _STATED.values() for name in names.split()], np.uint64)
+_STATED_SLOTS = np.array([nth for nth, names in enumerate(_STATED.values()) for _ in names.split()], np.int64)
+_OPEN_GRAPH_KEYS = np.array([name_key(name) for name in _OPEN_GRAPH], np.uint64)
+_STATED_COUNT = len(_STATED)
+_AT_TYPE, _SCHEMA, _OG_TYPE, _CONTENT = (
+    np.frombuffer(word, np.uint8) for word in (b'@type"', b"schema.org/", b"og:type", b"content=")
+)
+_BASIS, _PRIME = np.uint64(name_key("")), np.uint64(0x100000001B3)
+_TAG_SIZE = 300  # bytes of a tag in which a value is looked for
+
 _SLOTS = 4  # tags of the children of an element that are told apart
 _TITLE_WORDS = 40  # of a block that may be the title
 _GROUPS = 1 << 12
+_BRANCHES = len(_BRANCH)
 _F_TITLE, _F_BEHIND_TITLE = _PLACES["is_title"], _PLACES["after_title"]
 
 
@@ -118,7 +176,13 @@ def block_features(blocks: Blocks, page: npt.NDArray[np.uint8]) -> npt.NDArray[n
     features = np.zeros((len(blocks.table), FEATURES), np.uint8)
     if len(features):
         _describe(blocks.table, blocks.nodes, blocks.measures, blocks.text, page[max(start, 0) : max(end, 0)], features)
+        _state(page, features)
     return features
+
+
+def shown_blocks(blocks: Blocks) -> npt.NDArray[np.bool_]:
+    """Return which blocks a page shows: all where more of its long text is hidden, as a script shows it then."""
+    return np.asarray(_shown(blocks.table, blocks.measures))
 
 
 @inlined
@@ -141,8 +205,28 @@ def _share(part, whole):
 
 
 @compiled
+def _shown(table, rows):
+    shown = np.ones(len(table), np.bool_)
+    long = np.zeros(2, np.int64)
+    for block in range(len(table)):
+        hidden = np.int64(table[block, B_FLAGS] & IS_HIDDEN != 0)
+        shown[block] = not hidden
+        if rows[block, m.WORDS] >= LONG and 2 * rows[block, m.LINKED] < rows[block, m.WORDS]:
+            long[hidden] += rows[block, m.WORDS]
+    if long[1] > long[0]:
+        shown[:] = True
+    return shown
+
+
+@compiled
 def _describe(table, nodes, rows, text, title, features):
-    sums = _sums(rows, table)
+    shown = _shown(table, rows)
+    table = table.copy()
+    for block in range(len(table)):
+        if shown[block]:
+            table[block, B_FLAGS] &= ~IS_HIDDEN
+    signs = _signs(table, text, features)
+    sums = _sums(rows, table, signs)
     paths = _paths(nodes)
     best = _best_run(rows, table)
     half, most = _holding(nodes, sums, 2, 1), _holding(nodes, sums, 5, 4)
@@ -154,12 +238,132 @@ def _describe(table, nodes, rows, text, title, features):
     _likes(table, nodes, rows, paths, sums, features)
     _pages(table, nodes, rows, sums, best, half, copies, features)
     _neighbors(table, rows, sums, features)
+    for nth, holder in enumerate((half, most)):
+        _branches(table, nodes, sums, holder, features[:, _F_BRANCH + nth * _BRANCHES :])
+    _headlines(table, nodes, rows, sums, features)
 
 
 @compiled
-def _sums(rows, table):
-    """Return sums over the blocks before each: words, linked ones, words in sentences, long words, visible words."""
-    sums = np.zeros((len(rows) + 1, 4), np.int64)
+def _signs(table, text, features):
+    """Count prices, years and clock times of each block; return the first two."""
+    signs = np.zeros((len(table), 2), np.int64)
+    for block in range(len(table)):
+        start, end = table[block, B_START], table[block, B_END]
+        digits, first, clocks = 0, 0, 0
+        for at in range(start, end):
+            byte = text[at]
+            if 48 <= byte <= 57:
+                digits += 1
+                first = 10 * first + byte - 48 if digits <= 2 else first
+                continue
+            signs[block, 1] += digits == 4 and first in (19, 20)
+            clocks += byte == 58 and 0 < digits <= 2 and at + 1 < end and 48 <= text[at + 1] <= 57
+            digits = first = 0
+            size = _currency(text, at, end)
+            if size and (
+                _has_digit(text, at + size, min(at + size + 2, end)) or _has_digit(text, max(at - 2, start), at)
+            ):
+                signs[block, 0] += 1
+        signs[block, 1] += digits == 4 and first in (19, 20)
+        f = features[block, _F_SIGNS:]
+        f[0], f[1], f[2] = _scaled(signs[block, 0]), _scaled(signs[block, 1]), _scaled(clocks)
+    return signs
+
+
+@inlined
+def _currency(text, at, end):
+    """Return the bytes of the sign of a currency that is here, 0 for none."""
+    byte = text[at]
+    if byte == 0x24:
+        return 1
+    if byte == 0xC2 and at + 1 < end and 0xA2 <= text[at + 1] <= 0xA5:
+        return 2
+    return 3 if byte == 0xE2 and at + 2 < end and text[at + 1] == 0x82 and text[at + 2] >= 0xA0 else 0
+
+
+@inlined
+def _has_digit(text, start, end):
+    found = False
+    for at in range(start, end):
+        found |= 48 <= text[at] <= 57
+    return found
+
+
+@compiled
+def _state(page, features):
+    """Count the types that a page states: in JSON-LD and microdata (schema.org), and in Open Graph."""
+    counts = np.zeros(_STATED_COUNT, np.int64)
+    graph = 0
+    for at in range(len(page) - 12):
+        byte = page[at]
+        if byte == 64 and _is_here(page, at, _AT_TYPE):
+            _count_type(page, at + 6, counts)
+        elif byte == 115 and _is_here(page, at, _SCHEMA):
+            _count_type(page, at + 11, counts)
+        elif byte == 111 and graph == 0 and _is_here(page, at, _OG_TYPE):
+            graph = _graph_type(page, at)
+    for block in range(len(features)):
+        for nth in range(_STATED_COUNT):
+            features[block, _F_STATED + nth] = _scaled(counts[nth])
+        features[block, _F_OPEN_GRAPH] = graph
+
+
+@inlined
+def _is_here(page, at, word):
+    same = at + len(word) <= len(page)
+    nth = 0
+    while same and nth < len(word):
+        same = page[at + nth] == word[nth]
+        nth += 1
+    return same
+
+
+@inlined
+def _count_type(page, at, counts):
+    """Count the type whose name begins here, behind some signs."""
+    stop = min(at + 6, len(page))
+    while at < stop and not is_letter(page[at]):
+        at += 1
+    key = _key_here(page, at)
+    for nth in range(len(_STATED_KEYS)):
+        if _STATED_KEYS[nth] == key:
+            counts[_STATED_SLOTS[nth]] += 1
+
+
+@inlined
+def _key_here(page, at):
+    key = _BASIS
+    while at < len(page) and (is_letter(page[at]) or page[at] == 46):
+        key = (key ^ np.uint64(lower(page[at]))) * _PRIME
+        at += 1
+    return key
+
+
+@inlined
+def _graph_type(page, at):
+    """Return the number of the type in the tag around, 1 for others."""
+    start, stop = at, at
+    while start > max(at - _TAG_SIZE, 0) and page[start] != 60:
+        start -= 1
+    while stop < min(at + _TAG_SIZE, len(page)) and page[stop] != 62:
+        stop += 1
+    number = 1
+    for place in range(start, stop):
+        if page[place] == 99 and _is_here(page, place, _CONTENT):
+            begin = place + 8
+            while begin < stop and not is_letter(page[begin]):
+                begin += 1
+            key = _key_here(page, begin)
+            for nth in range(len(_OPEN_GRAPH_KEYS)):
+                if _OPEN_GRAPH_KEYS[nth] == key:
+                    number = nth + 2
+    return number
+
+
+@compiled
+def _sums(rows, table, signs):
+    """Return sums over the blocks before each: words, linked ones, in sentences, long ones, prices, years."""
+    sums = np.zeros((len(rows) + 1, 6), np.int64)
     for block in range(len(rows)):
         words, linked, shown = rows[block, m.WORDS], rows[block, m.LINKED], not table[block, B_FLAGS] & IS_HIDDEN
         is_long = shown and words >= LONG and 2 * linked < words
@@ -167,6 +371,8 @@ def _sums(rows, table):
         sums[block + 1, 1] = sums[block, 1] + linked
         sums[block + 1, 2] = sums[block, 2] + (rows[block, m.SENTENCES] if shown else 0)
         sums[block + 1, 3] = sums[block, 3] + (words if is_long else 0)
+        sums[block + 1, 4] = sums[block, 4] + signs[block, 0]
+        sums[block + 1, 5] = sums[block, 5] + signs[block, 1]
     return sums
 
 
@@ -416,12 +622,22 @@ def _likes(table, nodes, rows, paths, sums, features):
                 f[place + 2] = _share(groups[group, 2], words)
                 if side == 0:
                     f[place + 3] = _share(groups[group, 3], words)
+                    f[13], f[14] = _share(words, sums[-1, 0]), _scaled(groups[group, 4])
+                    f[15] = _scaled(nodes[group, N_LAST] - nodes[group, N_FIRST])
+                    f[19] = _scaled(2 * groups[group, 5] // groups[group, 0])
+                else:
+                    f[16], f[17] = _share(words, sums[-1, 0]), _share(groups[group, 3], words)
+                    f[18] = _scaled(groups[group, 4])
+                    f[20] = _scaled(2 * groups[group, 5] // groups[group, 0])
 
 
 @compiled
 def _sibling_groups(nodes, sums):
-    """Return for each node how many siblings of its tag have text, and their words, linked and in sentences."""
-    groups = np.zeros((len(nodes), 4), np.int64)
+    """Return for each node how many siblings of its tag have text, their words, those linked and in sentences.
+
+    Behind these: which of them it is, and their prices.
+    """
+    groups = np.zeros((len(nodes), 6), np.int64)
     first_of = np.full((len(nodes), _SLOTS), -1, np.int64)  # of each parent: the first child of some tags
     own = np.empty(len(nodes), np.int64)
     for node in range(1, len(nodes)):
@@ -437,12 +653,15 @@ def _sibling_groups(nodes, sums):
                 own[node] = first_of[parent, slot]
                 break
         head = own[node]
+        groups[node, 4] = groups[head, 0]
         groups[head, 0] += 1
         for field in range(3):
             groups[head, 1 + field] += sums[last, field] - sums[first, field]
+        groups[head, 5] += sums[last, 4] - sums[first, 4]
     for node in range(1, len(nodes)):
         if own[node] != node:
-            groups[node, :] = groups[own[node], :]
+            groups[node, :4] = groups[own[node], :4]
+            groups[node, 5] = groups[own[node], 5]
     return groups
 
 
@@ -459,6 +678,90 @@ def _nearest_groups(nodes, groups):
 
 
 @compiled
+def _branches(table, nodes, sums, holder, features):
+    """Describe the branch of each block: its outermost element that does not hold the node `holder` as well.
+
+    Within the holder it is the child that the block is in.
+    """
+    count = len(nodes)
+    branch, depth, nth = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    children = np.zeros(count, np.int64)
+    for node in range(1, count):
+        parent = nodes[node, N_PARENT]
+        depth[node] = depth[parent] + 1
+        if nodes[node, N_LAST] > nodes[node, N_FIRST]:
+            nth[node] = children[parent]
+            children[parent] += 1
+        is_over = node <= holder and _is_below(nodes, holder, node) and _is_above(nodes, node, holder)
+        if not is_over:
+            branch[node] = node if branch[parent] < 0 else branch[parent]
+    headings = np.zeros(len(table) + 1, np.int64)
+    for block in range(len(table)):
+        headings[block + 1] = headings[block] + (table[block, B_KIND] == HEADED)
+    first, last = nodes[holder, N_FIRST], nodes[holder, N_LAST]
+    for block in range(len(table)):
+        f, own = features[block], np.int64(table[block, B_NODE])
+        f[12] = 0 if block < first else 1 if block < last else 2
+        top = branch[own]
+        held = own if top < 0 else np.int64(nodes[top, N_PARENT])
+        if top < 0:
+            top = own
+        begin, end = nodes[top, N_FIRST], nodes[top, N_LAST]
+        words = sums[end, 0] - sums[begin, 0]
+        f[0], f[1] = _scaled(words), _share(sums[end, 1] - sums[begin, 1], words)
+        f[2], f[3] = _share(sums[end, 2] - sums[begin, 2], words), _share(sums[end, 3] - sums[begin, 3], sums[-1, 3])
+        f[4], f[5] = _scaled(end - begin), nodes[top, N_TAG]
+        f[6], f[7] = _scaled(depth[own] - depth[held]), _scaled(depth[holder] - depth[held])
+        f[8], f[9] = _scaled(nth[top]), _scaled(headings[end] - headings[begin])
+        f[13] = _scaled(sums[end, 4] - sums[begin, 4])
+        begin, end = nodes[held, N_FIRST], nodes[held, N_LAST]
+        words = sums[end, 0] - sums[begin, 0]
+        f[10], f[11] = _share(words, sums[-1, 0]), _share(sums[end, 1] - sums[begin, 1], words)
+
+
+@inlined
+def _is_above(nodes, node, other):
+    """Return whether a node is another one or around it."""
+    while other > node:
+        other = nodes[other, N_PARENT]
+    return other == node
+
+
+@compiled
+def _headlines(table, nodes, rows, sums, features):
+    """Describe where each block is with respect to the headline: the heading that says most of the page's title."""
+    best, headline = np.int64(0), -1
+    for block in range(len(table)):
+        is_heading = table[block, B_KIND] == HEADED
+        alike = np.int64(features[block, _F_TITLE])
+        weight = alike + (128 if table[block, B_LEVEL] == 1 else 48) if is_heading else alike - 96
+        if table[block, B_FLAGS] & IS_HIDDEN:
+            weight -= 96
+        if weight > best and rows[block, m.WORDS]:
+            best, headline = weight, block
+    if headline < 0:
+        return
+    above = np.zeros(len(nodes), np.bool_)
+    node = np.int64(table[headline, B_NODE])
+    while node >= 0:
+        above[node] = True
+        node = np.int64(nodes[node, N_PARENT])
+    for block in range(len(table)):
+        f, up = features[block, _F_HEADLINE:], 0
+        node = np.int64(table[block, B_NODE])
+        while not above[node]:
+            node = np.int64(nodes[node, N_PARENT])
+            up += 1
+        f[0] = 1 if block < headline else 2 if block == headline else 3
+        f[1] = _scaled(abs(sums[block, 0] - sums[headline, 0]))
+        f[2], f[3] = _scaled(abs(block - headline)), _scaled(up)
+        first, last = nodes[node, N_FIRST], nodes[node, N_LAST]
+        f[4] = _share(sums[last, 3] - sums[first, 3], sums[-1, 3])
+        f[5] = _share(sums[last, 1] - sums[first, 1], sums[last, 0] - sums[first, 0])
+        f[6], f[7] = 1 + table[headline, B_LEVEL], features[headline, _F_TITLE]
+
+
+@compiled
 def _pages(table, nodes, rows, sums, best, half, copies, features):
     count = len(table)
     kinds = np.zeros(16, np.int64)
@@ -472,7 +775,7 @@ def _pages(table, nodes, rows, sums, best, half, copies, features):
         forms += nodes[node, N_TAG] == _FORM
         articles += nodes[node, N_TAG] == _ARTICLE
     words, long = sums[-1, 0], sums[-1, 3]
-    page = np.empty(16, np.uint8)
+    page = np.empty(19, np.uint8)
     page[0], page[1], page[2], page[3] = (
         _scaled(words),
         _scaled(count),
@@ -484,8 +787,12 @@ def _pages(table, nodes, rows, sums, best, half, copies, features):
     page[10], page[11], page[12], page[13] = _scaled(h1), _scaled(articles), _scaled(paragraphs), _share(copied, count)
     page[14] = _share(sums[nodes[half, N_LAST], 0] - sums[nodes[half, N_FIRST], 0], words)
     page[15] = _share(sums[best[1], 0] - sums[best[0], 0], words)
+    hidden = np.int64(0)
     for block in range(count):
-        features[block, _F_PAGE : _F_PAGE + 16] = page
+        hidden += rows[block, m.WORDS] if table[block, B_FLAGS] & IS_HIDDEN else 0
+    page[16], page[17], page[18] = _share(hidden, words), _scaled(sums[-1, 4]), _scaled(sums[-1, 5])
+    for block in range(count):
+        features[block, _F_PAGE : _F_PAGE + 19] = page
 
 
 @compiled
@@ -503,7 +810,7 @@ def _neighbors(table, rows, sums, features):
                     f[place + 3], f[place + 4] = 1 + table[other, B_KIND], rows[other, m.ENDS]
                 place += 5
         g, place = features[block, _F_WINDOW:], 0
-        for size in (3, 8):
+        for size in _SIZES:
             first, last = max(block - size, 0), min(block + size + 1, count)
             words = sums[last, 0] - sums[first, 0]
             g[place], g[place + 1] = _scaled(words), _share(sums[last, 1] - sums[first, 1], words)
