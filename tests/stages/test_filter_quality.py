@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, SchemaBroken
 from pipeline_tasks.filters import c4
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.schema import REASON_PATTERN
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.stages.filter_quality import FINEWEB, STAGE, Params, filter_texts, signals_column
@@ -256,3 +257,20 @@ def test_words_of_a_list_are_toxic_in_any_case_and_the_list_is_identity(tmp_path
         )
     assert [manifest.rejected for manifest in manifests] == [{"seeds:listed_words": 1}, {}]
     assert manifests[0].fingerprint != manifests[1].fingerprint
+
+
+@pytest.mark.parametrize("recipe", ["web", "web_en"])
+def test_a_contents_list_is_no_document_to_the_recipes_of_the_web(recipe: str) -> None:
+    """Published profiles keep it: its few sentences say what it is, and its lines are all different."""
+    [step] = [step for step in load_recipe(recipe).steps if step.stage == STAGE.name]
+    words = [word.strip(".,") for word in PROSE.split()]
+    heads = [
+        f"{nth}. {' '.join(words[(nth * step_size + 3) % len(words)] for step_size in (1, 7, 13, 29))}"
+        for nth in range(len(words))
+    ]
+    contents = "\n".join([*PROSE.splitlines()[:6], "", *heads])
+    judged_texts = judged([contents, PROSE], **step.params)
+    assert judged_texts["reason"].to_pylist() == ["running_sentences:few", None]
+    [failed] = json.loads(judged_texts["evidence"][0].as_py())
+    assert (failed["rule"], failed["bound"]) == ("running_sentences:few", 0.25)
+    assert 0.02 < failed["value"] < 0.25
