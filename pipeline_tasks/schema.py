@@ -105,6 +105,25 @@ EDIT_SPAN = pa.struct(
 )
 """A stretch of a text that a filter took out."""
 
+SEAM_SPAN = pa.struct(
+    [
+        pa.field("kind", pa.string()),  # `lead_in`, `heading`, `doubled` or `scrap`
+        pa.field("start", pa.int64()),  # first code point, of the text that the stage's own removal left
+        pa.field("end", pa.int64()),  # past the last one
+    ]
+)
+"""A line that led to what a stage removed, or was left behind by it, and so was removed, too."""
+
+SEAMS = "seams"
+
+SEAM_COLUMNS = pa.schema(
+    [
+        pa.field(SEAMS, pa.int64()),  # how many seams the text shows (`text.edits.seams.count_seams`)
+        pa.field("seam_spans", pa.list_(SEAM_SPAN)),
+    ]
+)
+"""What a stage writes that takes stretches out of texts."""
+
 REDACTION = pa.struct(
     [
         pa.field("kind", pa.string()),  # `email`, `card` or another of `text.pii.kinds`

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
     Batches,
     Engine,
@@ -164,15 +164,14 @@ def _drop(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]") -> pa.Rec
 
 def _cut(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]") -> pa.RecordBatch:
     """Remove the matching bytes from the texts; `cut_evidence` has their places."""
-    if not matches:
-        return _named(batch, {}, {})
-    texts, chars = batch.column("text").to_pylist(), batch.column("chars").to_pylist()
+    from pipeline_tasks.text.edits.seams import with_cut
+
+    texts = batch.column("text").to_pylist()
     proofs = {row: evidence(texts[row], hits) for row, hits in matches.items()}
     for row, hits in matches.items():
         texts[row] = without(texts[row], hits)
-        chars[row] = len(texts[row])
-    shorter = replace_column(_named(batch, matches, proofs), "text", pa.array(texts, pa.large_string()))
-    return replace_column(shorter, "chars", pa.array(chars, pa.int64()))
+    touched = pa.array([row in matches for row in range(batch.num_rows)], pa.bool_())
+    return with_cut(_named(batch, matches, proofs), pa.array(texts, pa.large_string()), touched)
 
 
 def without(text: str, matches: "Sequence[Match]") -> str:
@@ -312,9 +311,15 @@ def _item(line: bytes, where: str) -> Mapping[str, Any]:
     return item
 
 
+def writes_for(params: Params) -> pa.Schema:
+    """Return the columns of a cut."""
+    return SEAM_COLUMNS if params.benchmarks and params.action == "cut" else pa.schema([])
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Screen shard by shard, then sketch the kept documents; every screening task indexes the evaluation sets once."""
-    layer = Layer(reads=("text",), stores=("contaminated_by", "cut_evidence"), changes=("text", "chars"))
+    stores = ("contaminated_by", "cut_evidence", *writes_for(params).names)
+    layer = Layer(reads=("text",), stores=stores, changes=("text", "chars"))
     kept = on.map(partial(screen, params=params), shards, layer=layer)
     if params.sketch:
         on.save_history("sketches", on.map(partial(sketch, params=params), kept))
@@ -333,12 +338,13 @@ STAGE = Stage(
     idle=idle,
     reads=DOCUMENT,
     writes=pa.schema([*DOCUMENT, pa.field("contaminated_by", pa.string()), pa.field("cut_evidence", pa.string())]),
-    version=3,
+    writes_for=writes_for,
+    version=4,
     splits=True,
     libraries={UNICODE: always},
     history={"sketches": Section(SKETCHES)},
     reads_history=False,
-    profiled=("contaminated_by",),
+    profiled=("contaminated_by", SEAMS),
     reasons=(CONTAMINATED,),
     title="evaluation sets out",
 )

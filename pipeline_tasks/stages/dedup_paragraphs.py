@@ -14,7 +14,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Buckets, Count
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
     Batches,
     Engine,
@@ -95,7 +95,7 @@ class Params:
     default of 200 is about the 50 tokens of Lee et al., Deduplicating Training Data Makes Language Models Better
     (2022). The first one is kept: that of an earlier snapshot, else of the lowest id (within a bucket that is the
     order of documents), else the first in its document. All others are cut out with their line ends and listed in
-    `cut_spans`, and the text keeps its id.
+    `cut_spans`, lines that led to them in `seam_spans`, and the text keeps its id.
     A document of which less than `min_left` code points would be left is rejected unchanged. `min_left` is at
     most `min_chars`: so a document that keeps any part is never rejected, and no part is lost with it. `buckets` is
     the number of shards of documents and of history: it must be that of `dedup_exact` (0 takes it), and may change from
@@ -238,14 +238,14 @@ def _lists(spans: pa.Table, rows_of_spans: Rows, rows: int) -> pa.ListArray:
 
 def _shortened(batch: pa.RecordBatch, texts: Any, spans: pa.ListArray, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- Arrow
     """Replace texts by the shorter ones; reject documents of which too little is left, unchanged."""
+    from pipeline_tasks.text.edits.seams import with_cut
+
     left = pc.utf8_length(texts).cast(pa.int64())
     before = pc.utf8_length(batch.column("text").fill_null("")).cast(pa.int64())
     touched = pc.greater(pc.list_value_length(spans), 0)
     gone = pc.and_(touched, pc.less(left, params.min_left))
     changed = pc.and_(touched, pc.invert(gone))
-    shorter = replace_column(batch, "text", pc.if_else(changed, texts, batch.column("text")))
-    shorter = replace_column(shorter, "chars", pc.if_else(changed, left, batch.column("chars")))
-    shorter = replace_column(shorter, "cut_spans", spans)
+    shorter = replace_column(with_cut(batch, texts, changed), "cut_spans", spans)
     shorter = replace_column(shorter, "cut_chars", pc.subtract(before, left))
     evidence = [
         json.dumps({"bound": params.min_left, "left": size}, separators=(",", ":")) if out else None
@@ -276,19 +276,21 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return on.map(partial(cut_parts, params=params), documents, lost, layer=LAYER)
 
 
-LAYER = Layer(stores=("cut_spans", "cut_chars"), changes=("text", "chars"))
+LAYER = Layer(stores=("cut_spans", "cut_chars", *SEAM_COLUMNS.names), changes=("text", "chars"))
 
 STAGE = Stage(
     name="dedup_paragraphs",
     run=run,
     params=Params,
     reads=DOCUMENT,
-    writes=pa.schema([*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64())]),
-    version=2,
+    writes=pa.schema(
+        [*DOCUMENT, pa.field("cut_spans", pa.list_(SPAN)), pa.field("cut_chars", pa.int64()), *SEAM_COLUMNS]
+    ),
+    version=3,
     splits=False,
     libraries={"publicsuffixlist": always, UNICODE: always},
     history={"paragraphs": Section(PARTS, key="hash", order=("check",))},
-    profiled=("chars", "cut_chars", "origins"),
+    profiled=("chars", "cut_chars", "origins", SEAMS),
     reasons=(TOO_LITTLE_LEFT,),
     title="repeated paragraphs out",
 )

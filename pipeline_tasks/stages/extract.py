@@ -14,7 +14,7 @@ from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
-from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RIGHTS
+from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, always, reject, replace_column
 
 TAKEN_DOWN = "extract:taken_down"
@@ -30,6 +30,7 @@ EXTRACTED = pa.schema(
         pa.field("extractor", pa.string()),  # the library that extracted the text, `plain` for pages that are no HTML
         pa.field("repaired", pa.int64()),  # lines of the text in which mojibake was undone
         pa.field("coverage", pa.float64()),  # share of the page's own sentences that the text has; null if it has none
+        SEAM_COLUMNS.field(SEAMS),
         pa.field("truncated", pa.string()),  # why the crawler cut the page (WARC-Truncated); null if it is whole
     ]
 )
@@ -55,18 +56,20 @@ class Params:
 
     Each method reads a page as browsers show it: without what is hidden, formulas once and as TeX, items with their
     numbers. `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and
-    trafilatura where that looks like more or less than the main text of a published page. Both begin with the page's
-    headline and keep its layout: an item of a list is a line with a marker, a row of a table a line with tabs, and code
-    stays as it is. `output: markdown` marks headings by `#`, fences code and rules tables, by each method, without
-    links or emphasis. The methods of `fallback` are tried, in order, where the text so far is too little (see `LOST`)
-    or there is none (too slow, died), and used where theirs is longer; column `extractor` names the library that
-    extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the page's own sentences
-    that the text has, by any method (null: the page has no markup, or shows no sentence). Texts still shorter than
-    `min_chars` are rejected. `repair` undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts
-    those lines. `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split them for all that
-    follows. `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor
-    time (for each method) and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents
-    that were taken down before it, by id.
+    trafilatura where that looks like more or less than the main text of a published page. Both begin with the
+    page's headline and keep its layout: an item of a list is a line with a marker, a row of a table a line with
+    tabs, and code stays as it is. `output: markdown` marks headings by `#`, fences code and rules tables, by each
+    method, without links or emphasis. The methods of `fallback` are tried, in order, where the text so far is too
+    little (see `LOST`) or there is none (too slow, died), and used where theirs is longer; column `extractor` names
+    the library that extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the
+    page's own sentences that the text has, by any method (null: the page has no markup, or shows no sentence).
+    Texts still shorter than `min_chars` are rejected. A headline that is there twice, and behind the last sentence
+    of a page a lead-in or a few bare words, are left out; `seams` counts what else looks so. `repair` undoes
+    mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `invisible: keep` leaves
+    soft hyphens and zero-width spaces inside words, which split them for all that follows. `language` names
+    jusText's stop words for pages that do not declare their language; `seconds` of processor time (for each method)
+    and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken
+    down before it, by id.
     """
 
     method: str = "auto"
@@ -138,9 +141,11 @@ class _Texts:
 
 
 def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- a lazy import
+    from pipeline_tasks.text.edits.seams import count_seams
     from pipeline_tasks.text.page.identity import identities
 
     best = _best(batch, sandbox, params)
+    _mend(best)
     exists = pa.array(best.chars > 0)
     columns = {
         "id": pc.if_else(exists, pa.array(identities(best.texts), pa.string()), pa.scalar(None, pa.string())),
@@ -152,6 +157,7 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
         "extractor": pa.array([result.method for result in best.results], pa.string()),
         "repaired": pa.array(best.repaired),
         "coverage": _coverages(best, batch["payload"]),
+        SEAMS: count_seams(best.texts),
         "truncated": _truncated(batch["metadata"]),
     }
     located = [batch.column(name) for name in LOCATOR.names]
@@ -163,6 +169,21 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
     verdicts = [_verdict(*outcome, params=params) for outcome in outcomes]
     reasons, evidence = ([verdict[side] for verdict in verdicts] for side in (0, 1))
     return reject(documents, pa.array(reasons, pa.string()), pa.array(evidence, pa.string()))
+
+
+def _mend(best: _Texts) -> None:
+    """Leave out what extraction left at the sides of the texts of pages; texts that were ready are as they came."""
+    from pipeline_tasks.text.base.buffers import replace_rows
+    from pipeline_tasks.text.edits.seams import mend
+    from pipeline_tasks.text.page.sandbox_messages import PLAIN
+
+    pages = np.flatnonzero([result.method != PLAIN for result in best.results])
+    mended = mend(None, best.texts.take(pa.array(pages)))
+    picked = np.unique(mended.rows)
+    if len(picked):
+        texts = mended.texts.take(pa.array(picked))
+        best.texts = replace_rows(best.texts, pages[picked].tolist(), texts)
+        best.chars[pages[picked]] = pc.utf8_length(texts).to_numpy()
 
 
 def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noqa: ANN401
@@ -430,7 +451,7 @@ STAGE = Stage(
         UNICODE: always,
     },
     engine="spark",
-    profiled=("chars", "extractor", "repaired", "coverage", *SITE_COVERAGES, "truncated"),
+    profiled=("chars", "extractor", "repaired", "coverage", SEAMS, *SITE_COVERAGES, "truncated"),
     resources=resources,
     reasons=(
         "extract:empty",

@@ -18,7 +18,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words import fasttext_model
@@ -341,18 +341,17 @@ def _vote_by_paragraphs(
 
 def _cut(batch: pa.RecordBatch, spans: pa.Array, reasons: pa.Array) -> pa.RecordBatch:
     """Cut the spans out of the texts of rows that are kept."""
+    from pipeline_tasks.text.edits.seams import with_cut
+
     lengths: Any = pa.compute.list_value_length(spans)
     rows = np.flatnonzero(
         (lengths.to_numpy(zero_copy_only=False) > 0) & reasons.is_null().to_numpy(zero_copy_only=False)
     )
-    if not len(rows):
-        return batch
-    texts, chars = batch.column("text").to_pylist(), batch.column("chars").to_pylist()
+    texts, touched = batch.column("text").to_pylist(), np.zeros(batch.num_rows, np.bool_)
+    touched[rows] = True
     for row in rows.tolist():
         texts[row] = without(texts[row], [(span["start"], span["end"]) for span in spans[row].as_py()])
-        chars[row] = len(texts[row])
-    batch = replace_column(batch, "text", pa.array(texts, batch.schema.field("text").type))
-    return replace_column(batch, "chars", pa.array(chars, batch.schema.field("chars").type))
+    return with_cut(batch, pa.array(texts, batch.schema.field("text").type), pa.array(touched))
 
 
 def without(text: str, spans: list[tuple[int, int]]) -> str:
@@ -441,12 +440,18 @@ def _verdicts(identified: Identified, languages: LanguageTable, params: Params) 
     return pa.array(reasons, pa.string()), pa.array(evidence, pa.string())
 
 
+def writes_for(params: Params) -> pa.Schema:
+    """Return the columns of a cut."""
+    return SEAM_COLUMNS if params.foreign == "cut" else pa.schema([])
+
+
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Read every shard with the model, then judge it: other bounds find the predictions of a run before."""
     predicting = partial(predict, reading=reading_of(params))
     predicted = on.map(predicting, shards, layer=Layer(reads=("text",), shared=True))
     columns = tuple(column.name for column in IDENTIFIED)
     cuts = ("text", "chars") if params.foreign == "cut" else ()
+    columns += tuple(SEAM_COLUMNS.names) if cuts else ()
     layer = Layer(reads=(*_predicted(params.unit), *cuts), stores=columns, changes=cuts)
     deciding = replace(params, model=PACKAGED)  # it reads no model, so none is fetched to decide
     return on.map(partial(decide, params=deciding), predicted, layer=layer)
@@ -460,10 +465,11 @@ STAGE = Stage(
     check_files=check_files,
     reads=pa.schema([DOCUMENT.field("text")]),
     writes=pa.schema([*DOCUMENT, *IDENTIFIED]),
-    version=7,
+    writes_for=writes_for,
+    version=8,
     splits=True,
     libraries={UNICODE: always},
-    profiled=("chars", "language", "language_score"),
+    profiled=("chars", "language", "language_score", SEAMS),
     reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),
     engine="spark",
     title="Identify languages and keep the wanted ones",

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import Computed, Filter, Floats, fails, load_filters, packs
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN
+from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
 
@@ -86,9 +87,10 @@ class Params:
     A profile judges the text as the profiles before it left it: `c4`, `dclm` and `cc_net` leave lines out, and later
     profiles judge the rest. With `edit` a kept text becomes what they left, as in their sources, and column
     `edit_spans` lists what was removed: rule, and first and last code point (exclusive) of the text as that profile
-    got it. Without `edit` a kept text stays whole: rules on lines were made for prose, and take headings, terms, code
-    and blank lines as well. `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; the others each
-    compute the functions of their own source (docs/reference/profiles.md).
+    got it; `mend` takes lines that led to it, too, and `seam_spans` lists them. Without `edit` a kept text stays
+    whole: rules on lines were made for prose, and take headings, terms, code and blank lines as well.
+    `gopher_quality`, `gopher_repetition`, `c4` and `fineweb` are FineWeb's; the others each compute the functions
+    of their own source (docs/reference/profiles.md).
 
     `words` is `split` (white space; the default, because prose about software is full of symbols, and a tokenizer
     that counts each as a word makes the alpha rule drop a third of good documentation), `unicode`
@@ -111,6 +113,7 @@ class Params:
     )
     packs: FilePath = BUILTIN
     edit: bool = False
+    mend: bool = field(default=True, metadata={OMITTED: True})
 
     def __post_init__(self) -> None:
         """Raise RecipeError for an unknown profile or set of packs, naming the nearest, or for a missing list."""
@@ -220,13 +223,18 @@ def _edited(before: pa.Array, after: pa.Array) -> pa.Array:
     return delta.encode(before, pc.if_else(same, pa.scalar(None, after.type), after))
 
 
+def mends(params: Params) -> bool:
+    """Return whether texts are mended: a profile takes lines out of them."""
+    return params.edit and params.mend and any(FILTERS[profile].cuts for profile in params.profiles)
+
+
 def decide(measured: Batches, *, params: Params) -> Batches:
     """Reject each row whose signals fail a rule; give kept rows the texts that the profiles left, where measured."""
     loaded = packs.load(params.packs, FILTERS)
     profiles = resolve_profiles(params, loaded)
     for batch in measured:
         columns = packs.bound_columns(batch.column("language"), loaded)
-        yield _decided(batch, profiles, columns)
+        yield _decided(batch, profiles, columns, mend=mends(params))
 
 
 def resolve_profiles(params: Params, loaded: packs.Packs) -> list[Profile]:
@@ -246,7 +254,9 @@ def _require_known(name: str, names: tuple[str, ...], kind: str) -> None:
         raise RecipeError(message)
 
 
-def _decided(batch: pa.RecordBatch, profiles: list[Profile], columns: npt.NDArray[np.intp]) -> pa.RecordBatch:
+def _decided(
+    batch: pa.RecordBatch, profiles: list[Profile], columns: npt.NDArray[np.intp], *, mend: bool
+) -> pa.RecordBatch:
     """Return `batch` with verdicts and edits; `columns` is the column of `Profile.bounds` for each row."""
     failures: list[list[Failure]] = [[] for _ in range(batch.num_rows)]
     for card, _, bounds in profiles:
@@ -254,7 +264,7 @@ def _decided(batch: pa.RecordBatch, profiles: list[Profile], columns: npt.NDArra
     kept = pa.array([not failed for failed in failures], pa.bool_())
     if EDITED in batch.schema.names:
         spans = _kept_spans(batch, kept)
-        batch = _with_edits(batch, kept).drop_columns([EDITED, EDITED_CHARS, EDITED_SPANS])
+        batch = _with_edits(batch, kept, mend=mend).drop_columns([EDITED, EDITED_CHARS, EDITED_SPANS])
     else:
         spans = pa.array([[]] * batch.num_rows, SPANS.type)
     batch = replace_column(batch, SPANS.name, spans)
@@ -262,17 +272,19 @@ def _decided(batch: pa.RecordBatch, profiles: list[Profile], columns: npt.NDArra
     return reject(batch, reasons, pa.array([_evidence(failed) for failed in failures], pa.string()))
 
 
-def _with_edits(batch: pa.RecordBatch, kept: pa.Array) -> pa.RecordBatch:
-    """Return `batch` with the edited text of kept rows, and its length in code points."""
+def _with_edits(batch: pa.RecordBatch, kept: pa.Array, *, mend: bool) -> pa.RecordBatch:
+    """Return `batch` with the edited text of kept rows."""
+    from pipeline_tasks.text.edits.seams import with_cut
+
     edited = batch.column(EDITED)
     is_edited = pc.and_(kept, pc.is_valid(edited))
-    if not pc.any(is_edited).as_py():
-        return batch
     before = pc.cast(batch.column("text"), pa.large_string())
     deltas = pc.if_else(is_edited, edited, pa.scalar(None, edited.type))
     texts = pc.if_else(is_edited, delta.decode(before, deltas, before.type), before)
-    batch = replace_column(batch, "text", texts)
-    return replace_column(batch, "chars", pc.if_else(is_edited, batch.column(EDITED_CHARS), batch.column("chars")))
+    if mend:
+        return with_cut(batch, texts, is_edited)
+    chars = pc.if_else(is_edited, batch.column(EDITED_CHARS), batch.column("chars"))
+    return replace_column(replace_column(batch, "text", texts), "chars", chars)
 
 
 def _kept_spans(batch: pa.RecordBatch, kept: pa.Array) -> pa.Array:
@@ -319,10 +331,11 @@ def _signals_struct(card: Filter, values: Floats) -> pa.StructArray:
 
 
 def writes_for(params: Params) -> pa.Schema:
-    """Return the columns of signals, one per profile."""
+    """Return the columns of signals, one per profile, and those of an edit."""
     cards = [FILTERS[profile] for profile in dict.fromkeys(params.profiles)]
     signals = [pa.struct([pa.field(name, pa.float64()) for name in card.signals]) for card in cards]
-    return pa.schema([pa.field(signals_column(card.name), of) for card, of in zip(cards, signals, strict=True)])
+    columns = [pa.field(signals_column(card.name), of) for card, of in zip(cards, signals, strict=True)]
+    return pa.schema([*columns, *(SEAM_COLUMNS if mends(params) else ())])
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -332,7 +345,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     shared = Layer(reads=("text", "language"), stores=columns, shared=True)
     measured = on.map(partial(measure_texts, measures=measures), shards, layer=shared)
     changes = ("text", "chars") if params.edit else ()
-    layer = Layer(reads=("language", *columns), stores=(SPANS.name,), changes=changes)
+    written = SEAM_COLUMNS.names if mends(params) else ()
+    layer = Layer(reads=("language", *columns), stores=(SPANS.name, *written), changes=changes)
     return on.map(partial(decide, params=params), measured, layer=layer)
 
 
@@ -345,10 +359,10 @@ STAGE = Stage(
     reads=pa.schema([DOCUMENT.field("text"), DOCUMENT.field("chars"), pa.field("language", pa.string())]),
     writes=pa.schema([*DOCUMENT, pa.field("language", pa.string()), SPANS]),
     writes_for=writes_for,
-    version=10,
+    version=11,
     splits=True,
     libraries={UNICODE: always},
-    profiled=("chars", "language", *map(signals_column, FILTERS)),
+    profiled=("chars", "language", SEAMS, *map(signals_column, FILTERS)),
     reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),
     engine="spark",
     title="Judge the quality of texts by published heuristics",

@@ -74,16 +74,17 @@ def coverages_of(*shares: float) -> dict[str, Any]:
 
 GOOD: dict[str, dict[str, Any]] = {
     "ingest": {},
-    "extract": numbers(chars=[800, 1200, 2400] * 40, coverage=[0.9, 0.95, 1.0] * 40) | coverages_of(0.9, 0.95, 1.0),
+    "extract": numbers(chars=[800, 1200, 2400] * 40, coverage=[0.9, 0.95, 1.0] * 40, seams=[0, 0, 1] * 40)
+    | coverages_of(0.9, 0.95, 1.0),
     "check_rights": numbers(robots_txt=["allowed"] * 110 + ["disallowed"] * 10, opt_out=["robots_txt"] * 10),
     "filter_url": {},
     "filter_language": numbers(language=["en", "de"] * 60, language_score=[0.9, 0.95] * 60),
     "filter_quality": numbers(language=["en", "de"] * 60, chars=[800, 1200] * 60),
     "dedup_url": {},
     "dedup_exact": {},
-    "cut_templates": numbers(chars=[900] * 120, template_chars=[0, 60] * 60),
+    "cut_templates": numbers(chars=[900] * 120, template_chars=[0, 60] * 60, seams=[0, 0, 1] * 40),
     "dedup_minhash": numbers(unsettled_bands=[0] * 120, shingles=[80] * 120, origins=["source crawl"] * 16_000),
-    "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60),
+    "dedup_paragraphs": numbers(chars=[900] * 120, cut_chars=[0, 300] * 60, seams=[0, 0, 1] * 40),
     "score_quality": numbers(score=[0.5, 0.6, 0.7, 0.8] * 30) | scores_of(en=0.65, de=0.65),
     "filter_toxicity": numbers(
         toxic_hits=[0, 0, 0, 1] * 30,
@@ -235,6 +236,7 @@ def bad_extract(good: Manifest) -> Bad:
     yield profiled(good, chars=[20] * 120), good
     yield profiled(good, chars=[800] * 120, truncated=["length"] * 2_000), None
     yield profiled(good, coverage=[0.5] * 2_000), None
+    yield profiled(good, seams=[2] * 2_000), None
     fallen = {**good.metrics["kept"], **coverages_of(0.7, 0.8, 0.9)}
     yield replace(good, metrics={**good.metrics, "kept": fallen}), good
 
@@ -291,10 +293,12 @@ def bad_copies(good: Manifest) -> Bad:
 def bad_templates(good: Manifest) -> Bad:
     yield kept(good, 0.9), None
     yield profiled(good, chars=[900] * 120, template_chars=[300, 600] * 60), None
+    yield profiled(good, seams=[2] * 2_000), None
 
 
 def bad_paragraphs(good: Manifest) -> Bad:
     yield kept(good, 0.3), None
+    yield profiled(good, seams=[2] * 2_000), None
     yield wiped(good), None
 
 

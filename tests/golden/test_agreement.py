@@ -56,7 +56,9 @@ def ours(texts: list[str]) -> Verdicts:
     )
     reasons = []
     for name in FILTERS:
-        judged = next(filter_texts(iter([batch]), params=Params(profiles=(name,), words="spacy", edit=True)))
+        judged = next(
+            filter_texts(iter([batch]), params=Params(profiles=(name,), words="spacy", edit=True, mend=False))
+        )
         reasons.append([reason and reason.partition(":")[2] for reason in judged["reason"].to_pylist()])
     return [(list(row), text) for row, text in zip(zip(*reasons, strict=True), judged["text"].to_pylist(), strict=True)]
 

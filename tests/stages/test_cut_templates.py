@@ -89,6 +89,60 @@ def test_a_text_that_is_mostly_template_stays_whole(tmp_path: Path) -> None:
     assert {row["template_chars"] for row in refining.rows(tmp_path, manifest).to_pylist()} == {0}
 
 
+PROSE_TAIL = "The above expression can be tailored by adding restrictions, which many applications have of their own."
+
+
+@pytest.mark.parametrize("tail", [PROSE_TAIL, "上記の正規表現は、アプリケーションに固有の制限を加えることで、さらに厳密なものにすることができる場合があります。", "Weight\t12 kg", "</form>"])  # fmt: skip
+def test_prose_rows_and_code_are_never_cut(tail: str, tmp_path: Path) -> None:
+    pages = [page(number, head=[], tail=[tail], body=f"It says {number} " * 60) for number in range(6)]
+    _, manifest = cut(tmp_path, of_host(pages))
+    assert sorted(texts(tmp_path, manifest).values()) == pages
+
+
+def test_editions_of_a_page_are_one_page_of_one_site(tmp_path: Path) -> None:
+    tongues = ["en", "de", "fr", "pt-br", "ja"]
+    editions = [f"https://www.a.org/doc/faq.{tongue}.html" for tongue in tongues]
+    sites = [f"https://{tongue}.b.org/{at}" for at, tongue in enumerate(tongues)]
+    versions = [f"https://c.org/{at}.{at}/guide" for at in range(5)]
+    pages = [page(at) for at in range(15)]
+    _, manifest = cut(tmp_path, documents(pages, [*editions, *sites, *versions]))
+    left = texts(tmp_path, manifest)
+    assert [left[url] for url in (*editions, *versions)] == [*pages[:5], *pages[10:]]
+    assert [left[url] for url in sites] == [page(at, head=[], tail=[]) for at in range(5, 10)]
+
+
+def test_a_list_goes_as_a_whole_or_stays(tmp_path: Path) -> None:
+    rest, more = ["Further reading", "- Characters", "  - Languages"], "- Only here"
+    pages = [page(at, tail=[*rest, *([f"{more} {at}"] if at > 5 else [])], head=[]) for at in range(8)]
+    pages[7] = page(7, tail=[rest[0], f"{more} 7", *rest[1:]], head=[])
+    _, manifest = cut(tmp_path, of_host(pages))
+    assert sorted(texts(tmp_path, manifest).values()) == [*(page(at, head=[], tail=[]) for at in range(6)), *pages[6:]]
+
+
+def test_last_lines_that_differ_in_a_version_are_one_and_headlines_stay(tmp_path: Path) -> None:
+    pages = [
+        page(
+            at,
+            head=[*HEAD, f"Release 3.{at}.1 of the mill"],
+            tail=["<< Back to the index", f"Mill - Guide v2.24.{at}."],
+        )
+        for at in range(6)
+    ]
+    pages[5] = pages[5].replace("Guide", "Rare essay")
+    _, manifest = cut(tmp_path, of_host(pages), most=0.5)
+    bare = [page(at, head=[f"Release 3.{at}.1 of the mill"], tail=[]) for at in range(6)]
+    assert sorted(texts(tmp_path, manifest).values()) == bare
+
+
+def test_a_heading_of_a_list_that_is_cut_goes_too(tmp_path: Path) -> None:
+    pages = [page(at, head=[], tail=[f"Read on about {at}", "- Characters", "- Languages"]) for at in range(5)]
+    _, manifest = cut(tmp_path, of_host(pages))
+    rows = refining.rows(tmp_path, manifest).to_pylist()
+    assert sorted(row["text"] for row in rows) == [page(at, head=[], tail=[]) for at in range(5)]
+    assert {span["kind"] for row in rows for span in row["seam_spans"]} == {"heading"}
+    assert {row["chars"] - len(row["text"]) for row in rows} == {0}
+
+
 def test_pages_of_earlier_snapshots_count(tmp_path: Path) -> None:
     first, _ = cut(tmp_path, of_host([page(number) for number in range(3)]))
     _, alone = cut(tmp_path, of_host([page(number) for number in range(3, 5)], first=3))
@@ -105,9 +159,8 @@ def test_batches_of_any_size_save_the_same_lines(tmp_path: Path) -> None:
             tmp_path / str(batch_rows), of_host([page(number) for number in range(8)]), batch_rows=batch_rows
         )
         stored.append((tmp_path / str(batch_rows) / path).read_bytes())
-        counts = refining.rows(tmp_path / str(batch_rows), manifest, "lines").column("documents").to_pylist()
-        assert counts
-        assert set(counts) == {8}
+        lines = refining.rows(tmp_path / str(batch_rows), manifest, "lines").group_by(["hash", "check"])
+        assert {*lines.aggregate([("page", "count_distinct")]).column("page_count_distinct").to_pylist()} == {5}
     assert stored[0] == stored[1]
 
 

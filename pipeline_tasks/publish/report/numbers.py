@@ -30,6 +30,7 @@ from pipeline_tasks.publish.report.html import (
 from pipeline_tasks.recipe import PUBLISH, stage_card
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.tasks.state_cost import SECONDS, StateCost
+from pipeline_tasks.schema import SEAMS
 from pipeline_tasks.sealed import path_of
 
 NAMES_SHOWN = 12
@@ -65,6 +66,9 @@ def _totals(contents: Contents) -> Iterator[tuple[str, str]]:
     documents = [manifest for manifest in manifests if manifest.stage != "pack"]
     if documents:
         yield count(documents[-1].rows), "documents kept"
+    if mended := contents.last_with(SEAMS):
+        seams = profile_of(mended, SEAMS)
+        yield f"{seams['sum'] / max(seams['count'], 1):.2f}", f"seams per document after {mended.stage}"
     tokenized = contents.last_with("n_tokens")
     if tokenized:
         yield count(profile_of(tokenized, "n_tokens")["sum"]), "tokens"

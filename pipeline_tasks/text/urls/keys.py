@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.text.urls.addresses import canonical, escaped
+from pipeline_tasks.text.words.language_codes import SHORT
 
 PARTS = r"(?s)^(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/?]*?)(?P<port>:[0-9]+)?(?P<path>(?:/[^?]*)?)(?:\?(?P<query>.*))?$"
 """The parts of canonical addresses (`addresses`)."""
@@ -72,3 +73,26 @@ def origins(urls: pa.Array) -> pa.Array:
     """Return scheme, host and port of each URL of the web, without a default port; null where there is none."""
     parts: Any = pc.extract_regex(canonical(urls), r"^(?P<origin>https?://[^/?]+)")
     return pc.struct_field(parts, ["origin"])
+
+
+_LANGUAGE = rf"(?:{'|'.join(sorted(SHORT.values()))})(?:[-_](?:[a-z]{{2}}|[a-z]{{4}}|[0-9]{{3}}))?"
+"""A tag of BCP 47 as addresses have it: language, and region or script."""
+
+_VERSION = r"v?[0-9]+(?:\.[0-9]+)+"
+_OF_HOST = rf"^(?:www\.|(?:{_LANGUAGE}|v?[0-9]+(?:\.[0-9]+)*)\.((?:[^./]+\.)+))"
+_OF_PATH = rf"(?i)[/.](?:{_LANGUAGE}|{_VERSION}|html?)([/.?]|$)"
+_OF_QUERY = r"(?i)([?&](?:lang|language|hl|locale)=)[^&]*"
+
+
+def edition_hosts(urls: pa.Array) -> pa.Array:
+    """Return the host of each URL without `www.`, a language or a version in front; null where there is none."""
+    return pc.replace_substring_regex(hosts(urls), _OF_HOST, r"\1")
+
+
+def edition_pages(urls: pa.Array) -> pa.Array:
+    """Return the key of each URL without languages and versions: editions of one page have one; null where is none."""
+    folded = pc.replace_substring_regex(keys(urls), _OF_HOST, r"\1")
+    folded = pc.replace_substring_regex(folded, _OF_QUERY, r"\1")
+    for _ in range(2):  # two in a row share what parts them
+        folded = pc.replace_substring_regex(folded, _OF_PATH, r"\1")
+    return folded

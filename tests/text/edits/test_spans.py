@@ -83,7 +83,7 @@ def test_a_reader_re_creates_what_each_profile_removed() -> None:
     text = f"HOME AND MORE\n{PROSE}[1]\nWe use cookies\n12 likes\nTwo words\n{PROSE.splitlines()[0]}\n  "
     docs = documents([text, PROSE, "Short."], language=pa.array(["en"] * 3))
     lax = dict.fromkeys(("max_removed_ratio", "line_char_frac", *(f"dup_{n}_gram" for n in range(5, 11))), 1)
-    params = Params(profiles=("c4", "dclm", "cc_net"), limits={"dclm": lax}, edit=True)
+    params = Params(profiles=("c4", "dclm", "cc_net"), limits={"dclm": lax}, edit=True, mend=False)
     (out,) = filter_texts(iter(docs.to_batches()), params=params)
     assert out["reason"].to_pylist() == [None, None, "c4:too_few_sentences"]
     spans = out["edit_spans"].to_pylist()

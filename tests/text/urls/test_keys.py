@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.text.urls.keys import keys
+from pipeline_tasks.text.urls.keys import edition_hosts, edition_pages, keys
 from pipeline_tasks.text.urls.sites import sites
 
 
@@ -40,3 +40,22 @@ def test_sites() -> None:
     assert sites(pa.array(urls, pa.string())).to_pylist() == [
         "b.co.uk", "example.org", "1.2.3.4", "[::1]", "com", None, None,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "page"),
+    [
+        ("https://www.w3.org/questions/qa-scripts.uk", "w3.org", "w3.org/questions/qa-scripts"),
+        ("https://www.w3.org/questions/qa-scripts.zh-hans", "w3.org", "w3.org/questions/qa-scripts"),
+        ("https://de.a.org/guide?lang=de", "a.org", "a.org/guide?lang="),
+        ("https://a.org/v2.24/guide/index.fr.html", "a.org", "a.org/guide/index"),
+        ("https://a.org/v2.25/guide/index.html", "a.org", "a.org/guide/index"),
+        ("https://v2.docs.a.org/7.4/pt-BR/text", "docs.a.org", "docs.a.org/text"),
+        ("https://de.com/what-is-it", "de.com", "de.com/what-is-it"),
+        ("https://a.org/2014/12/29/club", "a.org", "a.org/2014/12/29/club"),
+        (None, None, None),
+    ],
+)
+def test_editions_of_a_page_are_one(url: str | None, host: str | None, page: str | None) -> None:
+    assert edition_hosts(pa.array([url], pa.string())).to_pylist() == [host]
+    assert edition_pages(pa.array([url], pa.string())).to_pylist() == [page]
