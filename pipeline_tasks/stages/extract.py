@@ -20,7 +20,7 @@ from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Sta
 TAKEN_DOWN = "extract:taken_down"
 
 EXTRACTORS = ("resiliparse", "trafilatura", "justext")
-METHODS = ("auto", *EXTRACTORS)
+METHODS = ("blocks", "auto", *EXTRACTORS)
 
 EXTRACTED = pa.schema(
     [
@@ -55,25 +55,30 @@ class Params:
     """How text is extracted.
 
     Each method reads a page as browsers show it: without what is hidden, formulas once and as TeX, items with their
-    numbers. `method` is one of `METHODS`. `auto` takes resiliparse without what a page marks as boilerplate, and
-    trafilatura where that looks like more or less than the main text of a published page. Both begin with the
-    page's headline and keep its layout: an item of a list is a line with a marker, a row of a table a line with
-    tabs, and code stays as it is. `output: markdown` marks headings by `#`, fences code and rules tables, by each
-    method, without links or emphasis. The methods of `fallback` are tried, in order, where the text so far is too
-    little (see `LOST`) or there is none (too slow, died), and used where theirs is longer; column `extractor` names
-    the library that extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the
-    page's own sentences that the text has, by any method (null: the page has no markup, or shows no sentence).
-    Texts still shorter than `min_chars` are rejected. A headline that is there twice, and behind the last sentence
-    of a page a lead-in or a few bare words, are left out; `seams` counts what else looks so. `repair` undoes
-    mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines. `invisible: keep` leaves
-    soft hyphens and zero-width spaces inside words, which split them for all that follows. `language` names
-    jusText's stop words for pages that do not declare their language; `seconds` of processor time (for each method)
-    and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were taken
-    down before it, by id.
+    numbers. `method` is one of `METHODS`. `blocks` reads a page into blocks (paragraphs, headings, items, rows, code),
+    and a trained model gives each a score by its text and by what is around it, not by names of classes; the blocks
+    with the greatest expected F-measure are the text. `beta` says how many times as much a lost word counts as a
+    needless one; `model` is a file of `refinery train-extractor` (empty: the model of this package). `auto` takes
+    resiliparse without what a page marks as boilerplate, and trafilatura where that looks like more or less than the
+    main text of a published page. Both begin with the page's headline and keep its layout: an item of a list is a line
+    with a marker, a row of a table a line with tabs, and code stays as it is. `output: markdown` marks headings by `#`,
+    fences code and rules tables, by each method, without links; `blocks` marks emphasis, too. The methods of `fallback`
+    are tried, in order, where the text so far is too little (see `LOST`) or there is none (too slow, died), and used
+    where theirs is longer; column `extractor` names the library that extracted the text (`plain` for pages that are no
+    HTML), column `coverage` is the share of the page's own sentences that the text has, by any method (null: the page
+    has no markup, or shows no sentence). Texts still shorter than `min_chars` are rejected. A headline that is there
+    twice, and behind the last sentence of a page a lead-in or a few bare words, are left out; `seams` counts what else
+    looks so. `repair` undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines.
+    `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split them for all that follows.
+    `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor time (for
+    each method) and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were
+    taken down before it, by id.
     """
 
     method: str = "auto"
     output: Literal["plain", "markdown"] = "plain"
+    beta: Annotated[float, Range(0.25, 4)] = field(default=1.0, metadata={OMITTED: 1.0})
+    model: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
     fallback: tuple[str, ...] = ("trafilatura", "justext")
     language: str = "English"
     min_chars: Count = 100
@@ -99,7 +104,9 @@ def extract_pages(pages: Batches, *, params: Params) -> Batches:
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
     taken = read_list(params.taken_down)
-    with borrow_sandbox(Limits(params.language, params.seconds, params.memory, params.output)) as sandbox:
+    model = _model(params) if params.method == "blocks" else ""
+    limits = Limits(params.language, params.seconds, params.memory, params.output, params.beta, model)
+    with borrow_sandbox(limits) as sandbox:
         for batch in pages:
             documents = _documents(batch, sandbox, params)
             yield _without(documents, evidence(taken, ids=documents["id"]))
@@ -414,8 +421,15 @@ def _proof(**facts: str | float) -> str:
 
 
 def resources(params: Params) -> tuple[str, ...]:
-    """Return the list of what was taken down, if there is one."""
-    return (params.taken_down,) if params.taken_down else ()
+    """Return the list of what was taken down, if there is one, and the model of blocks."""
+    models = (_model(params),) if params.method == "blocks" else ()
+    return (*((params.taken_down,) if params.taken_down else ()), *models)
+
+
+def _model(params: Params) -> str:
+    from pipeline_tasks.text.blocks.model import SHIPPED
+
+    return params.model or str(SHIPPED)
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:

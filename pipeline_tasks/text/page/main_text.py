@@ -23,8 +23,8 @@ from pipeline_tasks.text.page.misjudged import prepare
 from pipeline_tasks.text.page.recipes import complete
 from pipeline_tasks.text.page.rendering import render, rendered
 
-AUTO, AUTO_AGAIN = "auto", "auto_again"
-METHODS = (AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
+AUTO, AUTO_AGAIN, BLOCKS = "auto", "auto_again", "blocks"
+METHODS = (BLOCKS, AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
 LEAST = 2
@@ -44,6 +44,7 @@ _AMPERSAND = re.compile(r"&(?:amp|AMP|#0*38|#[xX]0*26)\b;?")  # trafilatura read
 _BLANKS = re.compile(r"(?<=\S)(?:[ \t]{2,}|\t)(?=\S)")  # source text that a library has not collapsed
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 _NEEDS = {
+    BLOCKS: ("pipeline_tasks.text.page.block_text", "resiliparse.parse.html"),
     AUTO: _RESILIPARSE,
     "resiliparse": _RESILIPARSE,
     AUTO_AGAIN: (*_RESILIPARSE, "trafilatura", "lxml.html"),
@@ -92,21 +93,34 @@ def load(method: str) -> None:
 
 
 def main_text(
-    html: str, method: str, language: str = "English", *, output: Output = "plain", depth: int = 0, bits: int = 0
+    html: str,
+    method: str,
+    language: str = "English",
+    *,
+    output: Output = "plain",
+    beta: float = 1.0,
+    model: str = "",
+    depth: int = 0,
+    bits: int = 0,
 ) -> Main:
     """Extract by `method`; a page nested deeper than any extractor allows gives all of its visible text.
 
     `auto` is resiliparse without the boilerplate that a page marks, laid out by `layout`; `auto_again` is what
-    trafilatura chooses, in that layout, or nothing (`LEAST`). Both have the page's headline. The other methods give the
+    trafilatura chooses, in that layout, or nothing (`LEAST`). Both have the page's headline. `blocks` is what the model
+    of `text.blocks` chooses, by `beta`. The other methods give the
     text as their library does, with `output: markdown` in the layout as well. `language` names jusText's stop words
     where the page does not name its language; `depth` and `bits` are those of `tags.survey`. What extractors raise
     passes through.
     """
+    if method == BLOCKS:
+        from pipeline_tasks.text.page.block_text import block_text
+
+        return Main(*block_text(html, output, beta, model, bits))
     parse, extract_plain_text = _resiliparse()
     html = _EMPTY.sub(r"\1></script>", html) if _XHTML in html[:_HEAD] else html
     is_laid_out = method in (AUTO, AUTO_AGAIN) or output != "plain"
     tree = parse(mark(html, headings=method == AUTO_AGAIN or output == "markdown") if is_laid_out else html)
-    metadata = read_metadata(html, tree, bits)
+    metadata = read_metadata(html, tree.title, lambda: tree, bits)
     is_deep = depth > (LXML_DEPTH if method == "justext" else DEEPEST)
     if not is_deep:
         render(tree, html)

@@ -1,7 +1,7 @@
 """Reads the metadata of a page from the tree that its text is read from: title, headline, language, day."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ _ROOT = re.compile(
 )
 """A page up to its `<html>`, so plain that its one `lang` is the tree's: nothing before it but declarations
 and comments, only white space between attributes (HTML Living Standard, 13.2.5)."""
+_LANG = re.compile(r"(?i)\blang\s*=|content-language")
 _ROOT_END = 1 << 12  # characters in which that is looked for
 # selectors that find few: going through a long list of nodes takes time quadratic in it
 _META = ", ".join(
@@ -35,6 +36,9 @@ _META = ", ".join(
         ("name", "datePublished"),
     )
 )
+_DATED = re.compile(r"(?i)<meta\b[^<>]*(?:published_time|datePublished)")
+DATED_PART = 'itemprop="datePublished"'
+"""What a page has that says its date by microdata."""
 _OPEN_GRAPH = 'meta[property="og:title" i]'
 _MICRODATA = '[itemprop="datePublished"]'
 _TIME = re.compile(
@@ -58,12 +62,12 @@ class PageMetadata(NamedTuple):
     published: str | None
 
 
-def read_metadata(html: str, tree: Any, bits: int) -> PageMetadata:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
-    """Return the metadata of a page and its `tree`.
+def read_metadata(html: str, title: str | None, tree: Callable[[], Any], bits: int) -> PageMetadata:
+    """Return the metadata of a page that has this title; its `tree`, of resiliparse, is made where it is needed.
 
     Dates are looked for only as `bits` allow, and returned only if all that the page has of a kind agree.
     """
-    title = " ".join((tree.title or "")[:_TITLE].split())
+    title = " ".join((title or "")[:_TITLE].split())
     return PageMetadata(title or None, _language(html, tree), _published(html, tree, bits) if bits else None)
 
 
@@ -125,12 +129,14 @@ def language_tag(text: str | None) -> str | None:
     return tag if _LANGUAGE.fullmatch(tag) and len(tag) <= 35 else None  # RFC 5646, 4.4.1: none needs more
 
 
-def _language(html: str, tree: Any) -> str | None:  # noqa: ANN401
+def _language(html: str, tree: Callable[[], Any]) -> str | None:
     plain = _ROOT.match(html, 0, _ROOT_END)  # takes a tenth of the time that the way through the tree does
     language = language_tag(plain[plain.lastindex or 0]) if plain else None
     if language:
         return language
-    head = tree.head
+    if not _LANG.search(html, 0, _HEAD):
+        return None
+    head = tree().head
     if head is None:
         return None
     root = head.parent_element
@@ -143,9 +149,9 @@ def _language(html: str, tree: Any) -> str | None:  # noqa: ANN401
     return language_tag(meta.getattr("content")) if meta else None
 
 
-def _published(html: str, tree: Any, bits: int) -> str | None:  # noqa: ANN401
+def _published(html: str, tree: Callable[[], Any], bits: int) -> str | None:
     """Return the day of the first kind of mark that the page has: meta, JSON-LD, microdata, `<time>`."""
-    kinds = (_metas(tree), _linked(html), _microdata(html, tree)) if bits & DATED else ()
+    kinds = (_metas(html, tree), _linked(html), _microdata(html, tree)) if bits & DATED else ()
     for kind in (*kinds, _times(html) if bits & TIMED else ()):
         days = {day(text) for text in kind}
         if days:
@@ -162,8 +168,9 @@ def day(text: str | None) -> str | None:
         return None
 
 
-def _metas(tree: Any) -> Iterator[str | None]:  # noqa: ANN401
-    for meta in tree.head.query_selector_all(_META) if tree.head else ():
+def _metas(html: str, tree: Callable[[], Any]) -> Iterator[str | None]:
+    head = tree().head if _DATED.search(html) else None
+    for meta in head.query_selector_all(_META) if head else ():
         yield meta.getattr("content")
 
 
@@ -174,8 +181,8 @@ def _linked(html: str) -> Iterator[str | None]:
             yield node["datePublished"]
 
 
-def _microdata(html: str, tree: Any) -> Iterator[str | None]:  # noqa: ANN401
-    for node in tree.document.query_selector_all(_MICRODATA) if 'itemprop="datePublished"' in html else ():
+def _microdata(html: str, tree: Callable[[], Any]) -> Iterator[str | None]:
+    for node in tree().document.query_selector_all(_MICRODATA) if DATED_PART in html else ():
         yield node.getattr("content") or node.getattr("datetime") or node.text
 
 

@@ -261,7 +261,7 @@ def _remove_icons(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return _remove(tree, icons)
 
 
-def _write_images(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def write_images(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     """Give pictures of emoji and formulas as text, unless the formula is there beside its picture."""
     changed = False
     for image in nodes:
@@ -474,7 +474,7 @@ _KINDS = (
     _Kind("ruby", (), "rt, rp, rtc, ruby", _show_ruby),
     _Kind("canvas video audio", (), "canvas, video, audio", _remove),
     _Kind("icons symbols", (), "[class*='icons' i], [class*='symbols' i]", _remove_icons),
-    _Kind("img", (), "img[alt]", _write_images),
+    _Kind("img", (), "img[alt]", write_images),
     _Kind("q", (), "q", _quote),
     _Kind("ol li", (), "ol[start], ol[reversed], ol[type='a' i], ol:has(> li[value])", _number),
     _Kind(

@@ -98,7 +98,16 @@ def answer(page: Page, method: str, limits: Limits) -> Result:
     if media_type(page.content_type, page.body) == PLAIN_TEXT:
         return Result("done", decoded.text.encode("utf-8", "ignore"), method=PLAIN)
     try:
-        main = main_text(decoded.text, method, limits.language, output=limits.output, depth=page.depth, bits=page.bits)
+        main = main_text(
+            decoded.text,
+            method,
+            limits.language,
+            output=limits.output,
+            beta=limits.beta,
+            model=limits.model,
+            depth=page.depth,
+            bits=page.bits,
+        )
     except Exception as error:  # noqa: BLE001 -- whatever an extractor raises is the page's fault, and counted as that
         return Result("crash", detail=type(error).__name__)
     body = main.text.encode("utf-8", "ignore")

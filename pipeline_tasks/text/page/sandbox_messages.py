@@ -60,12 +60,14 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of processor time per page, and bytes of address space; `language` and `output`: see `main_text`."""
+    """Seconds of processor time per page, and bytes of address space; the others: see `main_text`."""
 
     language: str = "English"
     seconds: float = 10.0
     memory: int = 4 << 30
     output: Output = "plain"
+    beta: float = 1.0
+    model: str = ""
 
 
 def write_pages(file: int, method: str, pages: Sequence[Page]) -> tuple[int, int]:

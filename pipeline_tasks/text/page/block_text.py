@@ -1,0 +1,42 @@
+"""Finds the main text of a page by the model of its blocks, and its metadata."""
+
+import html as references
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.main_blocks import main_blocks
+from pipeline_tasks.text.blocks.model import load_model
+from pipeline_tasks.text.blocks.writing import write_blocks
+from pipeline_tasks.text.page.drawn import drawn_texts
+from pipeline_tasks.text.page.layout import Output
+from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
+
+
+class BlockText(NamedTuple):
+    """The main text of a page and its metadata."""
+
+    text: str
+    metadata: PageMetadata
+
+
+def block_text(html: str, output: Output, beta: float, model: str, bits: int) -> BlockText:
+    """Extract the blocks of a page with the greatest expected F-beta; `bits` are those of `tags.survey`."""
+    data = html.encode("utf-8", "ignore")
+    page = np.frombuffer(data, np.uint8)
+    blocks = read_blocks(page)
+    choice = main_blocks(blocks, page, load_model(model), beta)
+    text, _ = write_blocks(blocks, choice.chosen, drawn_texts(blocks, data), output)
+    start, end = blocks.title
+    title = references.unescape(data[start:end].decode()) if start >= 0 else None
+
+    @cache
+    def tree() -> Any:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+        from resiliparse.parse.html import HTMLTree
+
+        end = -1 if DATED_PART in html else html.find("</head")
+        return HTMLTree.parse(html if end < 0 else html[:end])
+
+    return BlockText(text.decode(), read_metadata(html, title, tree, bits))
