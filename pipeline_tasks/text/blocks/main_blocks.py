@@ -22,8 +22,7 @@ from pipeline_tasks.text.blocks.reading import (
 )
 
 _TITLE = NAMES.index("is_title")
-_IS_TITLE = 191  # of 255: three quarters of the letters of a heading are the page's title
-_MOST_LEVEL = 2  # of a heading that is a headline
+_IS_TITLE = 153  # of 255: so much of a heading is the page's title
 
 
 class Choice(NamedTuple):
@@ -127,17 +126,10 @@ def _drop_empty_headings(table, shown, chosen):
 
 @inlined
 def _keep_headline(table, titles, shown, chosen):
-    """Keep the first heading that says the page's title, where anything is kept."""
-    if not np.any(chosen):
-        return
+    """Keep the first heading that says most of the page's title, where anything is kept and no such heading is."""
+    best, most = -1, _IS_TITLE - 1
     for block in range(len(table)):
-        if titles[block] >= _IS_TITLE and chosen[block]:
-            return
-        if (
-            table[block, B_KIND] == HEADED
-            and table[block, B_LEVEL] <= _MOST_LEVEL
-            and shown[block]
-            and titles[block] >= _IS_TITLE
-        ):
-            chosen[block] = True
-            return
+        if table[block, B_KIND] == HEADED and shown[block] and titles[block] > most:
+            best, most = block, titles[block]
+    if best >= 0 and np.any(chosen):
+        chosen[best] = True

@@ -275,7 +275,8 @@ def _flush(state, text, nodes, blocks, spans):
     blocks[at, B_MARKER] = NO_MARKER
     item = nodes[node, N_ITEM]
     if item >= 0 and item == state[ITEM]:
-        blocks[at, B_MARKER] = state[MARKER]
+        if blocks[at, B_KIND] != HEADED:
+            blocks[at, B_MARKER] = state[MARKER]
         state[ITEM] = -1
     hidden = state[HIDDEN] > 0 or (state[UNSEEN] > 0 and state[UNSEEN_NODE] != node)
     blocks[at, B_FLAGS] = (IS_HIDDEN if hidden else 0) | (IS_QUOTED if nodes[node, N_QUOTED] else 0)

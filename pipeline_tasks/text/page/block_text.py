@@ -13,6 +13,7 @@ from pipeline_tasks.text.blocks.writing import write_blocks
 from pipeline_tasks.text.page.drawn import drawn_texts
 from pipeline_tasks.text.page.layout import Output
 from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
+from pipeline_tasks.text.page.recipes import complete
 
 
 class BlockText(NamedTuple):
@@ -39,4 +40,4 @@ def block_text(html: str, output: Output, beta: float, model: str, bits: int) ->
         end = -1 if DATED_PART in html else html.find("</head")
         return HTMLTree.parse(html if end < 0 else html[:end])
 
-    return BlockText(text.decode(), read_metadata(html, title, tree, bits))
+    return BlockText(complete(text.decode(), html), read_metadata(html, title, tree, bits))

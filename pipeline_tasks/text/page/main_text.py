@@ -52,6 +52,9 @@ _NEEDS = {
     "justext": (*_RESILIPARSE, "justext", "lxml.html"),
     "repair": ("ftfy",),
 }
+_FIRST = "<title>t</title><h1>t</h1><p>a <b>b</b> &amp; <img alt='{}'><table><tr><td>c<td>d</table>"
+"""A page whose reading loads the loops of blocks."""
+
 _STOP_WORDS = dict(
     re.findall(
         r"(\w+):(\w+)",
@@ -86,10 +89,12 @@ class _Look(NamedTuple):
     headline: str | None
 
 
-def load(method: str) -> None:
-    """Import what a method or `repair` needs, which takes up to a second."""
+def load(method: str, model: str = "") -> None:
+    """Import what a method or `repair` needs, and load its loops, which takes up to a second."""
     for name in _NEEDS[method]:
         importlib.import_module(name)
+    if method == BLOCKS:
+        main_text(_FIRST, BLOCKS, model=model)
 
 
 def main_text(

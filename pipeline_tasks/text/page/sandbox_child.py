@@ -44,7 +44,7 @@ def serve(setup: dict[str, Any]) -> None:
         number, name_size, count, head_size, size = REQUEST.unpack(request)
         view = window.view(size)
         method, at = str(view[:name_size], "utf-8"), 0
-        load(method)  # before the clock starts: imports are no page's fault
+        load(method, limits.model)  # before the clock starts: imports are no page's fault
         most = most or _address_space() + limits.memory // _GROWTH
         for page in read_pages(view, name_size, head_size, count):
             signal.setitimer(signal.ITIMER_PROF, limits.seconds)
