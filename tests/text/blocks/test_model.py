@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.text.blocks.features import FEATURES
-from pipeline_tasks.text.blocks.model import LEAF, Model, dump_model, load_model, parse_model, score_blocks
+from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.choice import best_cut
+from pipeline_tasks.text.blocks.features import FEATURES, block_features
+from pipeline_tasks.text.blocks.model import LEAF, SHIPPED, Model, dump_model, load_model, parse_model, score_blocks
 
 
 def model(**changes: object) -> Model:
@@ -64,3 +66,19 @@ def test_a_model_of_other_features_is_refused() -> None:
     content = dump_model(model()).replace(b'"words"', b'"wards"', 1)
     with pytest.raises(RecipeError, match="other features"):
         parse_model(content, "x.model")
+
+
+def test_the_shipped_model_reads_a_page_and_names_its_sources() -> None:
+    page = (
+        "<title>The mill</title><nav><ul><li><a href=/>Home</a><li><a href=/a>About</a></ul></nav>"
+        "<div><h1>The mill</h1><p>The mill by the river was built when the town was small, and it fed all of it.</p>"
+        "<p>Its wheel turned until the railway came, which brought flour from the plains, and then it stood.</p></div>"
+        "<footer><p><a href=/i>Imprint</a></p><p>All rights reserved.</p></footer>"
+    )
+    data = np.frombuffer(page.encode(), np.uint8)
+    blocks = read_blocks(data)
+    shipped = load_model(str(SHIPPED))
+    scores = score_blocks(block_features(blocks, data), shipped)
+    assert (scores >= best_cut(scores, blocks.words, 1.0)).tolist() == [False, False, True, True, True, False, False]
+    assert "CC-BY-4.0" in " ".join(shipped.card["notices"])
+    assert SHIPPED.stat().st_size < 3_000_000
