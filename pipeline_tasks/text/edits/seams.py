@@ -117,9 +117,9 @@ def _mend_ends(first, stop, kinds, hashes, marks):
             marks[last] = SCRAP
         elif _is_led_to_nothing(kinds[last], kinds[last - 1]):
             marks[last] = LEAD
-    if stop - first < LEAST_LINES or marks[first + 1] or not _is_plain(kinds[first]):
+    if stop - first < LEAST_LINES or marks[first + 1] or not _is_heading(kinds[first]):
         return
-    if _is_same(hashes, first, hashes, first + 1):
+    if _is_same(hashes, first, hashes, first + 1) and not _is_same(hashes, first, hashes, first + 2):
         marks[first] = DOUBLED
 
 
@@ -144,7 +144,7 @@ def _mark(data, doc, places, hashes, before, table, has_before, kinds, gaps, mar
                     continue
                 gone = kind_of(data_before, places_before[lost, 0], places_before[lost, 1], index, flags)
                 at = _mend_gap(line, kinds, gone, line == stop, marks, first)
-                if line < stop and at > first and _is_same(hashes, at, hashes, line) and _is_plain(kinds[line]):
+                if line < stop and at > first and _is_same(hashes, at, hashes, line) and _is_heading(kinds[line]):
                     marks[at] = DOUBLED
         _mend_ends(first, stop, kinds, hashes, marks)
         first, begin = stop, end
@@ -156,7 +156,7 @@ def mend(before: pa.Array | None, after: pa.Array) -> Mended:
     Without the texts `before` only the sides are looked at: a headline that is there twice, and behind the last
     sentence a lead-in or a few bare words. What a removal took away says more: the lead-in right before it goes where
     no list, table or code follows, the heading before it where the text ends or a heading of its rank or a higher one
-    follows, and of two equal lines that it brought together one. The first line always stays.
+    follows, and of two equal headings that it brought together one. The first line always stays.
     """
     after = after.cast(pa.large_string())
     parts = cut_parts(after, 1, 1)

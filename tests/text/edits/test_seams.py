@@ -49,6 +49,7 @@ def test_a_heading_goes_where_the_text_ends_or_its_like_follows() -> None:
 def test_lines_that_a_removal_brings_together_are_one() -> None:
     assert mended([FIRST, "Eels", PROSE, "Eels", FIRST[:-1]], FIRST, "Eels", "Eels", FIRST[:-1])[1] == ["doubled"]
     assert mended([FIRST, "- Eels", PROSE, "- Eels", FIRST[:-1]], FIRST, "- Eels", "- Eels", FIRST[:-1])[1] == []
+    assert mended([PROSE, FIRST, "Eels", FIRST, "- Corn"], PROSE, FIRST, FIRST, "- Corn")[1] == []
     assert mended([FIRST, "Eels", "Eels", PROSE, FIRST[:-1]], FIRST, "Eels", "Eels", FIRST[:-1])[1] == []
 
 
@@ -67,6 +68,8 @@ def test_the_end_of_a_page_loses_bare_words_alone(last: str, kinds: list[str]) -
 
 def test_a_headline_that_is_there_twice_is_there_once() -> None:
     assert mended(None, "Eels and pikes", "Eels and pikes", PROSE) == (f"Eels and pikes\n\n{PROSE}", ["doubled"])
+    assert mended(None, "Eel", "Eel", "Eel", PROSE)[1] == []
+    assert mended(None, PROSE, PROSE, FIRST)[1] == []
 
 
 LINES = st.lists(
