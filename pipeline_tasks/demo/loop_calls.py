@@ -90,12 +90,14 @@ def main() -> int:
         from pipeline_tasks.embedded.loops import ensure_compiled
         from pipeline_tasks.text.base.loop_calls import RECORDED, mark_compiled
         from pipeline_tasks.text.base.recording import recorded
+        from pipeline_tasks.text.page.main_text import BLOCKS, load
 
         if is_check:
             ensure_compiled(sys.stdout)
         else:
             mark_compiled()  # each loop is compiled by the call that is recorded, and none before
         with recorded() as calls:
+            load(BLOCKS)  # stages call these loops in a process of its own
             for code in refined(Path(name)):
                 if code:
                     return code

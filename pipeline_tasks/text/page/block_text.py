@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline_tasks.text.blocks.blocks import read_blocks
 from pipeline_tasks.text.blocks.main_blocks import main_blocks
-from pipeline_tasks.text.blocks.model import load_model
+from pipeline_tasks.text.blocks.model import SHIPPED, load_model
 from pipeline_tasks.text.blocks.writing import write_blocks
 from pipeline_tasks.text.page.drawn import drawn_texts
 from pipeline_tasks.text.page.layout import Output
@@ -24,11 +24,14 @@ class BlockText(NamedTuple):
 
 
 def block_text(html: str, output: Output, beta: float, model: str, bits: int) -> BlockText:
-    """Extract the blocks of a page with the greatest expected F-beta; `bits` are those of `tags.survey`."""
+    """Extract the blocks of a page with the greatest expected F-beta.
+
+    `model` is a file, "" that of the package; `bits` are those of `tags.survey`.
+    """
     data = html.encode("utf-8", "ignore")
     page = np.frombuffer(data, np.uint8)
     blocks = read_blocks(page)
-    choice = main_blocks(blocks, page, load_model(model), beta)
+    choice = main_blocks(blocks, page, load_model(model or str(SHIPPED)), beta)
     text, _ = write_blocks(blocks, choice.chosen, drawn_texts(blocks, data), output)
     start, end = blocks.title
     title = references.unescape(data[start:end].decode()) if start >= 0 else None
