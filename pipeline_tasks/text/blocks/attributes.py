@@ -4,14 +4,14 @@ import re
 
 import numpy as np
 
-from pipeline_tasks.text.base.ascii import APOSTROPHE, EQUAL, GREATER, QUOTE, SLASH, SPACE, lower
+from pipeline_tasks.text.base.ascii import APOSTROPHE, EQUAL, GREATER, HYPHEN, QUOTE, SLASH, SPACE, lower
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks.tags import name_key, read_key
 
 NAMES = re.findall(
-    r"\S+", "hidden style href start value reversed type open class alt src shadowrootmode data-latex aria-hidden"
+    r"\S+", "hidden style href start value reversed type open class alt src shadowrootmode data-latex aria-hidden data-"
 )
-HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, LATEX, ARIA = range(len(NAMES))
+HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, LATEX, ARIA, DATA = range(len(NAMES))
 _KEYS = np.array([name_key(name) for name in NAMES], np.uint64)
 COUNT = len(NAMES)
 
@@ -41,10 +41,20 @@ def read_attributes(page, at, end, values):
             while at < end and page[at] <= SPACE:
                 at += 1
             first, last, at = _value(page, at, end)
+        if at - start > 5 and values[DATA, 0] < 0 and _begins_data(page, start):
+            values[DATA, 0], values[DATA, 1] = first, last
         for nth in range(COUNT):
             if _KEYS[nth] == key and values[nth, 0] < 0:
                 values[nth, 0], values[nth, 1] = first, last
     return at
+
+
+@inlined
+def _begins_data(page, at):
+    """Return whether a name is of the page's own scripts: `data-` and more."""
+    return (
+        lower(page[at]) == 100 and lower(page[at + 1]) == 97 and lower(page[at + 2]) == 116 and page[at + 4] == HYPHEN
+    )
 
 
 @inlined
@@ -139,6 +149,7 @@ _CLIPPED_0, _CLIPPED_1, _LEFT, _TOP, _RIGHT, _INDENT, _MARGIN, _TRANSFORM, _TRAN
         "animation",
     ),
 )
+_SR_ONLY, _UNDRAWN, _READERS = map(_word, ("sr-only", "visually-hidden", "screen-reader-text"))
 _FAR = 999  # pixels beyond the edge of a screen
 
 
@@ -156,7 +167,23 @@ def is_unseen(page, values):
             hides |= _hides(page, at, last)
             clear |= _is_zero(page, _match(page, at, last, _CLEAR), last) or _match(page, at, last, _INVISIBLE) > 0
         at += 1
-    return hides or (clear and not _moves(page, first, last))
+    return hides or (clear and values[DATA, 0] < 0 and not _moves(page, first, last))
+
+
+@compiled
+def is_for_screen_readers(page, values):
+    """Return whether a class is one by which frameworks draw a text nowhere: Bootstrap, Tailwind, WordPress."""
+    first, end = values[CLASS, 0], values[CLASS, 1]
+    at = first
+    while 0 <= first <= at < end:
+        while at < end and page[at] <= SPACE:
+            at += 1
+        start = at
+        while at < end and page[at] > SPACE:
+            at += 1
+        if equals(page, start, at, _SR_ONLY) or equals(page, start, at, _UNDRAWN) or equals(page, start, at, _READERS):
+            return True
+    return False
 
 
 @compiled

@@ -26,7 +26,13 @@ from pipeline_tasks.text.base.ascii import (
 )
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks import attributes as attribute
-from pipeline_tasks.text.blocks.attributes import has_word, is_unseen, read_attributes, whole_number
+from pipeline_tasks.text.blocks.attributes import (
+    has_word,
+    is_for_screen_readers,
+    is_unseen,
+    read_attributes,
+    whole_number,
+)
 from pipeline_tasks.text.blocks.references import read_reference
 from pipeline_tasks.text.blocks.tags import (
     BITS,
@@ -511,7 +517,9 @@ def _push(page, tag, bits, key, state, stack, keys, text, nodes, blocks, spans, 
     if state[HEIGHT] == DEEPEST:
         return
     at, changes = state[HEIGHT], 0
-    is_hidden = is_unseen(page, values) or (bits & UNDRAWN and not (tag == _DIALOG and values[attribute.OPEN, 0] >= 0))
+    is_label = state[LINKS] > 0 or nodes[state[NODE], N_KIND] == HEADED  # a link or headline that is a picture
+    is_hidden = is_unseen(page, values) or (not is_label and is_for_screen_readers(page, values))
+    is_hidden = is_hidden or (bits & UNDRAWN and not (tag == _DIALOG and values[attribute.OPEN, 0] >= 0))
     if bits & BLOCK and state[PRE] == 0:
         _open_node(page, tag, bits, state, nodes, values)
         changes |= _MADE_NODE

@@ -1,6 +1,7 @@
 """Finds the main text of a page by the model of its blocks, and its metadata."""
 
 import html as references
+import re
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,8 +13,10 @@ from pipeline_tasks.text.blocks.model import SHIPPED, load_model
 from pipeline_tasks.text.blocks.writing import write_blocks
 from pipeline_tasks.text.page.drawn import drawn_texts
 from pipeline_tasks.text.page.layout import Output
+from pipeline_tasks.text.page.marks import numbered
 from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
 from pipeline_tasks.text.page.recipes import complete
+from pipeline_tasks.text.page.rendering import render
 
 
 class BlockText(NamedTuple):
@@ -23,12 +26,33 @@ class BlockText(NamedTuple):
     metadata: PageMetadata
 
 
+_HEADING_BUTTON = re.compile(r"<h[1-6]\b[^<>]*>\s*<button")
+_RARE = ("shadowroot", "<q>", "<q ", "-icons", "-symbols")
+
+
+def _needs_tree(html: str) -> bool:
+    """Return whether a page may have what only its tree tells: shadow roots, marks of quotations, names of icons.
+
+    Buttons in headings may be counts of readers.
+    """
+    return any(sign in html for sign in _RARE) or ("<button" in html and bool(_HEADING_BUTTON.search(html)))
+
+
+def _rendered(html: str) -> str:
+    from resiliparse.parse.html import HTMLTree
+
+    tree = HTMLTree.parse(html)
+    render(tree, html)
+    return numbered(str(tree))
+
+
 def block_text(html: str, output: Output, beta: float, model: str, bits: int) -> BlockText:
     """Extract the blocks of a page with the greatest expected F-beta.
 
     `model` is a file, "" that of the package; `bits` are those of `tags.survey`.
     """
-    data = html.encode("utf-8", "ignore")
+    shown = _rendered(html) if _needs_tree(html) else html
+    data = shown.encode("utf-8", "ignore")
     page = np.frombuffer(data, np.uint8)
     blocks = read_blocks(page)
     choice = main_blocks(blocks, page, load_model(model or str(SHIPPED)), beta)

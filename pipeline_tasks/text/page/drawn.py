@@ -3,7 +3,7 @@
 from typing import Any
 
 from pipeline_tasks.text.blocks.blocks import Blocks
-from pipeline_tasks.text.page.formulas import FORMULAS, write_formulas
+from pipeline_tasks.text.page.formulas import FORMULAS, image_formula, write_formulas
 from pipeline_tasks.text.page.rendering import write_images
 
 _SCRIPT = b"<script"
@@ -41,8 +41,12 @@ def _drawn(part: bytes) -> bytes:
 
     tree: Any = HTMLTree.parse(f"<body><p>{part.decode('utf-8', 'replace')}")
     body = tree.body
+    images = body.query_selector_all("img[alt]").values()
+    pictured = [text for image in images if (text := image_formula(image))]
     if part[:4].lower() == _IMAGE:
-        write_images(tree, body.query_selector_all("img").values())
+        write_images(tree, images)
+    elif pictured:  # MediaWiki's: what else the holder has is hidden
+        return pictured[0].encode()
     else:
         write_formulas(tree, body.query_selector_all(FORMULAS).values())
     return " ".join(body.text.split()).encode()

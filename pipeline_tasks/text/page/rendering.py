@@ -327,6 +327,7 @@ def _show_buttons(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     for node in nodes:
         if node.closest("h1, h2, h3, h4, h5, h6, dt, summary") is not None:
             if _COUNT.fullmatch(" ".join(node.text.split())) and not node.hasattr("aria-expanded"):
+                node.remove()  # libraries that parse a page themselves read no button
                 continue
             replace(tree, node, "span")
             changed = True
