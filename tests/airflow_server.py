@@ -313,7 +313,10 @@ def _bundle(name: str, folder: str = "") -> dict[str, Any]:
 def archive_of(first: int, pages: int = 9) -> bytes:
     """Return a WARC file of pages whose texts have the numbers from `first` on."""
     line = "leaves the harbor every morning before the fog has lifted from the water."
-    articles = [f"<p>The ferry number {number} {line}</p>" * 4 for number in range(first, first + pages)]
+    ships = ("ferry", "tug", "barge", "pilot")
+    articles = [
+        "".join(f"<p>The {ship} number {number} {line}</p>" for ship in ships) for number in range(first, first + pages)
+    ]
     bodies = [http(f"<html><body><article>{article}</article></body></html>".encode()) for article in articles]
     return b"".join(zipped([response(f"https://x.example.org/{first + at}", body) for at, body in enumerate(bodies)]))
 
