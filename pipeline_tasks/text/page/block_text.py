@@ -16,7 +16,7 @@ from pipeline_tasks.text.page.layout import Output
 from pipeline_tasks.text.page.marks import numbered
 from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
 from pipeline_tasks.text.page.recipes import complete
-from pipeline_tasks.text.page.rendering import render
+from pipeline_tasks.text.page.rendering import COUNT, render
 
 
 class BlockText(NamedTuple):
@@ -27,6 +27,7 @@ class BlockText(NamedTuple):
 
 
 _HEADING_BUTTON = re.compile(r"<h[1-6]\b[^<>]*>\s*<button")
+_BUTTONS = ", ".join(f"h{level} button:not([aria-expanded])" for level in range(1, 7))
 _RARE = ("shadowroot", "<q>", "<q ", "-icons", "-symbols")
 
 
@@ -41,7 +42,10 @@ def _needs_tree(html: str) -> bool:
 def _rendered(html: str) -> str:
     from resiliparse.parse.html import HTMLTree
 
-    tree = HTMLTree.parse(html)
+    tree: Any = HTMLTree.parse(html)
+    for button in tree.body.query_selector_all(_BUTTONS).values() if tree.body else ():
+        if COUNT.fullmatch(" ".join(button.text.split())):
+            button.remove()
     render(tree, html)
     return numbered(str(tree))
 
