@@ -36,6 +36,7 @@ from pipeline_tasks.inspect.report.shares import site_shares
 from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
 from pipeline_tasks.inspect.whatif.stages import stage_bounds
 from pipeline_tasks.manifest import ABANDONED, Manifest
+from pipeline_tasks.profiles.sums import SITE, SUMS
 from pipeline_tasks.publish.datasets.published_shards import refined_version
 from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -917,8 +918,10 @@ def files(path: str, request: Request, user: GetUserDep) -> Response:
 
 
 def _names_sites(manifest: Mapping[str, Any]) -> bool:
-    """Return whether a manifest has profiles of rows by site."""
+    """Return whether a manifest has profiles of rows by site, whichever profile says that it is one."""
     parts = [part for part in manifest.get("metrics", {}).values() if isinstance(part, dict)]
+    if any(part.get(name) for part in parts for name, summed in SUMS.items() if summed.by == SITE):
+        return True
     names = (name for part in parts for name in part.get("origins", {}).get("bins", {}))
     return any(name.removeprefix("own ").startswith("site ") for name in names)
 
