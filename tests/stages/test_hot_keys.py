@@ -14,7 +14,6 @@ from pipeline_tasks.near_duplicates.evidence import count_unsettled
 from pipeline_tasks.near_duplicates.history import distinct_winners
 from pipeline_tasks.near_duplicates.tables import EDGES, LINKS, PAIRS, UNSETTLED
 from pipeline_tasks.stage import Batches
-from pipeline_tasks.stages.cut_templates import SHARD_LINES, count_documents
 from pipeline_tasks.stages.dedup_exact import keep_first
 from pipeline_tasks.stages.dedup_paragraphs import PARTS, elect_winners
 from pipeline_tasks.text.base import tables
@@ -69,7 +68,6 @@ KERNELS: dict[str, tuple[Kernel, Row, pa.Schema]] = {
 
 SMALL_RUNS: dict[str, tuple[Kernel, Row, pa.Schema]] = {
     "elect_winners": (elect_winners, part, PARTS),
-    "count_documents": (count_documents, part, SHARD_LINES),
     "distinct_pairs": (distinct_pairs, pair, PAIRS),
     "count_unsettled": (count_unsettled, unsettled, UNSETTLED),
 }
