@@ -212,7 +212,7 @@ def _shortened(batch: pa.RecordBatch, texts: pa.Array, spans: pa.ListArray) -> p
     touched = pc.greater(pc.list_value_length(spans), 0)
     left = pc.utf8_length(texts).cast(pa.int64())
     before = pc.utf8_length(batch.column("text").fill_null("")).cast(pa.int64())
-    shorter = replace_column(with_cut(batch, texts, touched), "template_spans", spans)
+    shorter = replace_column(with_cut(batch, texts.filter(touched), touched), "template_spans", spans)
     return replace_column(shorter, "template_chars", pc.if_else(touched, pc.subtract(before, left), 0))
 
 

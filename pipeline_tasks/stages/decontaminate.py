@@ -166,12 +166,11 @@ def _cut(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]") -> pa.Reco
     """Remove the matching bytes from the texts; `cut_evidence` has their places."""
     from pipeline_tasks.text.edits.seams import with_cut
 
-    texts = batch.column("text").to_pylist()
-    proofs = {row: evidence(texts[row], hits) for row, hits in matches.items()}
-    for row, hits in matches.items():
-        texts[row] = without(texts[row], hits)
+    texts = {row: batch.column("text")[row].as_py() for row in sorted(matches)}
+    proofs = {row: evidence(text, matches[row]) for row, text in texts.items()}
+    left = pa.array([without(text, matches[row]) for row, text in texts.items()], pa.large_string())
     touched = pa.array([row in matches for row in range(batch.num_rows)], pa.bool_())
-    return with_cut(_named(batch, matches, proofs), pa.array(texts, pa.large_string()), touched)
+    return with_cut(_named(batch, matches, proofs), left, touched)
 
 
 def without(text: str, matches: "Sequence[Match]") -> str:

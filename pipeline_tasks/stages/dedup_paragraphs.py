@@ -245,7 +245,7 @@ def _shortened(batch: pa.RecordBatch, texts: Any, spans: pa.ListArray, params: P
     touched = pc.greater(pc.list_value_length(spans), 0)
     gone = pc.and_(touched, pc.less(left, params.min_left))
     changed = pc.and_(touched, pc.invert(gone))
-    shorter = replace_column(with_cut(batch, texts, changed), "cut_spans", spans)
+    shorter = replace_column(with_cut(batch, texts.filter(changed), changed), "cut_spans", spans)
     shorter = replace_column(shorter, "cut_chars", pc.subtract(before, left))
     evidence = [
         json.dumps({"bound": params.min_left, "left": size}, separators=(",", ":")) if out else None

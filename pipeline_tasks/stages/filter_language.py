@@ -344,14 +344,13 @@ def _cut(batch: pa.RecordBatch, spans: pa.Array, reasons: pa.Array) -> pa.Record
     from pipeline_tasks.text.edits.seams import with_cut
 
     lengths: Any = pa.compute.list_value_length(spans)
-    rows = np.flatnonzero(
-        (lengths.to_numpy(zero_copy_only=False) > 0) & reasons.is_null().to_numpy(zero_copy_only=False)
-    )
-    texts, touched = batch.column("text").to_pylist(), np.zeros(batch.num_rows, np.bool_)
-    touched[rows] = True
-    for row in rows.tolist():
-        texts[row] = without(texts[row], [(span["start"], span["end"]) for span in spans[row].as_py()])
-    return with_cut(batch, pa.array(texts, batch.schema.field("text").type), pa.array(touched))
+    touched = (lengths.to_numpy(zero_copy_only=False) > 0) & reasons.is_null().to_numpy(zero_copy_only=False)
+    texts = batch.column("text")
+    left = [
+        without(texts[row].as_py(), [(span["start"], span["end"]) for span in spans[row].as_py()])
+        for row in np.flatnonzero(touched).tolist()
+    ]
+    return with_cut(batch, pa.array(left, texts.type), pa.array(touched))
 
 
 def without(text: str, spans: list[tuple[int, int]]) -> str:

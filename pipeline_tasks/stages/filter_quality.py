@@ -276,13 +276,12 @@ def _with_edits(batch: pa.RecordBatch, kept: pa.Array, *, mend: bool) -> pa.Reco
     """Return `batch` with the edited text of kept rows."""
     from pipeline_tasks.text.edits.seams import with_cut
 
-    edited = batch.column(EDITED)
-    is_edited = pc.and_(kept, pc.is_valid(edited))
+    is_edited = pc.and_(kept, pc.is_valid(batch.column(EDITED)))
     before = pc.cast(batch.column("text"), pa.large_string())
-    deltas = pc.if_else(is_edited, edited, pa.scalar(None, edited.type))
-    texts = pc.if_else(is_edited, delta.decode(before, deltas, before.type), before)
+    left = delta.decode(before.filter(is_edited), batch.column(EDITED).filter(is_edited), before.type)
     if mend:
-        return with_cut(batch, texts, is_edited)
+        return with_cut(batch, left, is_edited)
+    texts = pc.replace_with_mask(before, is_edited, left) if len(left) else batch.column("text")
     chars = pc.if_else(is_edited, batch.column(EDITED_CHARS), batch.column("chars"))
     return replace_column(replace_column(batch, "text", texts), "chars", chars)
 

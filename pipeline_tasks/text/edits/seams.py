@@ -210,15 +210,16 @@ def count_seams(texts: pa.Array) -> pa.Array:
 
 
 def with_cut(batch: pa.RecordBatch, texts: pa.Array, touched: pa.Array) -> pa.RecordBatch:
-    """Return documents of which the `touched` ones have these texts, mended, with `chars`, `seams` and `seam_spans`.
+    """Return documents of which the `touched` ones have other texts, mended, with `chars`, `seams` and `seam_spans`.
 
-    This is how a stage takes stretches out of texts; `seam_spans` are code points of what it left.
+    This is how a stage takes stretches out of texts. `texts` are those of the touched ones alone; `seam_spans` are code
+    points of what the stage left of them.
     """
     before = batch.column("text").fill_null("")
     rows = pc.indices_nonzero(touched)
     if SEAMS not in batch.schema.names:
         batch = replace_column(batch, SEAMS, count_seams(before))
-    mended = mend(before.take(rows), texts.take(rows))
+    mended = mend(before.take(rows), texts)
     numbers, kind = rows.to_numpy().astype(np.int64), batch.column("text").type
     lengths = pc.utf8_length(mended.texts).cast(pa.int64())
     written = {"text": mended.texts.cast(kind), "chars": lengths, SEAMS: count_seams(mended.texts)}
