@@ -49,6 +49,9 @@ SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
 LINES = pa.schema([pa.field(name, pa.int64()) for name in ("hash", "check", "page")])
 """A line at a side of a site's pages, as two hashes of site, side and line, and that of a page that has it there."""
 
+SECTION = "line_pages"
+"""The section of history; until version 2 it was `lines`, with counts of documents, which cannot count pages."""
+
 SHARD_LINES = pa.schema([*LINES, pa.field("id", pa.string())])
 """The same of one shard, with a document of it that has the line: by its id the line finds back to the shard."""
 
@@ -231,8 +234,8 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     lines = on.map(partial(edge_lines, params=params), documents, reads=("id", "url", "text"))
     counting = partial(count_pages, params=params)
     counted = on.group(counting, lines, by="hash", order=("check", "page", "id"), buckets=buckets)
-    on.save_history("lines", on.map(partial(recurring_lines, params=params), counted))
-    if earlier := on.history("lines"):
+    on.save_history(SECTION, on.map(partial(recurring_lines, params=params), counted))
+    if earlier := on.history(SECTION):
         counted = on.map(partial(add_history, params=params), counted, *earlier)
     found = on.map(partial(templates, params=params), counted)
     returned = on.group(unchanged, found, by="id", order=("hash", "check", "page"), buckets=buckets)
@@ -257,7 +260,7 @@ STAGE = Stage(
     version=3,
     splits=False,
     libraries={UNICODE: always},
-    history={"lines": Section(LINES, key="hash", order=("check", "page"))},
+    history={SECTION: Section(LINES, key="hash", order=("check", "page"))},
     profiled=("chars", "template_chars", SEAMS),
     reasons=(),
     title="lines that a site repeats out",

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.stages.cut_templates import SECTION
 from tests import refining
 from tests.documents import documents
 from tests.examples import fewest_examples
@@ -159,7 +160,7 @@ def test_batches_of_any_size_save_the_same_lines(tmp_path: Path) -> None:
             tmp_path / str(batch_rows), of_host([page(number) for number in range(8)]), batch_rows=batch_rows
         )
         stored.append((tmp_path / str(batch_rows) / path).read_bytes())
-        lines = refining.rows(tmp_path / str(batch_rows), manifest, "lines").group_by(["hash", "check"])
+        lines = refining.rows(tmp_path / str(batch_rows), manifest, SECTION).group_by(["hash", "check"])
         assert {*lines.aggregate([("page", "count_distinct")]).column("page_count_distinct").to_pylist()} == {5}
     assert stored[0] == stored[1]
 

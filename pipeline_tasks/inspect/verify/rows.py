@@ -91,8 +91,7 @@ def _check_below(
 def _parts(manifest: Manifest) -> Iterator[tuple[str, Columns, Iterable[Shard]]]:
     """Yield the parts of a manifest with their columns (none: they are not stated) and shards."""
     yield "shards", manifest.schema, manifest.shards
-    card = stage_card(manifest.stage)
-    declared = card.history if manifest.version == card.version else {}  # an earlier version had its own columns
+    declared = stage_card(manifest.stage).history
     for section, shards in manifest.history.items():
         yield f"history {section}", schema_pairs(declared[section].schema) if section in declared else (), shards
     yield "rejects", (), manifest.rejects
