@@ -1,6 +1,7 @@
 """Kernels behind `group` give the same rows for any batches, and do not wait for the end of a key that has most rows."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pipeline_tasks.near_duplicates.evidence import count_unsettled
 from pipeline_tasks.near_duplicates.history import distinct_winners
 from pipeline_tasks.near_duplicates.tables import EDGES, LINKS, PAIRS, UNSETTLED
 from pipeline_tasks.stage import Batches
+from pipeline_tasks.stages.cut_templates import SHARD_LINES, Params, count_pages
 from pipeline_tasks.stages.dedup_exact import keep_first
 from pipeline_tasks.stages.dedup_paragraphs import PARTS, elect_winners
 from pipeline_tasks.text.base import tables
@@ -38,7 +40,11 @@ def edge(number: int, other: int) -> dict[str, Any]:
 
 
 def part(number: int, owner: int) -> dict[str, Any]:
-    return {"hash": number, "check": number, "id": name(owner), "snapshot": "crawl", "documents": owner % 4}
+    return {"hash": number, "check": number, "id": name(owner), "snapshot": "crawl"}
+
+
+def line(number: int, owner: int) -> dict[str, Any]:
+    return {"hash": number, "check": number, "page": owner % 4, "id": name(owner)}
 
 
 def unsettled(number: int, band: int) -> dict[str, Any]:
@@ -68,6 +74,7 @@ KERNELS: dict[str, tuple[Kernel, Row, pa.Schema]] = {
 
 SMALL_RUNS: dict[str, tuple[Kernel, Row, pa.Schema]] = {
     "elect_winners": (elect_winners, part, PARTS),
+    "count_pages": (partial(count_pages, params=Params()), line, SHARD_LINES),
     "distinct_pairs": (distinct_pairs, pair, PAIRS),
     "count_unsettled": (count_unsettled, unsettled, UNSETTLED),
 }
