@@ -11,7 +11,7 @@ from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.recipe import REFINING, STAGES, Recipe, Step, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
-from pipeline_tasks.schema import RECORD, SEAM_COLUMNS
+from pipeline_tasks.schema import DOCUMENT, RECORD
 from pipeline_tasks.store.files import localize
 
 INGEST, EMBED, TOPICS = "ingest", "embed", "topics"
@@ -155,8 +155,8 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
     for step in recipe.steps:
         yield from _unused_gpus(step)
         card = stage_card(step.stage)
-        passed = (name for name in card.writes.names if _writer(name) != step.stage and name not in SEAM_COLUMNS.names)
-        needed = [*card.reads.names, *passed]  # each stage that cuts writes the columns of seams anew
+        passed = (name for name in card.writes.names if name in DOCUMENT.names and _writer(name) != step.stage)
+        needed = [*card.reads.names, *passed]  # a stage hands documents on, and writes its other columns itself
         missing = [name for name in dict.fromkeys(needed) if name not in columns]
         if missing:
             yield Finding(fault=True, where=step.stage, message=_way_out(missing, removed))
