@@ -9,9 +9,9 @@ from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks.tags import name_key, read_key
 
 NAMES = re.findall(
-    r"\S+", "hidden style href start value reversed type open class alt src shadowrootmode data-latex aria-hidden data-"
+    r"\S+", "hidden style href start value reversed type open class alt src shadowrootmode data-latex data-"
 )
-HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, LATEX, ARIA, DATA = range(len(NAMES))
+HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, LATEX, DATA = range(len(NAMES))
 _KEYS = np.array([name_key(name) for name in NAMES], np.uint64)
 COUNT = len(NAMES)
 

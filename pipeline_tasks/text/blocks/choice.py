@@ -48,7 +48,7 @@ def _best_cut(scores, words, chances, recall, no_cut):
     for block in range(len(scores)):
         total += words[block]
     shift = 0
-    while total >> shift >= 131072:
+    while total >> shift >= _MOST_WORDS:
         shift += 1
     expected = np.int64(0)
     for block in range(len(scores)):
@@ -74,4 +74,4 @@ def _weight(words, shift):
 
 @compiled
 def _chance(score, chances, half):
-    return chances[min(max((np.int64(score) >> 6) + half, 0), 2 * half)]
+    return chances[min(max((np.int64(score) >> _STEP) + half, 0), 2 * half)]

@@ -149,7 +149,7 @@ _WITHIN_BITS = np.zeros(256, np.int64)
 for _nth, _name in enumerate(_WITHIN):
     _WITHIN_BITS[TAGS[_name]] = 1 << _nth
 _WITHIN_COUNT = len(_WITHIN)
-_H1, _FORM, _ARTICLE, _TABLE = (TAGS[name] for name in re.findall("[a-z_0-9]+", "h1 form article table"))
+_FORM, _ARTICLE = TAGS["form"], TAGS["article"]
 LONG = 12
 """Words of a block that is long, if less than half of them are links."""
 

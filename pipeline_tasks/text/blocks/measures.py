@@ -122,12 +122,12 @@ def _measure(text, start, end, spans, order, at_span, row):
     while at < end:
         while at_span < len(order) and spans[order[at_span], 1] <= at:
             span = order[at_span]
-            if spans[span, 0] & 15 == 0:
+            if spans[span, 0] == 0:
                 linked_until = max(linked_until, np.int64(spans[span, 2]))
                 row[LINKS] += 1
-            elif spans[span, 0] & 15 == 3:
+            elif spans[span, 0] == 3:
                 row[CODED] += spans[span, 2] - spans[span, 1]
-            elif spans[span, 0] & 15 == 1:
+            elif spans[span, 0] == 1:
                 row[STRONGS] += spans[span, 2] - spans[span, 1]
             else:
                 row[EMPHASES] += spans[span, 2] - spans[span, 1]

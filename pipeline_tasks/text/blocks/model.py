@@ -65,7 +65,7 @@ def _add_trees(rows, features, thresholds, jumps, values, roots, scores):
         for block in range(len(rows)):
             node = root
             feature = features[node]
-            while feature != 0xFFFF:
+            while feature != LEAF:
                 node += 1 if rows[block, feature] <= thresholds[node] else np.int64(jumps[node])
                 feature = features[node]
             scores[block] += values[node]

@@ -60,22 +60,24 @@ HOLE = 0xFF
 """A byte of no UTF-8: what a page draws (formulas, emoji) and the reader of its markup does not."""
 
 (
-    OUT, RUN, BLANK, BREAKS, HEIGHT, NODE, LINKS, HIDDEN, UNSEEN, UNSEEN_NODE, PRE, BLOCKS, NODES, SPANS, HOLES,
-    MARKER, ITEM, STRONGS, EMPHASES, CODES, LINK_START, STRONG_START, EMPHASIS_START, CODE_START, PARAGRAPHS, TITLE,
-    TITLE_END, UNDRAWN_END,
-) = range(28)  # fmt: skip
+    OUT, RUN, BLANK, BREAKS, HEIGHT, NODE, HIDDEN, UNSEEN, UNSEEN_NODE, PRE, BLOCKS, NODES, SPANS, HOLES, MARKER, ITEM,
+    PARAGRAPHS, TITLE, TITLE_END, UNDRAWN_END,
+) = range(20)  # fmt: skip
+LINK, STRONG_SPAN, EMPHASIS_SPAN, CODE_SPAN = range(4)
+OPEN, STARTED = 20, 24
+"""From here on: how many elements of each kind of span are open, and where the text of the outermost one began."""
+
 STATES = 28
 
-# an element on the stack: its tag, the node it is in, bits of what it changed, its start in the page
-S_TAG, S_NODE, S_BITS, S_KEY = range(4)
-S_FIELDS = 4
-_MADE_NODE, _HID, _UNSAW, _LINKED, _IN_PRE, _STRONG, _EMPHASIS, _CODE = (1 << bit for bit in range(8))
+# an element on the stack: its tag, bits of what it changed, the kind of its span
+S_TAG, S_BITS, S_SPAN = range(3)
+S_FIELDS = 3
+_MADE_NODE, _HID, _UNSAW, _IN_PRE = (1 << bit for bit in range(4))
+_NO_SPAN = -1
 
 # a node: an element that makes blocks
-N_TAG, N_PARENT, N_FIRST, N_LAST, N_KIND, N_LEVEL, N_LIST, N_ITEM, N_NEXT, N_STEP, N_STYLE, N_HIDDEN, N_QUOTED = range(
-    13
-)
-N_FIELDS = 13
+N_TAG, N_PARENT, N_FIRST, N_LAST, N_KIND, N_LEVEL, N_LIST, N_ITEM, N_NEXT, N_STEP, N_STYLE, N_QUOTED = range(12)
+N_FIELDS = 12
 
 # a block
 B_START, B_END, B_KIND, B_LEVEL, B_MARKER, B_NODE, B_FLAGS = range(7)
@@ -88,8 +90,6 @@ NO_MARKER = -(1 << 30)
 BULLET = NO_MARKER + 1
 IS_HIDDEN, IS_QUOTED, IS_LETTER, IS_CAPITAL = 1, 2, 4, 8
 
-LINK, STRONG_SPAN, EMPHASIS_SPAN, CODE_SPAN = range(4)
-
 T = TAGS
 _A, _P, _LI, _TABLE, _TR, _BR, _IMG, _Q, _PRE, _MATH, _SCRIPT, _TEMPLATE = (
     T[name] for name in re.findall(r"\S+", "a p li table tr br img q pre math script template")
@@ -97,8 +97,8 @@ _A, _P, _LI, _TABLE, _TR, _BR, _IMG, _Q, _PRE, _MATH, _SCRIPT, _TEMPLATE = (
 _DD, _DT, _BODY, _HTML, _HEAD, _TITLE, _BUTTON, _SUMMARY, _DIALOG, _HR, _MJX, _LISTING = (
     T[name] for name in re.findall(r"\S+", "dd dt body html head title button summary dialog hr mjx-container listing")
 )
-_FIGCAPTION, _CAPTION, _LEGEND, _BLOCKQUOTE, _OL, _RT, _RP, _RTC, _CODE_TAG, _SELECT, _OBJECT = (
-    T[name] for name in re.findall(r"\S+", "figcaption caption legend blockquote ol rt rp rtc code select object")
+_FIGCAPTION, _CAPTION, _LEGEND, _BLOCKQUOTE, _OL, _RT, _RP, _RTC, _CODE_TAG = (
+    T[name] for name in re.findall(r"\S+", "figcaption caption legend blockquote ol rt rp rtc code")
 )
 _DIV, _ADDRESS, _TBODY, _THEAD, _TFOOT, _SPAN = (
     T[name] for name in re.findall(r"\S+", "div address tbody thead tfoot span")
@@ -110,7 +110,7 @@ def _word(text: str) -> np.ndarray:
     return np.frombuffer(text.encode(), np.uint8)
 
 
-_TEX_SCRIPT, _KATEX, _MATHJAX, _MWE, _TRUE = map(_word, ("math/tex", "katex", "mathjax", "mwe-math-element", "true"))
+_TEX_SCRIPT, _KATEX, _MATHJAX, _MWE = map(_word, ("math/tex", "katex", "mathjax", "mwe-math-element"))
 _LATEX, _EQUATION, _EMOJI, _SMILEY, _MIMETEX, _MATH_WORD = map(
     _word, ("latex", "equation", "emoji", "smiley", "mimetex", "math")
 )
@@ -295,19 +295,15 @@ def _flush(state, text, nodes, blocks, spans):
 @inlined
 def _end_spans(state, spans, end):
     """End the links and stresses that are open where a block ends."""
-    if state[LINKS]:
-        _span(state, spans, LINK, state[LINK_START], end)
-    if state[STRONGS]:
-        _span(state, spans, STRONG_SPAN, state[STRONG_START], end)
-    if state[EMPHASES]:
-        _span(state, spans, EMPHASIS_SPAN, state[EMPHASIS_START], end)
-    if state[CODES]:
-        _span(state, spans, CODE_SPAN, state[CODE_START], end)
+    for kind in range(LINK, CODE_SPAN + 1):
+        if state[OPEN + kind]:
+            _span(state, spans, kind, state[STARTED + kind], end)
 
 
 @inlined
 def _begin_spans(state):
-    state[LINK_START] = state[STRONG_START] = state[EMPHASIS_START] = state[CODE_START] = state[OUT]
+    for kind in range(LINK, CODE_SPAN + 1):
+        state[STARTED + kind] = state[OUT]
 
 
 @inlined
@@ -517,7 +513,7 @@ def _push(page, tag, bits, key, state, stack, keys, text, nodes, blocks, spans, 
     if state[HEIGHT] == DEEPEST:
         return
     at, changes = state[HEIGHT], 0
-    is_label = state[LINKS] > 0 or nodes[state[NODE], N_KIND] == HEADED  # a link or headline that is a picture
+    is_label = state[OPEN + LINK] > 0 or nodes[state[NODE], N_KIND] == HEADED  # a link or headline that is a picture
     is_hidden = is_unseen(page, values) or (not is_label and is_for_screen_readers(page, values))
     is_hidden = is_hidden or (bits & UNDRAWN and not (tag == _DIALOG and values[attribute.OPEN, 0] >= 0))
     if bits & BLOCK and state[PRE] == 0:
@@ -531,33 +527,30 @@ def _push(page, tag, bits, key, state, stack, keys, text, nodes, blocks, spans, 
             state[UNSEEN_NODE] = state[NODE]
         state[UNSEEN] += 1
         changes |= _UNSAW
-    if tag == _A and values[attribute.HREF, 0] >= 0:
-        if state[LINKS] == 0:
-            state[LINK_START] = _front(state)
-        state[LINKS] += 1
-        changes |= _LINKED
     if tag in (_PRE, _LISTING):
         state[PRE] += 1
         changes |= _IN_PRE
-    if bits & STRONG:
-        if state[STRONGS] == 0:
-            state[STRONG_START] = _front(state)
-        state[STRONGS] += 1
-        changes |= _STRONG
-    elif bits & EMPHASIS:
-        if state[EMPHASES] == 0:
-            state[EMPHASIS_START] = _front(state)
-        state[EMPHASES] += 1
-        changes |= _EMPHASIS
-    elif tag in (_CODE_TAG, _KBD, _SAMP):
-        if state[CODES] == 0:
-            state[CODE_START] = _front(state)
-        state[CODES] += 1
-        changes |= _CODE
+    kind = _span_kind(tag, bits, values)
+    if kind != _NO_SPAN:
+        if state[OPEN + kind] == 0:
+            state[STARTED + kind] = _front(state)
+        state[OPEN + kind] += 1
     state[PARAGRAPHS] += tag == _P
-    stack[at, S_TAG], stack[at, S_NODE], stack[at, S_BITS] = tag, state[NODE], changes
+    stack[at, S_TAG], stack[at, S_BITS], stack[at, S_SPAN] = tag, changes, kind
     keys[at] = key
     state[HEIGHT] = at + 1
+
+
+@inlined
+def _span_kind(tag, bits, values):
+    """Return which kind of span the text of an element is."""
+    if tag == _A and values[attribute.HREF, 0] >= 0:
+        return LINK
+    if bits & STRONG:
+        return STRONG_SPAN
+    if bits & EMPHASIS:
+        return EMPHASIS_SPAN
+    return CODE_SPAN if tag in (_CODE_TAG, _KBD, _SAMP) else _NO_SPAN
 
 
 @inlined
@@ -585,7 +578,6 @@ def _open_node(page, tag, bits, state, nodes, values):
     nodes[node, N_QUOTED] = nodes[parent, N_QUOTED] + (tag == _BLOCKQUOTE)
     nodes[node, N_KIND], nodes[node, N_LEVEL] = nodes[parent, N_KIND], nodes[parent, N_LEVEL]
     nodes[node, N_NEXT] = nodes[node, N_STEP] = nodes[node, N_STYLE] = 0
-    nodes[node, N_HIDDEN] = 0
     if bits & HEADING:
         nodes[node, N_KIND], nodes[node, N_LEVEL] = HEADED, tag - _H1 + 1
     elif tag in (_TD, _TH):
@@ -656,36 +648,25 @@ def _pop(state, stack, text, nodes, blocks, spans):
             state[ITEM] = -1
     elif state[PRE] and BITS[tag] & BLOCK:
         state[BREAKS] = 1
-    _undo(changes, tag, state, spans)
+    _undo(at, state, stack, spans)
     state[HEIGHT] = at
 
 
 @compiled
-def _undo(changes, tag, state, spans):
-    """Take back what an element changed for the text within it."""
+def _undo(at, state, stack, spans):
+    """Take back what an element of the stack changed for the text within it."""
+    changes, kind = stack[at, S_BITS], stack[at, S_SPAN]
     if changes & _HID:
         state[HIDDEN] -= 1
     if changes & _UNSAW:
         state[UNSEEN] -= 1
     if changes & _IN_PRE:
         state[PRE] -= 1
-    if changes & _LINKED:
-        state[LINKS] -= 1
-        if state[LINKS] == 0:
-            _span(state, spans, LINK, state[LINK_START], state[OUT])
-    if changes & _STRONG:
-        state[STRONGS] -= 1
-        if state[STRONGS] == 0:
-            _span(state, spans, STRONG_SPAN, state[STRONG_START], state[OUT])
-    if changes & _EMPHASIS:
-        state[EMPHASES] -= 1
-        if state[EMPHASES] == 0:
-            _span(state, spans, EMPHASIS_SPAN, state[EMPHASIS_START], state[OUT])
-    if changes & _CODE:
-        state[CODES] -= 1
-        if state[CODES] == 0:
-            _span(state, spans, CODE_SPAN, state[CODE_START], state[OUT])
-    state[PARAGRAPHS] -= tag == _P
+    if kind != _NO_SPAN:
+        state[OPEN + kind] -= 1
+        if state[OPEN + kind] == 0:
+            _span(state, spans, kind, state[STARTED + kind], state[OUT])
+    state[PARAGRAPHS] -= stack[at, S_TAG] == _P
 
 
 @inlined
@@ -762,7 +743,7 @@ def _close(at, state, stack, keys, text, nodes, blocks, spans):
     if at == top or not (BITS[stack[at, S_TAG]] & FORMATTING):
         _pop_to(at, state, stack, text, nodes, blocks, spans)
         return
-    _undo(stack[at, S_BITS], stack[at, S_TAG], state, spans)
+    _undo(at, state, stack, spans)
     for place in range(at, top):
         for field in range(S_FIELDS):
             stack[place, field] = stack[place + 1, field]
@@ -899,5 +880,4 @@ def _shift_spans(state, spans, start, end, shift):
         if start <= spans[at, 1] and spans[at, 2] <= end:
             spans[at, 1] += shift
             spans[at, 2] += shift
-            spans[at, 0] |= 16  # moved
         at -= 1

@@ -6,8 +6,9 @@ import numpy as np
 
 from pipeline_tasks.text.base.ascii import HASH, SEMICOLON, is_alphanumeric, is_digit
 from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.base.utf8 import encode
+from pipeline_tasks.text.blocks.tags import BASIS, PRIME, name_key
 
-_PRIME, _BASIS = 0x100000001B3, 0xCBF29CE484222325
 _SLOTS = 1 << 13
 _BEYOND = np.int64(0x110000)  # the first number that is no code point
 _LONGEST = max(len(name) for name in html5)
@@ -16,21 +17,14 @@ _CODES = np.array([0xFFFD if sign == "\ufffd" else ord(sign) for sign in _WINDOW
 """What numbers of control characters mean (13.2.5.80)."""
 
 
-def _key(name: str) -> int:
-    key = _BASIS
-    for byte in name.encode():
-        key = ((key ^ byte) * _PRIME) & (1 << 64) - 1
-    return key
-
-
 def _table() -> tuple[np.ndarray, np.ndarray]:
     """Return keys of names, each with its `;` if it needs one, and their characters as bytes with their number."""
     keys, values = np.zeros(_SLOTS, np.uint64), np.zeros((_SLOTS, 9), np.uint8)
     for name, text in html5.items():
-        at = _key(name) % _SLOTS
+        at = name_key(name) % _SLOTS
         while keys[at]:
             at = (at + 1) % _SLOTS
-        keys[at] = _key(name)
+        keys[at] = name_key(name)
         data = text.encode()
         values[at, 0] = len(data)
         values[at, 1 : 1 + len(data)] = list(data)
@@ -38,7 +32,7 @@ def _table() -> tuple[np.ndarray, np.ndarray]:
 
 
 _KEYS, _VALUES = _table()
-_U_BASIS, _U_PRIME, _U_SLOTS = np.uint64(_BASIS), np.uint64(_PRIME), np.uint64(_SLOTS)
+_U_SLOTS, _OCTET = np.uint64(_SLOTS), np.uint64(0xFF)
 
 
 @inlined
@@ -82,12 +76,12 @@ def _number(page, at, end):
 @inlined
 def _named(page, at, end):
     """Return the slot of the longest name that begins here, and where it ends; -1 if there is none."""
-    key, best, behind, last = _U_BASIS, np.int64(-1), at, min(end, at + _LONGEST)
+    key, best, behind, last = BASIS, np.int64(-1), at, min(end, at + _LONGEST)
     while at < last:
         byte = page[at]
         if byte != SEMICOLON and not is_alphanumeric(byte):
             break
-        key = (key ^ np.uint64(byte)) * _U_PRIME
+        key = (key ^ np.uint64(byte)) * PRIME
         at += 1
         slot = _slot(key)
         if slot >= 0:
@@ -107,7 +101,10 @@ def read_reference(page, at, end, decoded):
         code, behind = _number(page, at + 2, end)
         if code < 0:
             return 0, at + 1
-        return _encoded(code, decoded), behind
+        size, octets = encode(code)
+        for nth in range(size):
+            decoded[nth] = octets >> np.uint64(8 * nth) & _OCTET
+        return np.int64(size), behind
     slot, behind = _named(page, at + 1, end)
     if slot < 0:
         return 0, at + 1
@@ -115,20 +112,3 @@ def read_reference(page, at, end, decoded):
     for nth in range(size):
         decoded[nth] = _VALUES[slot, 1 + nth]
     return size, behind
-
-
-@inlined
-def _encoded(code, decoded):
-    """Fill in a code point in UTF-8; return its bytes."""
-    if code < 0x80:
-        decoded[0] = code
-        return 1
-    if code < 0x800:
-        decoded[0], decoded[1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
-        return 2
-    if code < 0x10000:
-        decoded[0], decoded[1], decoded[2] = 0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
-        return 3
-    decoded[0], decoded[1] = 0xF0 | code >> 18, 0x80 | code >> 12 & 0x3F
-    decoded[2], decoded[3] = 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
-    return 4

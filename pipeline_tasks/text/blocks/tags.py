@@ -84,20 +84,20 @@ def _table() -> tuple[np.ndarray, np.ndarray]:
 
 
 _KEYS, _NUMBERS = _table()
-_U_BASIS, _U_PRIME = np.uint64(_BASIS), np.uint64(_PRIME)
+BASIS, PRIME = np.uint64(_BASIS), np.uint64(_PRIME)
 _OTHER, _CUSTOM = TAGS["other"], TAGS["x-"]
 
 
 @inlined
 def read_key(page, at, end):
     """Return the key of the name that begins here, where it ends, and whether it has a hyphen."""
-    key, hyphenated = _U_BASIS, False
+    key, hyphenated = BASIS, False
     while at < end:
         byte = page[at]
         if byte <= SPACE or byte in (EQUAL, GREATER, SLASH):
             break
         hyphenated |= byte == HYPHEN
-        key = (key ^ np.uint64(lower(byte))) * _U_PRIME
+        key = (key ^ np.uint64(lower(byte))) * PRIME
         at += 1
     return key, at, hyphenated
 

@@ -248,7 +248,7 @@ def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, m
             at = _close_spans(out, at, opened, place)
             while nth < len(order) and spans[order[nth], 1] <= place:
                 span = order[nth]
-                kind = spans[span, 0] & 15
+                kind = spans[span, 0]
                 if (
                     spans[span, 1] == place
                     and kind
