@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline_tasks.text.base.ascii import EXCLAMATION_MARK, HASH, LESS, SLASH, is_alphanumeric
+from pipeline_tasks.text.base.ascii import EXCLAMATION_MARK, HASH, LESS, is_alphanumeric
 from pipeline_tasks.text.base.buffers import views
 from pipeline_tasks.text.base.characters import TERMINAL, UNSPACED, WORD, class_of, classes, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
@@ -15,11 +15,9 @@ from pipeline_tasks.text.page.visible import (
     closes_itself,
     declaration_end,
     element_end,
-    has_href,
     opens_markup,
     packed,
-    read_name,
-    tag_end,
+    read_tag,
 )
 
 OMITTED = (*HIDDEN, "button", "dialog", "footer", "label", "math", "nav", "noscript", "object", "svg", "template")
@@ -117,12 +115,9 @@ def _found(page, at, end, index, flags, known):
             if page[at] == EXCLAMATION_MARK:
                 at = declaration_end(page, at + 1, end)
                 continue
-            closes = page[at] == SLASH
-            start = at + closes
-            name, at = read_name(page, start, end)
-            at = tag_end(page, at, end)
+            name, closes, links, at = read_tag(page, at, end)
             if name == ANCHOR:
-                inside = not closes and has_href(page, start, at)
+                inside = links
             if not _is_one_of(name, _INLINE):
                 if _counts(ends, own, linked):
                     found += hits

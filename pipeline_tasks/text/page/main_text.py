@@ -89,6 +89,7 @@ class _Look(NamedTuple):
     headline: str | None
 
 
+@cache
 def load(method: str, model: str = "") -> None:
     """Import what a method or `repair` needs, and load its loops, which takes up to a second."""
     for name in _NEEDS[method]:

@@ -67,19 +67,26 @@ def _visible(page, at, end):
         if page[at] == EXCLAMATION_MARK:
             at = declaration_end(page, at + 1, end)
             continue
-        closes = page[at] == SLASH
-        start = at + closes
-        name, at = read_name(page, start, end)
-        at = tag_end(page, at, end)
+        name, closes, links, at = read_tag(page, at, end)
         if name == ANCHOR:
             if not closes:
                 count += linked
-            linked, inside = 0, not closes and has_href(page, start, at)
+            linked, inside = 0, links
         elif not closes and _hidden(name) and not unclosed & _hidden(name) and not closes_itself(page, at):
             behind = element_end(page, at, end, name)
             unclosed |= _hidden(name) if behind == end else 0
             at = behind if behind < end else at
     return count + linked
+
+
+@inlined
+def read_tag(page, at, end):
+    """Return the name of the tag behind this `<`, whether it closes, whether it begins a link, and where it ends."""
+    closes = page[at] == SLASH
+    start = at + closes
+    name, at = read_name(page, start, end)
+    at = tag_end(page, at, end)
+    return name, closes, name == ANCHOR and not closes and has_href(page, start, at), at
 
 
 @inlined
