@@ -5,6 +5,9 @@ from typing import TextIO
 
 from pipeline_tasks.embedded.airflow_home import numba_folder
 
+COMPILING = "compiling the loops over text for this machine, once ..."
+"""The line that says why the first run waits."""
+
 
 def ensure_compiled(out: TextIO) -> None:
     """Compile the loops unless that is done, and say so on `out`, as it takes a minute or more.
@@ -15,6 +18,6 @@ def ensure_compiled(out: TextIO) -> None:
     from pipeline_tasks.text.base.loop_calls import compile_ahead, is_compiled
 
     if not is_compiled():
-        out.write("compiling the loops over text for this machine, once ...\n")
+        out.write(f"{COMPILING}\n")
         out.flush()
         compile_ahead()

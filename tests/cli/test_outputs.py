@@ -10,6 +10,7 @@ import pytest
 from pipeline_tasks.cli.reference import pages_with_outputs
 from pipeline_tasks.cli.reference.outputs import WIDTH, Part, comparable, excerpt, files_of, outputs_of, with_outputs
 from pipeline_tasks.cli.reference.walk import renewed
+from pipeline_tasks.embedded.loops import COMPILING
 from pipeline_tasks.errors import RecipeError
 from tests.commands import Refinery
 
@@ -125,6 +126,7 @@ def test_a_part_is_looked_for_behind_the_one_before() -> None:
 def test_lines_of_a_slow_machine_are_left_out_and_partitions_are_in_order() -> None:
     run = (
         "  10.0 s  extract            3 of 40 tasks done, 10 s, 0.1 MB/s, about 9 s left\n"
+        f"{COMPILING}\n"
         "  11.0 s  Great Expectations starts\n"
         "  11.5 s  Spark starts at local[2]\n"
         "  12.0 s  extract            partition 2/2        3 in        3 kept  0.1 s\n"

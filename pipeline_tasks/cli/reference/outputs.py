@@ -8,8 +8,8 @@ An output is a block of `text` below a comment that names its command:
 Commands joined by ` && ` run in order, and the last one's output is shown. A file that they read is a block of `yaml`
 below `<!-- file: NAME -->`. `lines` names the parts that are shown: a part begins at the next line that has its words,
 and `+2` takes two more lines. Without it, every line is shown. What is left out between and after the parts is shown as
-`...`, and so is the rest of a long line. Lines that a slow machine or the first use of an engine adds are left out, and
-the partitions of a stage are shown in order.
+`...`, and so is the rest of a long line. Lines that a slow machine, the first use of an engine or loops that are not
+compiled yet add are left out, and the partitions of a stage are shown in order.
 """
 
 import re
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from pipeline_tasks.embedded.loops import COMPILING
 from pipeline_tasks.errors import RecipeError
 
 WIDTH = 160
@@ -33,8 +34,11 @@ _OUTPUT = re.compile(
 
 _FILE = re.compile(r"^<!-- file: (?P<name>[\w.-]+) -->\n```yaml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
-_ADDED = re.compile(r"^ *[\d.]+ s  (\w+ +[\d,]+ of [\d,]+ tasks? done, .*|[\w ]+ starts?( at .*)?)$")
-"""Lines of a run that say how far a stage is after ten silent seconds, or what starts."""
+_ADDED = re.compile(
+    r"^ *[\d.]+ s  (\w+ +[\d,]+ of [\d,]+ tasks? done, .*|[\w ]+ starts?( at .*)?)$"
+    rf"|^{re.escape(COMPILING)}$"
+)
+"""Lines of a run that say how far a stage is after ten silent seconds, what starts, or what this machine compiles."""
 
 _PARTITION = re.compile(r"^ *[\d.]+ s  (?P<stage>\w+) +partition (?P<number>\d+)/")
 
