@@ -114,6 +114,17 @@ SEAM_SPAN = pa.struct(
 )
 """A line that led to what a stage removed, or was left behind by it, and so was removed, too."""
 
+BLOCK = pa.struct(
+    [
+        pa.field("score", pa.int16()),  # log-odds that it is main text, times 64
+        pa.field("words", pa.int32()),  # each letter of a script without blanks is one
+        pa.field("kept", pa.bool_()),  # whether it is in the text
+        pa.field("start", pa.int32()),  # its first code point of the text that `extract` wrote; null: it is not there
+        pa.field("end", pa.int32()),  # past the last one
+    ]
+)
+"""A block that a page shows, and what was decided on it; never its text."""
+
 SEAMS = "seams"
 
 SEAM_COLUMNS = pa.schema(

@@ -14,7 +14,7 @@ from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
-from pipeline_tasks.schema import DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
+from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, always, reject, replace_column
 
 TAKEN_DOWN = "extract:taken_down"
@@ -31,6 +31,7 @@ EXTRACTED = pa.schema(
         pa.field("repaired", pa.int64()),  # lines of the text in which mojibake was undone
         pa.field("coverage", pa.float64()),  # share of the page's own sentences that the text has; null if it has none
         SEAM_COLUMNS.field(SEAMS),
+        pa.field("blocks", pa.list_(BLOCK)),  # what `method: blocks` decided on each block; null by other methods
         pa.field("truncated", pa.string()),  # why the crawler cut the page (WARC-Truncated); null if it is whole
     ]
 )
@@ -58,7 +59,8 @@ class Params:
     numbers. `method` is one of `METHODS`. `blocks` reads a page into blocks (paragraphs, headings, items, rows, code),
     and a trained model gives each a score by its text and by what is around it, not by names of classes; the blocks
     with the greatest expected F-measure are the text. `beta` says how many times as much a lost word counts as a
-    needless one; `model` is a file of `refinery train-extractor` (empty: the model of this package). `auto` takes
+    needless one; `model` is a file of `refinery train-extractor` (empty: the model of this package); column `blocks`
+    has the score of each block that the page shows, whether it was kept, and where in this stage's text. `auto` takes
     resiliparse without what a page marks as boilerplate, and trafilatura where that looks like more or less than the
     main text of a published page. Both begin with the page's headline and keep its layout: an item of a list is a line
     with a marker, a row of a table a line with tabs, and code stays as it is. `output: markdown` marks headings by `#`,
@@ -149,6 +151,7 @@ class _Texts:
 
 def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- a lazy import
     from pipeline_tasks.text.edits.seams import count_seams
+    from pipeline_tasks.text.page.block_evidence import block_column
     from pipeline_tasks.text.page.identity import identities
 
     best = _best(batch, sandbox, params)
@@ -165,6 +168,7 @@ def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.Record
         "repaired": pa.array(best.repaired),
         "coverage": _coverages(best, batch["payload"]),
         SEAMS: count_seams(best.texts),
+        "blocks": block_column(best.results, best.texts),
         "truncated": _truncated(batch["metadata"]),
     }
     located = [batch.column(name) for name in LOCATOR.names]
@@ -452,7 +456,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=17,
+    version=18,
     splits=True,
     libraries={
         "resiliparse": always,

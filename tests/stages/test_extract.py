@@ -335,7 +335,7 @@ def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
 
 def test_what_a_dead_child_left_behind_is_no_answer() -> None:
     """A page cannot answer for another one: what is behind the last answer has another window's number."""
-    fake = ANSWER.pack(1, 0, 0, 4, 4, 0) + b"FAKE\0\0\0\0"
+    fake = ANSWER.pack(1, 0, 0, 4, -1, 4, 0) + b"FAKE\0\0\0\0"
     giant = "<b>" * 9_000_000
     with Sandbox(Limits(memory=400 << 20)) as extractor:
         windows = [list(extractor.process("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]

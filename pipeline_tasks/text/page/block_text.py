@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.blocks import Blocks, read_blocks
+from pipeline_tasks.text.blocks.features import shown_blocks
 from pipeline_tasks.text.blocks.main_blocks import main_blocks
 from pipeline_tasks.text.blocks.model import SHIPPED, load_model
 from pipeline_tasks.text.blocks.writing import write_blocks
+from pipeline_tasks.text.page.block_evidence import moved, packed
 from pipeline_tasks.text.page.drawn import drawn_texts
 from pipeline_tasks.text.page.layout import Output
 from pipeline_tasks.text.page.marks import numbered
@@ -20,10 +22,11 @@ from pipeline_tasks.text.page.rendering import COUNT, render
 
 
 class BlockText(NamedTuple):
-    """The main text of a page and its metadata."""
+    """The main text of a page and its metadata, and the rows of `block_evidence` for each block that the page shows."""
 
     text: str
     metadata: PageMetadata
+    blocks: bytes
 
 
 _HEADING_BUTTON = re.compile(r"<h[1-6]\b[^<>]*>\s*<button")
@@ -55,12 +58,13 @@ def block_text(html: str, output: Output, beta: float, model: str, bits: int) ->
 
     `model` is a file, "" that of the package; `bits` are those of `tags.survey`.
     """
-    shown = _rendered(html) if _needs_tree(html) else html
-    data = shown.encode("utf-8", "ignore")
-    page = np.frombuffer(data, np.uint8)
-    blocks = read_blocks(page)
-    choice = main_blocks(blocks, page, load_model(model or str(SHIPPED)), beta)
-    text, _ = write_blocks(blocks, choice.chosen, drawn_texts(blocks, data), output)
+    data, blocks = _read(html)
+    choice = main_blocks(blocks, np.frombuffer(data, np.uint8), load_model(model or str(SHIPPED)), beta)
+    text, starts = write_blocks(blocks, choice.chosen, drawn_texts(blocks, data), output)
+    rows = packed(choice.scores, blocks.words, starts, len(text))[shown_blocks(blocks)]
+    whole = complete(text.decode(), html)
+    longer = whole.encode("utf-8", "ignore")
+    rows = rows if longer == text else moved(rows, text, longer)
     start, end = blocks.title
     title = references.unescape(data[start:end].decode()) if start >= 0 else None
 
@@ -71,4 +75,18 @@ def block_text(html: str, output: Output, beta: float, model: str, bits: int) ->
         end = -1 if DATED_PART in html else html.find("</head")
         return HTMLTree.parse(html if end < 0 else html[:end])
 
-    return BlockText(complete(text.decode(), html), read_metadata(html, title, tree, bits))
+    return BlockText(whole, read_metadata(html, title, tree, bits), rows.tobytes())
+
+
+def all_blocks(html: str) -> BlockText:
+    """Return the texts of all blocks that a page shows, in the rows and the order in which `block_text` has them."""
+    data, blocks = _read(html)
+    shown = shown_blocks(blocks)
+    text, starts = write_blocks(blocks, shown, drawn_texts(blocks, data), "plain")
+    rows = packed(np.zeros(len(starts), np.int32), blocks.words, starts, len(text))[shown]
+    return BlockText(text.decode(), PageMetadata(None, None, None), rows.tobytes())
+
+
+def _read(html: str) -> tuple[bytes, Blocks]:
+    data = (_rendered(html) if _needs_tree(html) else html).encode("utf-8", "ignore")
+    return data, read_blocks(np.frombuffer(data, np.uint8))

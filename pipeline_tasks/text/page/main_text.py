@@ -23,7 +23,7 @@ from pipeline_tasks.text.page.misjudged import prepare
 from pipeline_tasks.text.page.recipes import complete
 from pipeline_tasks.text.page.rendering import render, rendered
 
-AUTO, AUTO_AGAIN, BLOCKS = "auto", "auto_again", "blocks"
+AUTO, AUTO_AGAIN, BLOCKS, ALL_BLOCKS = "auto", "auto_again", "blocks", "all_blocks"
 METHODS = (BLOCKS, AUTO, AUTO_AGAIN, "resiliparse", "trafilatura", "justext")
 LXML_DEPTH = 250  # lxml silently drops what is deeper, unless huge trees are allowed
 DEEPEST = 2000  # huge lxml trees end here too, and resiliparse's search for the main part is quadratic in depth
@@ -45,6 +45,7 @@ _BLANKS = re.compile(r"(?<=\S)(?:[ \t]{2,}|\t)(?=\S)")  # source text that a lib
 _RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 _NEEDS = {
     BLOCKS: ("pipeline_tasks.text.page.block_text", "resiliparse.parse.html"),
+    ALL_BLOCKS: ("pipeline_tasks.text.page.block_text", "resiliparse.parse.html"),
     AUTO: _RESILIPARSE,
     "resiliparse": _RESILIPARSE,
     AUTO_AGAIN: (*_RESILIPARSE, "trafilatura", "lxml.html"),
@@ -73,12 +74,14 @@ _STOP_WORDS = dict(
 class Main(NamedTuple):
     """The main text of a page and its metadata.
 
-    `doubtful`: it is `auto`'s, and another method is likely to be better.
+    `doubtful`: it is `auto`'s, and another method is likely to be better. `blocks` are the rows of `block_evidence`
+    for the blocks of its page, None where another method than `blocks` found it.
     """
 
     text: str
     metadata: PageMetadata
     doubtful: bool = False
+    blocks: bytes | None = None
 
 
 class _Look(NamedTuple):
@@ -94,8 +97,8 @@ def load(method: str, model: str = "") -> None:
     """Import what a method or `repair` needs, and load its loops, which takes up to a second."""
     for name in _NEEDS[method]:
         importlib.import_module(name)
-    if method == BLOCKS:
-        main_text(_FIRST, BLOCKS, model=model)
+    if method in (BLOCKS, ALL_BLOCKS):
+        main_text(_FIRST, method, model=model)
 
 
 def main_text(
@@ -113,15 +116,16 @@ def main_text(
 
     `auto` is resiliparse without the boilerplate that a page marks, laid out by `layout`; `auto_again` is what
     trafilatura chooses, in that layout, or nothing (`LEAST`). Both have the page's headline. `blocks` is what the model
-    of `text.blocks` chooses, by `beta`. The other methods give the
-    text as their library does, with `output: markdown` in the layout as well. `language` names jusText's stop words
+    of `text.blocks` chooses, by `beta`, and `all_blocks` all that it chooses from. The other methods give the text as
+    their library does, with `output: markdown` in the layout as well. `language` names jusText's stop words
     where the page does not name its language; `depth` and `bits` are those of `tags.survey`. What extractors raise
     passes through.
     """
-    if method == BLOCKS:
-        from pipeline_tasks.text.page.block_text import block_text
+    if method in (BLOCKS, ALL_BLOCKS):
+        from pipeline_tasks.text.page.block_text import all_blocks, block_text
 
-        return Main(*block_text(html, output, beta, model, bits))
+        found = all_blocks(html) if method == ALL_BLOCKS else block_text(html, output, beta, model, bits)
+        return Main(found.text, found.metadata, blocks=found.blocks)
     parse, extract_plain_text = _resiliparse()
     html = _EMPTY.sub(r"\1></script>", html) if _XHTML in html[:_HEAD] else html
     is_laid_out = method in (AUTO, AUTO_AGAIN) or output != "plain"

@@ -113,4 +113,5 @@ def answer(page: Page, method: str, limits: Limits) -> Result:
     body = main.text.encode("utf-8", "ignore")
     library = _LIBRARIES.get(method, method)
     encoding = None if decoded.encoding == UTF8 else decoded.encoding
-    return Result("done", body, *main.metadata, method=library, doubtful=main.doubtful, encoding=encoding)
+    found = Result("done", body, *main.metadata, method=library, doubtful=main.doubtful, encoding=encoding)
+    return found._replace(blocks=main.blocks)

@@ -23,7 +23,7 @@ PLAIN = "plain"
 WINDOW_BYTES = 4 << 20  # bytes of pages that are requested at once
 REQUEST = struct.Struct("<QHIIQ")  # window number, length of the method's name, pages, bytes of heads and of all
 PAGE = struct.Struct("<QHIB")  # lengths of body and content type, depth and bits of a page
-ANSWER = struct.Struct("<QBIQI?")  # window number, outcome, repaired lines, lengths of text and facts, doubt
+ANSWER = struct.Struct("<QBIQqI?")  # window number, outcome, repaired lines, lengths of text, blocks and facts, doubt
 DONE = struct.Struct("<?Qd")  # whether this child ends, bytes of answers, seconds of its processor time so far
 READY = b"+"
 _LONGEST_TYPE = 1000  # bytes of a content type
@@ -43,7 +43,7 @@ class Result(NamedTuple):
     """The result of a page: `text` as UTF-8, not yet in normal form, and the method that extracted it.
 
     `detail` describes an outcome other than `done`; `doubtful` is that of `main_text.Main`; `encoding` is what a page
-    of markup was read in other than UTF-8.
+    of markup was read in other than UTF-8; `blocks` is that of `main_text.Main`.
     """
 
     outcome: Outcome
@@ -56,6 +56,7 @@ class Result(NamedTuple):
     repaired: int = 0
     doubtful: bool = False
     encoding: str | None = None
+    blocks: bytes | memoryview | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,9 @@ def write_answer(file: int, number: int, result: Result, at: int) -> int:
     if joined.count("\0") >= len(parts):
         joined = "\0".join(part.replace("\0", "") for part in parts)
     facts = joined.encode("utf-8", "ignore")
-    end = write_at(file, [result.text, facts], at + ANSWER.size)
+    end = write_at(file, [result.text, result.blocks or b"", facts], at + ANSWER.size)
     outcome = OUTCOMES.index(result.outcome)
-    sizes = len(result.text), len(facts)
+    sizes = len(result.text), -1 if result.blocks is None else len(result.blocks), len(facts)
     os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, *sizes, result.doubtful), at)
     return end
 
@@ -111,8 +112,9 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
     body = memoryview(_read_at(file, size, 0))
     at = 0
     while at + ANSWER.size <= len(body):
-        window, outcome, repaired, text, facts, doubtful = ANSWER.unpack_from(body, at)
-        start, end = at + ANSWER.size, at + ANSWER.size + text + facts
+        window, outcome, repaired, text, blocks, facts, doubtful = ANSWER.unpack_from(body, at)
+        start = at + ANSWER.size
+        end = start + text + max(blocks, 0) + facts
         if window != number or end > len(body):
             return
         title, language, published, detail, method, encoding = str(body[end - facts : end], "utf-8").split("\0")
@@ -127,6 +129,7 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
             repaired,
             doubtful,
             encoding or None,
+            body[start + text : end - facts] if blocks >= 0 else None,
         )
         at = end
 

@@ -1,7 +1,10 @@
 """The main text of a page by the model of its blocks, as the stage extracts it."""
 
+import json
 import random
 import re
+import unicodedata
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,12 +29,21 @@ def page(body: str, title: str = "The old harbor") -> str:
     )
 
 
-def extracted(html: str, **params: object) -> dict[str, object]:
+def extracted(html: str, **params: object) -> dict[str, Any]:
+    [row] = extracted_all([html], **params)
+    return row
+
+
+def extracted_all(bodies: list[str], kind: str = "text/html", **params: object) -> list[dict[str, Any]]:
     origin = {name: name for name in LOCATOR.names} | {"offset": 0, "length": 9}
-    row = origin | {"content_type": "text/html", "payload": html.encode(), "text": None, "metadata": None}
-    rows = pa.Table.from_pylist([row], PAGE)
-    [batch] = extract_pages(iter(rows.to_batches()), params=Params(method="blocks", **params))  # type: ignore[arg-type] -- params by name
-    return dict(batch.to_pylist()[0])
+    facts = origin | {"text": None, "metadata": None}
+    kinds = [kind if body.startswith("<") else "text/plain" for body in bodies]
+    rows = [facts | {"payload": body.encode(), "content_type": kind} for body, kind in zip(bodies, kinds, strict=True)]
+    [batch] = extract_pages(
+        iter(pa.Table.from_pylist(rows, PAGE).to_batches()), params=Params(**{"method": "blocks"} | params)
+    )  # type: ignore[arg-type] -- params by name
+    rows_out: list[dict[str, Any]] = batch.to_pylist()
+    return rows_out
 
 
 BODY = (
@@ -82,3 +94,55 @@ def test_the_model_is_identity() -> None:
     assert STAGE.resources is not None
     assert STAGE.resources(Params(method="blocks")) == (str(SHIPPED),)
     assert STAGE.resources(Params(method="auto")) == ()
+
+
+def places(row: dict[str, Any]) -> list[str]:
+    """The stretches of its text that its kept blocks have."""
+    return [row["text"][block["start"] : block["end"]] for block in row["blocks"] if block["start"] is not None]
+
+
+def test_each_block_has_its_score_and_its_place_in_the_text() -> None:
+    row = extracted(page(BODY))
+    assert re.sub(r"\n+", "\n", row["text"]) == "\n".join(places(row))
+    kept, lost = ([block for block in row["blocks"] if block["kept"] == is_kept] for is_kept in (True, False))
+    assert len(lost) == 12 + 2, "the menu and the foot"
+    assert {(block["start"], block["end"]) for block in lost} == {(None, None)}
+    assert max(block["score"] for block in lost) < max(block["score"] for block in kept)
+    assert {block["words"] for block in lost} == {2, 3}
+
+
+INGREDIENTS = [f"{count} g of {name}" for count, name in enumerate(["flour", "butter", "sugar", "salt"], 100)]
+RECIPE = {"@type": "Recipe", "recipeIngredient": INGREDIENTS, "recipeInstructions": [paragraph("quay")]}
+DECOMPOSED = unicodedata.normalize(
+    "NFD", "Die größte Brücke über den Fluß ist für alle Schüler geöffnet, \U0001f600 und mehr. "
+)
+MOJIBAKE = "The caf\u00c3\u00a9 of the harbor is open. "
+CHANGED = {
+    "code points": page(f"<p>{DECOMPOSED * 6}</p><p>{paragraph('wall')}</p>"),
+    "a headline that is there twice": page(
+        f"<h2>The old harbor</h2><p>{paragraph('wall')}</p><p>{paragraph('quay')}</p>"
+    ),
+    "lines of a recipe": page(
+        f"<script type=application/ld+json>{json.dumps(RECIPE)}</script><p>{paragraph('wall')}</p><p>{paragraph('quay')}</p>"
+    ),
+    "mojibake": page(f"<p>{paragraph('quay')}</p><p>{MOJIBAKE * 6}</p><p>{paragraph('wall')}</p>"),
+}
+
+
+def test_places_follow_what_changed_since_the_blocks_were_written_and_each_page_has_its_own() -> None:
+    rows = extracted_all(["A harbor. " * 40, *CHANGED.values(), page(BODY)])
+    assert [row["blocks"] is None for row in rows] == [True, False, False, False, False, False], "one is no HTML"
+    whole, twice, recipe, mojibake = map(places, rows[1:5])
+    assert whole == ["The old harbor", unicodedata.normalize("NFC", DECOMPOSED * 6).strip(), paragraph("wall").strip()]
+    assert twice == recipe == ["The old harbor", paragraph("wall").strip(), paragraph("quay").strip()]
+    assert mojibake == ["The old harbor", paragraph("quay").strip(), paragraph("wall").strip()]
+    assert [sum(block["kept"] for block in row["blocks"]) for row in rows[1:5]] == [3, 4, 3, 4]
+    before, _, after = rows[3]["text"].partition(f"- {INGREDIENTS[0]}\n")
+    assert "wall 2" in before
+    assert "quay 0" in after
+    assert (rows[4]["repaired"], "caf\u00e9" in rows[4]["text"]) == (1, True)
+    assert places(rows[-1]) == places(extracted(page(BODY)))
+
+
+def test_a_text_by_another_method_has_no_blocks() -> None:
+    assert extracted(page(BODY), method="auto")["blocks"] is None

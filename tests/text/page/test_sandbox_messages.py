@@ -29,6 +29,7 @@ RESULTS = st.builds(
     st.integers(0, 9),
     st.booleans(),
     st.none() | st.just("koi8-r"),
+    st.none() | st.binary(max_size=20),
 )
 
 
@@ -47,7 +48,10 @@ def test_answers(results: list[Result]) -> None:
         at = 0
         for result in results:
             at = write_answer(file.fileno(), 7, result, at)
-        answers = [answer._replace(text=bytes(answer.text)) for answer in read_answers(file.fileno(), 7, at)]
+        answers = [
+            answer._replace(text=bytes(answer.text), blocks=None if answer.blocks is None else bytes(answer.blocks))
+            for answer in read_answers(file.fileno(), 7, at)
+        ]
         assert answers == [result._replace(title=(result.title or "").replace("\0", "") or None) for result in results]
         assert not list(read_answers(file.fileno(), 8, at))
 
