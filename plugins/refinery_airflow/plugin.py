@@ -92,6 +92,7 @@ from refinery_airflow.texts.breakdown import GROUPS, breakdown_of
 from refinery_airflow.texts.breakdown import SHOWN as BREAKDOWN_SHOWN
 from refinery_airflow.texts.columns import GROUPS_SHOWN, columns_page
 from refinery_airflow.texts.document import (
+    BLOCKS_SHOWN,
     MEMBERS_SHOWN,
     MOST_HEADER,
     MOST_OF_CLUSTERS,
@@ -637,7 +638,7 @@ def document_page(
     page = explored(root(), version, doc.strip(), file, sees_all=sees_all)
     values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
     limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED}
-    limits |= {"most_bytes": MOST_OF_DOCUMENT, "most_clusters": MOST_OF_CLUSTERS}
+    limits |= {"most_bytes": MOST_OF_DOCUMENT, "most_clusters": MOST_OF_CLUSTERS, "most_blocks": BLOCKS_SHOWN}
     commands = {"command": page.command(root()), "duplicates": duplicates_command(root(), version, page.wanted)}
     known = page.document
     shown = render("document.html", version=version, explored=page, sees_all=sees_all, **values, **limits, **commands)

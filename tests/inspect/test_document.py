@@ -18,6 +18,7 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from tests.archives import http, response, zipped
 from tests.chain import How, refined
 from tests.inspect import test_whatif
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
@@ -212,3 +213,55 @@ def test_the_command_prints_both_forms_without_the_text(
     assert (answer["id"], len(answer["records"])) == (row["id"], 2)
     assert "text" not in answer["records"][0]
     assert main(["document", "0" * 32, root]) == RecipeError.exit_code
+
+
+FERRIES = "The ferry of the morning left the harbor before the fog had lifted, and {} people waited on the pier. "
+MENU = "".join(f"<li><a href=/{at}>Section {at}</a></li>" for at in range(9)) + "<li><a href=/>ask@ferries.org</a></li>"
+FERRY_PAGE = (
+    f"<title>Ferries</title><nav><ul>{MENU}</ul></nav><h1>Ferries</h1>"
+    f"<p>{FERRIES.format(3) * 4}</p><p>{FERRIES.format(90) * 4}</p>"
+)
+BY_BLOCKS = """
+name: by_blocks
+stages:
+  ingest: {}
+  extract: {method: blocks}
+  filter_language: {keep: [en], threshold: 0.1}
+  scrub_pii: {action: redact}
+"""
+
+
+def test_each_block_of_the_page_is_shown_with_its_score_and_text_from_the_landed_page_while_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    landing = tmp_path / "2026-11-19"
+    landing.mkdir()
+    pages = [response("https://a.example.org/", http(FERRY_PAGE.encode()))]
+    (landing / "a.warc.gz").write_bytes(b"".join(zipped(pages)))
+    (tmp_path / "by_blocks.yaml").write_text(BY_BLOCKS)
+    chain = refined(str(tmp_path / "root"), str(landing), How(recipe=str(tmp_path / "by_blocks.yaml")))
+    [row] = chain.rows("scrub_pii")
+    command = ["document", row["id"], chain.root, "--blocks"]
+    [page] = [record["page"] for record in json_of([*command, "--json"], capsys)["records"]]
+    texts = {is_kept: [each["text"] for each in page["blocks"] if each["is_kept"] == is_kept] for is_kept in (0, 1)}
+    assert texts[0] == [*(f"- Section {at}" for at in range(9)), "- <EMAIL>"]
+    assert texts[1][0] == "Ferries"
+    assert [text[:20] for text in texts[1][1:]] == ["The ferry of the mor"] * 2
+    assert json_of(["document", row["id"], chain.root, "--json"], capsys)["records"][0].keys() == json_of(
+        [*command, "--json"], capsys
+    )["records"][0].keys() - {"page"}
+    (landing / "a.warc.gz").unlink()
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "13 blocks on its page, 3 kept" in printed
+    assert "blocks 13 entries" in printed
+    assert "not kept: The landed file a.warc.gz is not there any more." in printed
+    assert re.search(r"kept +\d\.\d\d +\d+  The ferry of the morning", printed)
+    assert "Section" not in printed
+    assert len(row["blocks"]) == 13, "later stages carry the column"
+
+
+def json_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(command) == 0
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return answer

@@ -132,6 +132,31 @@ def test_the_command_counts_what_stages_cut_and_prints_no_text(root: Path, capsy
         assert secret not in printed + json.dumps(shown_record)
 
 
+def test_blocks_of_the_page_are_shown_with_scores_and_without_personal_data_or_scripts(
+    visitor: Any, app: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.api_fastapi.core_api.security import get_user
+
+    landing, recipe = tmp_path / "2026-11-19", tmp_path / "tiny.yaml"
+    landing.mkdir()
+    menu = f"<ul><li><a href=/>spam@cut.example.org {html.escape(SCRIPT)}</a></li><li><a href=/a>Home</a></li></ul>"
+    body = f"<html><body><nav>{menu}</nav><p>{LINE * 3}</p><p>{LINE * 2}</p></body></html>"
+    (landing / "a.warc.gz").write_bytes(zipped([response("https://a.example.org/1", http(body.encode()))])[0])
+    recipe.write_text(RECIPE_FILE.replace("min_chars: 20", "method: blocks"))
+    refined(str(tmp_path / "root"), str(landing), How(recipe=str(recipe)))
+    monkeypatch.setenv("REFINERY_ROOT", str(tmp_path / "root"))
+    doc = id_of(tmp_path / "root", "scrub_pii", "shards", "/1")
+    page = shown(visitor, doc).text
+    words = text(page[page.index("Blocks of its page") :])
+    assert "4 blocks, 2 kept by extract" in words
+    assert re.search(rf"-\d\.\d\d left out \d+ - <EMAIL> {re.escape(SCRIPT)} -\d", words)
+    assert re.search(r" \d\.\d\d kept \d+ Ask for the ferry at <EMAIL> before", words)
+    assert_inert(page, SCRIPT)
+    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="cy", role="USER")
+    assert "Blocks of its page" not in shown(visitor, doc).text
+
+
 def test_a_document_that_no_stage_changed_has_no_marks(visitor: Any, root: Path) -> None:
     page = shown(visitor, id_of(root, "filter_quality", "rejects", "/short")).text
     assert "What stages changed" not in page

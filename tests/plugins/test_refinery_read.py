@@ -132,11 +132,11 @@ def why_not(root: Path, document: Any) -> LandedPage:
 def test_a_page_that_cannot_be_shown_has_a_sentence(
     root: Path, refined_once: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipeline_tasks.inspect.read import beside
+    from pipeline_tasks.inspect import page_again
 
     first, landed = document_of(root, "/1"), refined_once.parent / DAY / "a.warc.gz"
     with monkeypatch.context() as small:
-        small.setattr(beside, "MOST_PAGE", 10)
+        small.setattr(page_again, "MOST_PAGE", 10)
         assert "pages of up to 10 are shown" in why_not(root, first).why_not
     whole = landed.read_bytes()
     try:

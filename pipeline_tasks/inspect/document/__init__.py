@@ -15,6 +15,7 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.document.page_blocks import PageBlocks, block_lines, page_blocks
 from pipeline_tasks.inspect.document.text_edits import COMPARED, TextEdit, changes
 from pipeline_tasks.inspect.document.trace import landed_header
 from pipeline_tasks.inspect.expired import expired_in
@@ -35,11 +36,14 @@ PARTS = {"shards": KEPT, "rejects": "rejected", "quarantine": "quarantined"}
 
 PLACE = ("snapshot", "file", "offset")
 ORIGIN = (*PLACE, "record_id", "url", "crawled_at")
-TEXT = "text"
+TEXT, BLOCKS, EXTRACT = "text", "blocks", "extract"
 UNSHOWN = frozenset(
     (*ORIGIN, TEXT, "title", "tokens", "id", "source", "length", "payload_digest", "reason", "evidence")
 )
 """Columns that are no finding of a stage, or that are as long as the text."""
+
+LISTED = 8
+"""Entries of a list up to which it is printed for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class Record:
     """A landed record that has the document's text, and its way through the stages.
 
     `text` is what the last stage left of it: personal data is replaced in it from `scrub_pii` on. `edits` are the texts
-    before and after each stage that changed it, those before `scrub_pii` with personal data.
+    before and after each stage that changed it, `extracted` is what `extract` wrote: those before `scrub_pii` with
+    personal data.
     """
 
     snapshot: str
@@ -74,6 +79,12 @@ class Record:
     steps: tuple[Step, ...]
     text: str = ""
     edits: tuple[TextEdit, ...] = ()
+    extracted: str = ""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What all stages found of it."""
+        return {name: fact for step in self.steps for name, fact in step.facts.items()}
 
     @property
     def last(self) -> Step:
@@ -116,6 +127,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the document, the root and the snapshot."""
     parser.add_argument("id", help="the document's id: 32 hex digits, as `find`, `trace` and any shard show")
     add_snapshot(parser)
+    parser.add_argument(
+        "--blocks",
+        action="store_true",
+        help="the blocks of its page with scores and texts, where `extract` chose among them",
+    )
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -125,10 +141,12 @@ def answer(options: argparse.Namespace) -> int:
     shown = document(options.root, version, options.id)
     looked(options, len(shown.records), [shown.id], version)
     facts = asdict(shown)
-    for record, printed in zip(shown.records, facts["records"], strict=True):
-        del printed[TEXT]
+    pages = [blocks_of(options.root, version, record) if options.blocks else None for record in shown.records]
+    for record, printed, page in zip(shown.records, facts["records"], pages, strict=True):
+        del printed[TEXT], printed["extracted"]
         printed["edits"] = [edit_facts(edit) for edit in record.edits]
-    print_result(options, facts, document_lines(shown))
+        printed.update({"page": asdict(page)} if page else {})
+    print_result(options, facts, document_lines(shown, pages))
     return 0
 
 
@@ -150,6 +168,14 @@ def document(root: str, version: Version, wanted: str, most_bytes: int = 0, file
     records = tuple(_records(version, manifests, search))
     unread = tuple(_unread(search.unread))
     return Document(name, version.recipe, version.snapshot, version.landing, records, search.read, unread)
+
+
+def blocks_of(root: str, version: Version, record: Record) -> PageBlocks | None:
+    """Return the blocks of a record's page; None where `extract` did not choose among blocks."""
+    facts = record.facts
+    if not facts.get(BLOCKS):
+        return None
+    return page_blocks(root, version, record, facts[BLOCKS], record.extracted, str(facts.get("language") or ""))
 
 
 def bytes_of(root: str, version: Version) -> int:
@@ -315,7 +341,8 @@ def _record(before: Sequence[Step], pairs: Sequence[tuple[Step, Mapping[str, Any
     edits = tuple(TextEdit(stage, before, after) for before, (stage, after) in changed if is_whole)
     origin = {name: str(row[name] or "") for name in ORIGIN if name != "offset"}
     steps = (*before, *(step for step, _ in pairs))
-    return Record(**origin, offset=row["offset"], steps=steps, text=texts[-1][1] if texts else "", edits=edits)
+    text, extracted = texts[-1][1] if texts else "", dict(texts).get(EXTRACT, "")
+    return Record(**origin, offset=row["offset"], steps=steps, text=text, edits=edits, extracted=extracted)
 
 
 def edit_facts(edit: TextEdit) -> dict[str, Any]:
@@ -342,11 +369,11 @@ def unread_text(part: Unread) -> str:
     return f"{counted(part.shards, 'shard')} {part.outcome} by {part.stage} ({part.bytes:,} bytes)"
 
 
-def document_lines(shown: Document) -> Iterator[str]:
-    """Yield the decisions on a document for a person; its text is left out."""
+def document_lines(shown: Document, pages: Sequence[PageBlocks | None]) -> Iterator[str]:
+    """Yield the decisions on a document for a person, and the blocks of its pages; its text is left out."""
     yield f"document  {shown.id} of snapshot {shown.snapshot}, recipe {shown.recipe}"
     yield f"          {counted(len(shown.records), 'record')} with this text, {_fate(shown)}"
-    for record in shown.records:
+    for record, page in zip(shown.records, pages, strict=True):
         yield ""
         yield f"record    {record.record_id} in {shown.landing}/{record.file} at byte {record.offset:,}"
         yield f"          {record.url or 'no URL'}, crawled {record.crawled_at or 'at an unknown time'}"
@@ -355,6 +382,7 @@ def document_lines(shown: Document) -> Iterator[str]:
         for step in record.steps:
             yield from _step_lines(step)
             yield from [_edit_line(edits[step.stage])] if step.stage in edits else []
+        yield from block_lines(page) if page else ()
 
 
 def _fate(shown: Document) -> str:
@@ -373,4 +401,6 @@ def _step_lines(step: Step) -> Iterator[str]:
     if step.evidence:
         yield f"  {'':<18}{step.evidence}"
     for name, value in step.facts.items():
-        yield f"  {'':<18}{name} {json.dumps(value, default=str)}"
+        is_long = isinstance(value, list) and len(value) > LISTED
+        written = counted(len(value), "entry", "entries") if is_long else json.dumps(value, default=str)
+        yield f"  {'':<18}{name} {written}"

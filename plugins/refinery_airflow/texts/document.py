@@ -8,8 +8,19 @@ from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect import redactions
-from pipeline_tasks.inspect.document import KEPT, Document, Record, Step, bytes_of, document, edit_facts, unread_text
+from pipeline_tasks.inspect.document import (
+    KEPT,
+    Document,
+    Record,
+    Step,
+    blocks_of,
+    bytes_of,
+    document,
+    edit_facts,
+    unread_text,
+)
 from pipeline_tasks.inspect.document.duplicates import STAGES, Cluster, duplicates
+from pipeline_tasks.inspect.document.page_blocks import PageBlocks
 from pipeline_tasks.inspect.document.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.document.trace import landed_header
 from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
@@ -36,6 +47,9 @@ RECORDS_SHOWN = MEMBERS_SHOWN = PLACES_SHOWN = 20
 TEXT_SHOWN = 4000
 """Characters of its text that are shown."""
 
+BLOCKS_SHOWN = 1000
+"""Blocks of its page that are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShownEdit:
@@ -51,8 +65,8 @@ class Explored:
     """The page: what was looked for, and what is known of it, or the message of what is wrong.
 
     `headers` has the identifying lines of each record that is shown. `cluster` is None where nothing was compared with
-    the document, or where it is not looked for, as a page reads less than `cluster_unread` bytes. `edits` are of the
-    record whose text is shown.
+    the document, or where it is not looked for, as a page reads less than `cluster_unread` bytes. `edits` and `blocks`
+    are of the record whose text is shown.
     """
 
     version: Version
@@ -64,6 +78,7 @@ class Explored:
     cluster_unread: int = 0
     places: Sequence[Place] = ()
     edits: Sequence[ShownEdit] = ()
+    blocks: PageBlocks | None = None
     reach: Reach | None = None
 
     @property
@@ -128,8 +143,13 @@ def explored(root: str, version: Version, wanted: str, file: str = "", *, sees_a
 def _for_curators(page: Explored, known: Document) -> Explored:
     """Add the kept records of a document, without evidence, places, cut text and headers."""
     kept = [record for record in known.records if record.last.outcome == KEPT]
-    records = tuple(replace(record, edits=(), steps=tuple(map(_without_findings, record.steps))) for record in kept)
+    records = tuple(_without_texts(record) for record in kept)
     return replace(page, document=replace(known, records=records), headers=[()] * min(len(kept), RECORDS_SHOWN))
+
+
+def _without_texts(record: Record) -> Record:
+    """Return a record without texts of stages before the last one, and without what they found."""
+    return replace(record, edits=(), extracted="", steps=tuple(map(_without_findings, record.steps)))
 
 
 def _without_findings(step: Step) -> Step:
@@ -154,6 +174,7 @@ def _with_findings(root: str, page: Explored, known: Document) -> Explored:
         cluster=_cluster(root, page.version, known.id) if weight <= MOST_OF_CLUSTERS else None,
         cluster_unread=weight if weight > MOST_OF_CLUSTERS else 0,
         edits=[_shown_edit(root, page.version, _farthest(known), edit) for edit in _farthest(known).edits],
+        blocks=blocks_of(root, page.version, _farthest(known)),
     )
 
 
@@ -171,9 +192,7 @@ def _farthest(known: Document) -> Record:
 
 def _shown_edit(root: str, version: Version, record: Record, edit: TextEdit) -> ShownEdit:
     """Return what a stage changed in a record's text, without the personal data that `scrub_pii` replaces."""
-    facts: dict[str, Any] = {}
-    for step in record.steps:
-        facts |= step.facts
+    facts = record.facts
     is_cut_short = max(len(edit.before), len(edit.after)) > COMPARED
     if edit.stage == redactions.STAGE:
         pieces = marked_redactions(edit.before, edit.after, facts[redactions.COLUMNS[-1]])
