@@ -115,11 +115,11 @@ def extract_pages(pages: Batches, *, params: Params) -> Batches:
 
 
 def _without(documents: pa.RecordBatch, entries: pa.Array) -> pa.RecordBatch:
-    """Reject the documents that were taken down, and leave their texts out."""
+    """Reject the documents that were taken down, and leave out their texts, and what was decided on parts of them."""
     is_taken = pc.is_valid(entries)
     if not pc.any(is_taken).as_py():
         return documents
-    for name in ("text", "title"):
+    for name in ("text", "title", "blocks"):
         column = documents[name]
         documents = replace_column(documents, name, pc.if_else(is_taken, pa.scalar(None, column.type), column))
     reasons = pc.if_else(is_taken, TAKEN_DOWN, documents["reason"])

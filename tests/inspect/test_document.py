@@ -250,6 +250,10 @@ def test_each_block_of_the_page_is_shown_with_its_score_and_text_from_the_landed
     assert json_of(["document", row["id"], chain.root, "--json"], capsys)["records"][0].keys() == json_of(
         [*command, "--json"], capsys
     )["records"][0].keys() - {"page"}
+    other = response("https://a.example.org/", http(FERRY_PAGE.replace("Section 0", "No").encode()))
+    (landing / "a.warc.gz").write_bytes(zipped([other])[0])
+    [page] = [record["page"] for record in json_of([*command, "--json"], capsys)["records"]]
+    assert "read into other blocks today" in page["why_not"]
     (landing / "a.warc.gz").unlink()
     assert main(command) == 0
     printed = capsys.readouterr().out

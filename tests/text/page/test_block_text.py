@@ -4,14 +4,17 @@ import json
 import random
 import re
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks.schema import LOCATOR, PAGE
 from pipeline_tasks.stages.extract import STAGE, Params, extract_pages
 from pipeline_tasks.text.blocks.model import SHIPPED
+from pipeline_tasks.text.urls.takedown import LIST
 
 SENTENCE = "The {} of the harbor was rebuilt after the storm, and ships of every size have called there since {}. "
 MENU = "".join(f'<li class=m{n}><a href="/{n}">Section {n}</a></li>' for n in range(12))
@@ -146,3 +149,10 @@ def test_places_follow_what_changed_since_the_blocks_were_written_and_each_page_
 
 def test_a_text_by_another_method_has_no_blocks() -> None:
     assert extracted(page(BODY), method="auto")["blocks"] is None
+
+
+def test_what_was_taken_down_keeps_no_text_and_no_block(tmp_path: Path) -> None:
+    entry = {"kind": "doc", "key": "", "value": extracted(page(BODY))["id"], "takedown": 1}
+    pq.write_table(pa.Table.from_pylist([entry], LIST), tmp_path / "list.parquet")
+    row = extracted(page(BODY), taken_down=str(tmp_path / "list.parquet"))
+    assert (row["reason"], row["text"], row["blocks"]) == ("extract:taken_down", None, None)
