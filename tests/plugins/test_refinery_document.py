@@ -133,10 +133,9 @@ def test_the_command_counts_what_stages_cut_and_prints_no_text(root: Path, capsy
 
 
 def test_blocks_of_the_page_are_shown_with_scores_and_without_personal_data_or_scripts(
-    visitor: Any, app: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
+    from refinery_airflow.texts.document import explored
 
     landing, recipe = tmp_path / "2026-11-19", tmp_path / "tiny.yaml"
     landing.mkdir()
@@ -153,8 +152,10 @@ def test_blocks_of_the_page_are_shown_with_scores_and_without_personal_data_or_s
     assert re.search(rf"-\d\.\d\d left out \d+ - <EMAIL> {re.escape(SCRIPT)} -\d", words)
     assert re.search(r" \d\.\d\d kept \d+ Ask for the ferry at <EMAIL> before", words)
     assert_inert(page, SCRIPT)
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="cy", role="USER")
-    assert "Blocks of its page" not in shown(visitor, doc).text
+    version = version_log.current(str(tmp_path / "root"), "tiny")
+    for_curators = explored(str(tmp_path / "root"), version, doc, sees_all=False)
+    assert for_curators.document
+    assert (for_curators.blocks, [record.extracted for record in for_curators.document.records]) == (None, [""])
 
 
 def test_a_document_that_no_stage_changed_has_no_marks(visitor: Any, root: Path) -> None:
