@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.extractor.pages import MAIN, MarkedPage
+from pipeline_tasks.inspect.extractor.probes import reading_digest
 from pipeline_tasks.libraries import installed
 from pipeline_tasks.text.blocks.choice import best_cut
 from pipeline_tasks.text.blocks.model import LEAF, POINT, Model, score_blocks
@@ -90,6 +91,7 @@ def train(pages: Sequence[MarkedPage], settings: Settings, card: Mapping[str, An
         "rate": settings.rate,
         "seed": settings.seed,
         "libraries": libraries,
+        "reading": reading_digest(),
     }
     return packed(trees, base, {**card, **facts})
 

@@ -24,7 +24,6 @@ from pipeline_tasks.text.blocks.reading import (
     CODE,
     HEADED,
     IS_HIDDEN,
-    IS_QUOTED,
     ITEMIZED,
     N_FIRST,
     N_LAST,
@@ -35,23 +34,16 @@ from pipeline_tasks.text.blocks.reading import (
 )
 from pipeline_tasks.text.blocks.tags import TAGS, name_key
 
-_WITHIN = re.findall(
-    "[a-z_0-9]+",
-    "nav header footer aside main article section form dialog details figure table li dl blockquote button address "
-    "label",
-)
+_WITHIN = re.findall("[a-z_0-9]+", "nav header footer aside main article section form dialog figure button")
 _ENCLOSING = 6  # elements around a block that are described
-_WINDOWS = (1, 2, 3)
 _SIZES = (3, 8, 20)  # blocks on each side of a window
 
 _TEXT = re.findall(
     "[a-z_0-9]+",
-    "words chars_per_word longest_word digits capitals signs stops commas colons bars lines wide sentences ends starts "
-    "linked links coded strong emphasis is_title prices years clocks",
+    "words chars_per_word longest_word digits capitals signs stops commas colons bars lines sentences ends starts "
+    "linked links coded strong emphasis is_title years clocks",
 )
-_ELEMENT = re.findall(
-    "[a-z_0-9]+", "kind level marker tag tag_2 tag_3 depth quoted hidden first_in_parent last_in_parent only_in_parent"
-)
+_ELEMENT = re.findall("[a-z_0-9]+", "kind level marker tag tag_2 tag_3 depth last_in_parent only_in_parent")
 _PLACE = re.findall(
     "[a-z_0-9]+",
     "nth share_of_blocks share_of_words words_before words_after after_h1 h1_words_before after_title in_half in_most "
@@ -63,7 +55,7 @@ _LIKE = re.findall(
     "like_path_blocks like_path_words like_path_linked like_path_sentences like_path_nth like_path_share "
     "siblings siblings_words siblings_linked siblings_sentences outer_siblings outer_siblings_words "
     "outer_siblings_linked siblings_share siblings_nth siblings_blocks outer_siblings_share outer_siblings_sentences "
-    "outer_siblings_nth siblings_prices outer_siblings_prices",
+    "outer_siblings_nth",
 )
 _PAGE = re.findall(
     "[a-z_0-9]+",
@@ -76,15 +68,8 @@ _STATED = {
     "article": "Article NewsArticle BlogPosting TechArticle Report ScholarlyArticle OpinionNewsArticle Blog",
     "product": "Product ProductGroup IndividualProduct",
     "offer": "Offer AggregateOffer",
-    "list": "ItemList CollectionPage SearchResultsPage OfferCatalog",
     "thread": "DiscussionForumPosting QAPage Question Answer Comment",
-    "faq": "FAQPage",
-    "firm": "Organization LocalBusiness Service Corporation ProfessionalService",
     "site": "WebPage WebSite",
-    "rating": "Review AggregateRating",
-    "guide": "Recipe HowTo",
-    "video": "VideoObject",
-    "event": "JobPosting Event Course",
     "crumbs": "BreadcrumbList",
     "person": "Person",
 }
@@ -105,7 +90,7 @@ NAMES = (
     *_PAGE,
     *(f"page_stated_{name}" for name in _STATED),
     *(f"enclosing_{nth}_{name}" for nth in range(_ENCLOSING) for name in _ENCLOSED),
-    *(f"{side}_{nth}_{name}" for side in ("before", "behind") for nth in _WINDOWS for name in _NEAR),
+    *(f"{side}_{name}" for side in ("before", "behind") for name in _NEAR),
     *(f"window_{size}_{name}" for size in _SIZES for name in ("words", "linked", "sentences", "long")),
     *(f"{holder}_branch_{name}" for holder in ("half", "most") for name in _BRANCH),
     *(f"headline_{name}" for name in _HEADLINE),
@@ -135,11 +120,11 @@ _PLACES = {name: nth for nth, name in enumerate(NAMES)}
         "like_path_blocks",
         "page_words",
         "enclosing_0_words",
-        "before_1_words",
+        "before_words",
         "window_3_words",
         "half_branch_words",
         "headline_side",
-        "prices",
+        "years",
         "page_stated_article",
         "page_open_graph",
     )
@@ -166,7 +151,7 @@ _TAG_SIZE = 300  # bytes of a tag in which a value is looked for
 _SLOTS = 4  # tags of the children of an element that are told apart
 _TITLE_WORDS = 40  # of a block that may be the title
 _GROUPS = 1 << 12
-_BRANCHES = len(_BRANCH)
+_BRANCHES, _NEARS = len(_BRANCH), len(_NEAR)
 _F_TITLE, _F_BEHIND_TITLE = _PLACES["is_title"], _PLACES["after_title"]
 
 
@@ -266,7 +251,7 @@ def _signs(table, text, features):
                 signs[block, 0] += 1
         signs[block, 1] += digits == 4 and first in (19, 20)
         f = features[block, _F_SIGNS:]
-        f[0], f[1], f[2] = _scaled(signs[block, 0]), _scaled(signs[block, 1]), _scaled(clocks)
+        f[0], f[1] = _scaled(signs[block, 1]), _scaled(clocks)
     return signs
 
 
@@ -491,11 +476,10 @@ def _texts(rows, features):
             _scaled(row[m.COLONS]),
             _scaled(row[m.BARS]),
         )
-        f[10], f[11] = _scaled(row[m.LINES]), _share(row[m.WIDE], words)
-        f[12] = _share(row[m.SENTENCES], words)
-        f[13], f[14] = row[m.ENDS], row[m.STARTS]
-        f[15], f[16] = _share(row[m.LINKED], words), _scaled(row[m.LINKS])
-        f[17], f[18], f[19] = _share(row[m.CODED], chars), _share(row[m.STRONGS], chars), _share(row[m.EMPHASES], chars)
+        f[10], f[11] = _scaled(row[m.LINES]), _share(row[m.SENTENCES], words)
+        f[12], f[13] = row[m.ENDS], row[m.STARTS]
+        f[14], f[15] = _share(row[m.LINKED], words), _scaled(row[m.LINKS])
+        f[16], f[17], f[18] = _share(row[m.CODED], chars), _share(row[m.STRONGS], chars), _share(row[m.EMPHASES], chars)
 
 
 @compiled
@@ -515,10 +499,8 @@ def _elements(table, nodes, sums, features):
         f[4] = nodes[above, N_TAG]
         f[5] = nodes[max(nodes[above, N_PARENT], 0), N_TAG]
         f[6] = min(depth[node], 255)
-        f[7] = table[block, B_FLAGS] & IS_QUOTED != 0
-        f[8] = table[block, B_FLAGS] & IS_HIDDEN != 0
-        f[9], f[10] = nodes[above, N_FIRST] == block, nodes[above, N_LAST] == block + 1
-        f[11] = nodes[above, N_LAST] - nodes[above, N_FIRST] == 1
+        f[7] = nodes[above, N_LAST] == block + 1
+        f[8] = nodes[above, N_LAST] - nodes[above, N_FIRST] == 1
         g = features[block, _F_WITHIN:]
         for nth in range(_WITHIN_COUNT):
             g[nth] = within[node] >> nth & 1
@@ -624,20 +606,18 @@ def _likes(table, nodes, rows, paths, sums, features):
                     f[place + 3] = _share(groups[group, 3], words)
                     f[13], f[14] = _share(words, sums[-1, 0]), _scaled(groups[group, 4])
                     f[15] = _scaled(nodes[group, N_LAST] - nodes[group, N_FIRST])
-                    f[19] = _scaled(2 * groups[group, 5] // groups[group, 0])
                 else:
                     f[16], f[17] = _share(words, sums[-1, 0]), _share(groups[group, 3], words)
                     f[18] = _scaled(groups[group, 4])
-                    f[20] = _scaled(2 * groups[group, 5] // groups[group, 0])
 
 
 @compiled
 def _sibling_groups(nodes, sums):
     """Return for each node how many siblings of its tag have text, their words, those linked and in sentences.
 
-    Behind these: which of them it is, and their prices.
+    Behind these: which of them it is.
     """
-    groups = np.zeros((len(nodes), 6), np.int64)
+    groups = np.zeros((len(nodes), 5), np.int64)
     first_of = np.full((len(nodes), _SLOTS), -1, np.int64)  # of each parent: the first child of some tags
     own = np.empty(len(nodes), np.int64)
     for node in range(1, len(nodes)):
@@ -657,11 +637,9 @@ def _sibling_groups(nodes, sums):
         groups[head, 0] += 1
         for field in range(3):
             groups[head, 1 + field] += sums[last, field] - sums[first, field]
-        groups[head, 5] += sums[last, 4] - sums[first, 4]
     for node in range(1, len(nodes)):
         if own[node] != node:
             groups[node, :4] = groups[own[node], :4]
-            groups[node, 5] = groups[own[node], 5]
     return groups
 
 
@@ -799,16 +777,13 @@ def _pages(table, nodes, rows, sums, best, half, copies, features):
 def _neighbors(table, rows, sums, features):
     count = len(table)
     for block in range(count):
-        f, place = features[block, _F_NEAR:], 0
-        for side in (-1, 1):
-            for distance in range(1, 4):
-                other = block + side * distance
-                if 0 <= other < count:
-                    words = rows[other, m.WORDS]
-                    f[place], f[place + 1] = _scaled(words), _share(rows[other, m.LINKED], words)
-                    f[place + 2] = _share(rows[other, m.SENTENCES], words)
-                    f[place + 3], f[place + 4] = 1 + table[other, B_KIND], rows[other, m.ENDS]
-                place += 5
+        for side in range(2):
+            f, other = features[block, _F_NEAR + side * _NEARS :], block + 2 * side - 1
+            if 0 <= other < count:
+                words = rows[other, m.WORDS]
+                f[0], f[1] = _scaled(words), _share(rows[other, m.LINKED], words)
+                f[2] = _share(rows[other, m.SENTENCES], words)
+                f[3], f[4] = 1 + table[other, B_KIND], rows[other, m.ENDS]
         g, place = features[block, _F_WINDOW:], 0
         for size in _SIZES:
             first, last = max(block - size, 0), min(block + size + 1, count)

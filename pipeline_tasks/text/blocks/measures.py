@@ -2,89 +2,37 @@
 
 import numpy as np
 
+from pipeline_tasks.text.base.characters import TERMINAL, UNSPACED, WORD, classes
 from pipeline_tasks.text.base.compiled import compiled, inlined
 
 (
-    WORDS, LINKED, CHARS, DIGITS, CAPITALS, STOPS, COMMAS, SIGNS, LINES, WIDE, ENDS, STARTS, SENTENCES, LONGEST, HASH,
+    WORDS, LINKED, CHARS, DIGITS, CAPITALS, STOPS, COMMAS, SIGNS, LINES, ENDS, STARTS, SENTENCES, LONGEST, HASH,
     COLONS, LINKS, BARS, SPACED_SIGNS, CODED, STRONGS, EMPHASES,
-) = range(22)  # fmt: skip
-MEASURES = 22
+) = range(21)  # fmt: skip
+MEASURES = 21
 END_NONE, END_STOP, END_COLON, END_COMMA, END_ASKS, END_OTHER = range(6)
 
 SENTENCE_WORDS = 8
 """Words that a sentence has at least; shorter ones are labels as well."""
 
 
-def _kinds() -> np.ndarray:
-    """Return kinds of code points: 0 blanks and signs, 1 letters and digits, 2 those of scripts without blanks."""
-    kinds = np.ones(0x10000, np.uint8)
-    for first, last in (
-        (0, 0xBF),
-        (0x2000, 0x2BFF),
-        (0x3000, 0x3004),
-        (0x3008, 0x3020),
-        (0xFE10, 0xFE6F),
-        (0xE000, 0xF8FF),
-    ):
-        kinds[first : last + 1] = 0
-    for sign in "\u00aa\u00b5\u00ba":
-        kinds[ord(sign)] = 1
-    for first, last in ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)):
-        kinds[first : last + 1] = 1
-    for code in (
-        0xD7,
-        0xF7,
-        0x37E,
-        0x387,
-        0x589,
-        0x5BE,
-        0x60C,
-        0x61B,
-        0x61F,
-        0x66A,
-        0x6D4,
-        0x964,
-        0x965,
-        0xFEFF,
-        0xFF01,
-        0xFF0C,
-        0xFF0E,
-        0xFF1A,
-        0xFF1B,
-        0xFF1F,
-        0x10FB,
-        0x1362,
-    ):
-        kinds[code] = 0
-    for first, last in ((0xFF00, 0xFF0F), (0xFF1A, 0xFF20), (0xFF3B, 0xFF40), (0xFF5B, 0xFF65)):
-        kinds[first : last + 1] = 0
-    for first, last in (
-        (0x0E01, 0x0EDF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0x2FFF), (0x3005, 0x3007), (0x3021, 0x9FFF),
-        (0xF900, 0xFAFF), (0x0F40, 0x0FBC),
-    ):  # fmt: skip
-        kinds[first : last + 1] = 2
-    kinds[0xAC00:0xD7A4] = 1
-    return kinds
+def _signs(signs: str) -> np.ndarray:
+    """Return 1 at each of these code points, and 0 at others."""
+    table = np.zeros(0x10000, np.uint8)
+    table[[ord(sign) for sign in signs]] = 1
+    return table
 
 
-KINDS = _kinds()
-_ASKING = "?\uff1f\u061f;\u055e\u1367\u2047\u2048"
-_STOPS = np.zeros(0x10000, np.uint8)
-_STOP_SIGNS = (
-    ".!?\u3002\uff01\uff1f\uff0e\uff61\u0589\u061f\u06d4\u0964\u0965\u055c\u055e"
-    "\u1362\u1367\u104b\u2026\u203d\u2047\u2048\u2049"
-)
-for _sign in _STOP_SIGNS:
-    _STOPS[ord(_sign)] = 2 if _sign in _ASKING else 1
-_COMMA = np.zeros(0x10000, np.uint8)
-for _sign in ",\u3001\uff0c\u060c\u055d\u1363;\uff1b\u061b":
-    _COMMA[ord(_sign)] = 1
-_COLON = np.zeros(0x10000, np.uint8)
-for _sign in ":\uff1a":
-    _COLON[ord(_sign)] = 1
-_CLOSERS = np.zeros(0x10000, np.uint8)
-for _sign in "\"')]}\u00bb\u201d\u2019\u203a\u300d\u300f\uff09\u3011":
-    _CLOSERS[ord(_sign)] = 1
+_INDEX, _FLAGS = classes()
+_CLASSES = _FLAGS.reshape(-1, 256)[_INDEX[:256]].reshape(-1)  # of the Basic Multilingual Plane
+KINDS = np.where(_CLASSES & UNSPACED, 2, _CLASSES & WORD != 0).astype(np.uint8)
+"""Kinds of code points: 0 blanks and signs, 1 letters and digits, 2 those of scripts without blanks."""
+
+_ASKS = _signs("?\uff1f\u061f\u055e\u1367\u2047\u2048")
+_STOPS = np.maximum(_CLASSES & TERMINAL != 0, _signs("\u2026\u055c\u055e")) + _ASKS
+_COMMA = _signs(",\u3001\uff0c\u060c\u055d\u1363;\uff1b\u061b")
+_COLON = _signs(":\uff1a")
+_CLOSERS = _signs("\"')]}\u00bb\u201d\u2019\u203a\u300d\u300f\uff09\u3011")
 _PRIME, _BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
@@ -140,7 +88,6 @@ def _measure(text, start, end, spans, order, at_span, row):
             if not in_word or kind == 2:
                 row[WORDS] += 1
                 row[LINKED] += begin < linked_until
-                row[WIDE] += kind == 2
                 since += 1
                 length = 0
             length += 1

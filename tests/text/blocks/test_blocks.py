@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_tasks.text.base.characters import UNSPACED, WORD, class_of, classes
 from pipeline_tasks.text.blocks import reading as read
 from pipeline_tasks.text.blocks.blocks import Blocks, read_blocks
 from pipeline_tasks.text.blocks.features import FEATURES, block_features
@@ -113,6 +114,14 @@ def test_no_markup_is_too_broken(page: str) -> None:
 def test_a_deep_page_is_read_in_time_linear_in_it() -> None:
     page = "<div>" * 200_000 + "deep" + "</span>" * 200_000 + "<p>end"
     assert texts(page) == ["deep", "end"]
+
+
+@given(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"], exclude_characters="<&"))
+def test_words_are_of_the_letters_that_words_have_elsewhere(letter: str) -> None:
+    index, flags = classes()
+    bits = class_of(index, flags, ord(letter))
+    expected = 2 if bits & UNSPACED else int(bits & WORD != 0)
+    assert blocks_of(f"<p>!{letter}{letter}!</p>").words.tolist() == [expected]
 
 
 def test_links_and_sentences_are_counted_by_words() -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.extractor.probes import PAGES, reading_digest
 from pipeline_tasks.text.blocks.blocks import read_blocks
 from pipeline_tasks.text.blocks.choice import best_cut
-from pipeline_tasks.text.blocks.features import FEATURES, block_features
+from pipeline_tasks.text.blocks.features import FEATURES, NAMES, block_features
 from pipeline_tasks.text.blocks.model import LEAF, SHIPPED, Model, dump_model, load_model, parse_model, score_blocks
 
 
@@ -82,3 +83,20 @@ def test_the_shipped_model_reads_a_page_and_names_its_sources() -> None:
     assert (scores >= best_cut(scores, blocks.words, 1.0)).tolist() == [False, False, True, True, True, False, False]
     assert "CC-BY-4.0" in " ".join(shipped.card["notices"])
     assert SHIPPED.stat().st_size < 3_000_000
+
+
+def test_the_shipped_model_was_trained_by_this_reading_of_pages() -> None:
+    """A change of blocks, measures, features or labels makes the model guess: train it anew, and ship that one."""
+    assert load_model(str(SHIPPED)).card["reading"] == reading_digest()
+
+
+def test_the_pages_that_tell_readings_apart_vary_in_what_the_model_reads() -> None:
+    rows = np.concatenate([features_of(page) for page in PAGES])
+    inner = load_model(str(SHIPPED)).features
+    alike = {NAMES[nth] for nth in set(inner.tolist()) - {LEAF} if len(np.unique(rows[:, nth])) == 1}
+    assert not alike
+
+
+def features_of(page: str) -> np.ndarray:
+    data = np.frombuffer(page.encode(), np.uint8)
+    return block_features(read_blocks(data), data)
