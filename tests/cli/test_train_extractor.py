@@ -14,6 +14,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.extractor.pages import read_pages
 from pipeline_tasks.inspect.extractor.training import MAIN, chosen, fold_of, packed
+from pipeline_tasks.text.blocks.coupling import RELATIONS
 from pipeline_tasks.text.blocks.model import dump_model, load_model, score_blocks
 
 NOUNS = [
@@ -119,7 +120,7 @@ def test_scores_are_those_of_scikit_learn(pages: Path) -> None:
     machine = HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=12, early_stopping=False, random_state=0)
     machine.fit(features, targets)
     trees = [tree.nodes for (tree,) in machine._predictors]
-    model = packed(trees, float(machine._baseline_prediction[0, 0]), {})
+    model = packed(trees, float(machine._baseline_prediction[0, 0]), np.zeros(4 * RELATIONS, np.int16), {})
     other = np.random.default_rng(0).integers(0, 256, (5_000, features.shape[1])).astype(np.uint8)
     for rows in (features, other):
         expected = machine.decision_function(rows) * 4096

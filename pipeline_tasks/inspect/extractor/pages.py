@@ -11,6 +11,7 @@ import pyarrow as pa
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.scorers.texts import digest_of_input, records_of
 from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.coupling import relations
 from pipeline_tasks.text.blocks.features import block_features, shown_blocks
 from pipeline_tasks.text.blocks.labels import label_blocks, word_keys
 from pipeline_tasks.text.page.charset import decode
@@ -28,7 +29,7 @@ _AT_ONCE = 32  # pages that are in memory with their markup
 
 @dataclass(frozen=True, slots=True)
 class MarkedPage:
-    """One page: features and labels of the blocks that it shows, keys of their words and of those marked, and facts."""
+    """One page: features, relations and labels of the blocks that it shows, keys of words and of marked ones, facts."""
 
     id: str
     site: str
@@ -36,6 +37,7 @@ class MarkedPage:
     language: str
     weight: float
     features: npt.NDArray[np.uint8]
+    relations: npt.NDArray[np.uint16]
     labels: npt.NDArray[np.uint8]
     words: npt.NDArray[np.int32]
     keys: npt.NDArray[np.uint64]
@@ -100,6 +102,7 @@ def _page(record: Mapping[str, Any], where: str) -> MarkedPage:
         language=str(record.get("language") or ""),
         weight=float(weight),
         features=block_features(blocks, page)[shown],
+        relations=relations(blocks, shown),
         labels=label_blocks(blocks.text, starts, ends, gold),
         words=blocks.words[shown],
         keys=keys,

@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 
 from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.coupling import relations
 from pipeline_tasks.text.blocks.features import block_features, shown_blocks
 from pipeline_tasks.text.blocks.labels import label_blocks
 
@@ -42,6 +43,8 @@ def reading_digest() -> str:
         page = np.frombuffer(text.encode(), np.uint8)
         blocks = read_blocks(page)
         labels = label_blocks(blocks.text, blocks.starts, blocks.ends, gold)
-        for values in (block_features(blocks, page), shown_blocks(blocks), blocks.words.astype(np.int64), labels):
+        shown = shown_blocks(blocks)
+        related = relations(blocks, shown)
+        for values in (block_features(blocks, page), shown, related, blocks.words.astype(np.int64), labels):
             hashed.update(np.ascontiguousarray(values).data)
     return hashed.hexdigest()

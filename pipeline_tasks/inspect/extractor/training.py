@@ -13,6 +13,7 @@ from pipeline_tasks.inspect.extractor.pages import MAIN, MarkedPage
 from pipeline_tasks.inspect.extractor.probes import reading_digest
 from pipeline_tasks.libraries import installed
 from pipeline_tasks.text.blocks.choice import best_cut
+from pipeline_tasks.text.blocks.coupling import counted_couplings, coupled
 from pipeline_tasks.text.blocks.model import LEAF, POINT, Model, score_blocks
 
 MOST_BLOCKS = 200
@@ -93,7 +94,8 @@ def train(pages: Sequence[MarkedPage], settings: Settings, card: Mapping[str, An
         "libraries": libraries,
         "reading": reading_digest(),
     }
-    return packed(trees, base, {**card, **facts})
+    couplings = counted_couplings(((page.relations, page.labels >= MAIN) for page in usable), POINT)
+    return packed(trees, base, couplings, {**card, **facts})
 
 
 def installed_trainer() -> dict[str, str]:
@@ -139,7 +141,7 @@ def held_out_report(pages: Sequence[MarkedPage], settings: Settings, say: Callab
 
 def chosen(page: MarkedPage, model: Model, beta: float = 1.0) -> npt.NDArray[np.bool_]:
     """Return which blocks of a page a model chooses."""
-    scores = score_blocks(page.features, model)
+    scores = coupled(score_blocks(page.features, model), page.relations, model.couplings)
     return np.asarray(scores >= best_cut(scores, page.words, beta))
 
 
@@ -207,7 +209,9 @@ def _fitted(
     return trees, float(machine._baseline_prediction[0, 0])  # noqa: SLF001 -- as above
 
 
-def packed(trees: Sequence[npt.NDArray[Any]], base: float, card: Mapping[str, Any]) -> Model:
+def packed(
+    trees: Sequence[npt.NDArray[Any]], base: float, couplings: npt.NDArray[np.int16], card: Mapping[str, Any]
+) -> Model:
     """Return trees of scikit-learn as ours: features are whole numbers, so that a threshold's floor decides alike."""
     rows: list[tuple[int, int, int, int]] = []
     roots = []
@@ -221,6 +225,7 @@ def packed(trees: Sequence[npt.NDArray[Any]], base: float, card: Mapping[str, An
         jumps=columns[2].astype(np.uint16),
         values=columns[3].astype(np.int16),
         roots=np.array(roots, np.int32),
+        couplings=couplings.ravel(),
         base=round(base * (1 << POINT)),
         card=card,
     )

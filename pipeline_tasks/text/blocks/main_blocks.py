@@ -9,6 +9,7 @@ from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks import measures as m
 from pipeline_tasks.text.blocks.blocks import Blocks
 from pipeline_tasks.text.blocks.choice import best_cut
+from pipeline_tasks.text.blocks.coupling import coupled, relations
 from pipeline_tasks.text.blocks.features import NAMES, block_features, shown_blocks
 from pipeline_tasks.text.blocks.model import Model, score_blocks
 from pipeline_tasks.text.blocks.reading import (
@@ -36,12 +37,13 @@ class Choice(NamedTuple):
 def main_blocks(blocks: Blocks, page: npt.NDArray[np.uint8], model: Model, beta: float) -> Choice:
     """Return which blocks are the main text of their page: the set with the greatest expected F-beta.
 
-    What is hidden is not in it. A headline is, where there is any text; a heading is not, if nothing of its section is;
-    of lines of code that are numbered beside it, the numbers are not.
+    Neighbors decide together (`coupling`). What is hidden is not in it. A headline is, where there is any text; a
+    heading is not, if nothing of its section is; of lines of code that are numbered beside it, the numbers are not.
     """
     features = block_features(blocks, page)
     scores = score_blocks(features, model)
     shown = shown_blocks(blocks)
+    scores[shown] = coupled(scores[shown], relations(blocks, shown), model.couplings)
     cut = best_cut(scores[shown], blocks.words[shown], beta)
     chosen = shown & (scores >= cut)
     _settle(blocks.table, blocks.nodes, blocks.measures, features[:, _TITLE], shown, chosen)
@@ -54,7 +56,7 @@ def _settle(table, nodes, rows, titles, shown, chosen):
     _drop_line_numbers(table, rows, chosen)
     _keep_introduced(table, nodes, rows, shown, chosen)
     _drop_empty_headings(table, shown, chosen)
-    _keep_headline(table, titles, shown, chosen)
+    _keep_headline(table, rows, titles, shown, chosen)
 
 
 @inlined
@@ -125,11 +127,16 @@ def _drop_empty_headings(table, shown, chosen):
 
 
 @inlined
-def _keep_headline(table, titles, shown, chosen):
-    """Keep the first heading that says most of the page's title, where anything is kept and no such heading is."""
-    best, most = -1, _IS_TITLE - 1
+def _keep_headline(table, rows, titles, shown, chosen):
+    """Keep the heading that has the most words of the page's title, and few others, where anything is kept.
+
+    A site's name is in the title as well, and shorter.
+    """
+    best, most = -1, np.int64(0)
     for block in range(len(table)):
-        if table[block, B_KIND] == HEADED and shown[block] and titles[block] > most:
-            best, most = block, titles[block]
+        if table[block, B_KIND] == HEADED and shown[block] and titles[block] >= _IS_TITLE:
+            words = np.int64(titles[block]) * rows[block, m.WORDS]
+            if words > most:
+                best, most = block, words
     if best >= 0 and np.any(chosen):
         chosen[best] = True

@@ -17,9 +17,10 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.base.compiled import compiled
+from pipeline_tasks.text.blocks.coupling import RELATIONS
 from pipeline_tasks.text.blocks.features import FEATURES, NAMES
 
-MAGIC = b"refinery-extractor-1\n"
+MAGIC = b"refinery-extractor-2\n"
 POINT = 12
 """Binary digits of a score behind the point: 4096 is a log-odds of 1."""
 
@@ -30,7 +31,14 @@ LEAF = 0xFFFF
 """The feature of a node that is a leaf."""
 
 _MAX_CARD = 1 << 20
-_ARRAYS = (("features", "<u2"), ("thresholds", "u1"), ("jumps", "<u2"), ("values", "<i2"), ("roots", "<i4"))
+_ARRAYS = (
+    ("features", "<u2"),
+    ("thresholds", "u1"),
+    ("jumps", "<u2"),
+    ("values", "<i2"),
+    ("roots", "<i4"),
+    ("couplings", "<i2"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,8 @@ class Model:
     """Trees in one row of nodes, each tree from its root on, a left child right behind its parent.
 
     A block goes left where its feature is at most the threshold, else `jumps` nodes on. `values` are those of leaves,
-    as log-odds with `POINT` binary digits behind the point; `base` is added to their sum. `digest` is that of the file.
+    as log-odds with `POINT` binary digits behind the point; `base` is added to their sum. `couplings` are what
+    neighbors say of each other (`coupling`). `digest` is that of the file.
     """
 
     features: npt.NDArray[np.uint16]
@@ -46,6 +55,7 @@ class Model:
     jumps: npt.NDArray[np.uint16]
     values: npt.NDArray[np.int16]
     roots: npt.NDArray[np.int32]
+    couplings: npt.NDArray[np.int16]
     base: int
     card: Mapping[str, Any]
     digest: str = ""
@@ -127,5 +137,5 @@ def _is_whole(model: Model) -> bool:
     targets = inner + model.jumps[inner]
     is_forward = bool((model.jumps[inner] > 1).all() and (targets < count).all() and (inner + 1 < count).all())
     is_known = bool((model.features[inner] < FEATURES).all())
-    roots = model.roots
-    return is_forward and is_known and bool((roots >= 0).all() and (roots < count).all())
+    roots, is_coupled = model.roots, len(model.couplings) == 4 * RELATIONS
+    return is_forward and is_known and is_coupled and bool((roots >= 0).all() and (roots < count).all())

@@ -9,6 +9,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.extractor.probes import PAGES, reading_digest
 from pipeline_tasks.text.blocks.blocks import read_blocks
 from pipeline_tasks.text.blocks.choice import best_cut
+from pipeline_tasks.text.blocks.coupling import RELATIONS
 from pipeline_tasks.text.blocks.features import FEATURES, NAMES, block_features
 from pipeline_tasks.text.blocks.model import LEAF, SHIPPED, Model, dump_model, load_model, parse_model, score_blocks
 
@@ -21,6 +22,7 @@ def model(**changes: object) -> Model:
         "jumps": np.array([2, 0, 2, 0, 0, 0], np.uint16),
         "values": np.array([0, 100, 0, -200, 300, 7], np.int16),
         "roots": np.array([0, 5], np.int32),
+        "couplings": np.zeros(4 * RELATIONS, np.int16),
         "base": -1000,
         "card": {"data": "none"},
     }
@@ -47,8 +49,8 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     "content",
     [
         b"",
-        b"refinery-extractor-1\n",
-        b"refinery-extractor-1\n{}\n",
+        b"refinery-extractor-2\n",
+        b"refinery-extractor-2\n{}\n",
         dump_model(model())[:-1],
         dump_model(model()) + b"x",
         dump_model(model(jumps=np.array([2, 0, 9, 0, 0, 0], np.uint16))),
@@ -56,6 +58,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         dump_model(model(features=np.array([FEATURES, LEAF, 2, LEAF, LEAF, LEAF], np.uint16))),
         dump_model(model(roots=np.array([0, 6], np.int32))),
         dump_model(model(values=np.zeros(5, np.int16))),
+        dump_model(model(couplings=np.zeros(RELATIONS, np.int16))),
     ],
 )
 def test_a_damaged_file_is_refused(content: bytes) -> None:

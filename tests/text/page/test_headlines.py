@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.text.page.main_text import AUTO, AUTO_AGAIN, main_text
+from pipeline_tasks.text.page.main_text import AUTO, AUTO_AGAIN, BLOCKS, main_text
 
 PROSE = "The river was low that summer, and the children walked across it on stones to the mill. "
 ARTICLE = "".join(f"<p>Part {number}. {PROSE * 3}</p>" for number in range(9))
@@ -91,3 +91,12 @@ def test_any_title_and_headings_leave_the_text_whole(title: str, shared: str, he
     said = [part.replace("<", "").replace('"', "").replace("&", "") for part in (title, shared, heading)]
     text = text_of(f"<h1>{said[2]}</h1>{ARTICLE}", said[0], said[1])
     assert text.endswith(text_of(ARTICLE))
+
+
+@pytest.mark.parametrize("site", ["The Valley Post", "News"])
+def test_a_headline_is_the_heading_with_most_of_the_title_and_no_name_of_a_site(site: str) -> None:
+    head = f"<header><h2>{site}</h2><nav><a href=/>Home</a></nav></header>"
+    body = f"{head}<div><h3>{TITLE}</h3><a>Share</a><div>3 May</div></div>{ARTICLE}"
+    lines = text_of(body, f"{TITLE} | {site}", method=BLOCKS).split("\n")
+    assert lines.count(TITLE) == 1
+    assert site not in lines
