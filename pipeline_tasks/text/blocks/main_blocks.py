@@ -128,15 +128,19 @@ def _drop_empty_headings(table, shown, chosen):
 
 @inlined
 def _keep_headline(table, rows, titles, shown, chosen):
-    """Keep the heading that has the most words of the page's title, and few others, where anything is kept.
+    """Keep the heading that has the most words of the page's title, and few others, before most of what is kept.
 
-    A site's name is in the title as well, and shorter.
+    A site's name is in the title as well, and shorter, and at the end of pages.
     """
+    kept = before = np.int64(0)
+    for block in range(len(table)):
+        kept += rows[block, m.WORDS] if chosen[block] else 0
     best, most = -1, np.int64(0)
     for block in range(len(table)):
-        if table[block, B_KIND] == HEADED and shown[block] and titles[block] >= _IS_TITLE:
+        if 2 * before < kept and table[block, B_KIND] == HEADED and shown[block] and titles[block] >= _IS_TITLE:
             words = np.int64(titles[block]) * rows[block, m.WORDS]
             if words > most:
                 best, most = block, words
-    if best >= 0 and np.any(chosen):
+        before += rows[block, m.WORDS] if chosen[block] else 0
+    if best >= 0:
         chosen[best] = True

@@ -96,7 +96,15 @@ def test_any_title_and_headings_leave_the_text_whole(title: str, shared: str, he
 @pytest.mark.parametrize("site", ["The Valley Post", "News"])
 def test_a_headline_is_the_heading_with_most_of_the_title_and_no_name_of_a_site(site: str) -> None:
     head = f"<header><h2>{site}</h2><nav><a href=/>Home</a></nav></header>"
-    body = f"{head}<div><h3>{TITLE}</h3><a>Share</a><div>3 May</div></div>{ARTICLE}"
+    foot = f"<div><h2>{site}</h2><p>Part of {site}</p><p>Last updated in May</p></div>"
+    body = f"{head}<div><h3>{TITLE}</h3><a>Share</a><div>3 May</div></div>{ARTICLE}{foot}"
     lines = text_of(body, f"{TITLE} | {site}", method=BLOCKS).split("\n")
     assert lines.count(TITLE) == 1
     assert site not in lines
+
+
+def test_a_word_of_the_title_behind_the_text_is_no_headline() -> None:
+    body = (
+        f"{ARTICLE}<div><h2>GIT</h2><p>Part of the <a href=/>git(1)</a> suite</p><p>Updated 2026-07-30 13:26</p></div>"
+    )
+    assert text_of(body, "gitprotocol-v2(5)", method=BLOCKS).rstrip().endswith(PROSE.rstrip())
