@@ -14,10 +14,11 @@ import numpy.typing as npt
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks import measures as m
 from pipeline_tasks.text.blocks.blocks import Blocks
+from pipeline_tasks.text.blocks.features import LONG
 from pipeline_tasks.text.blocks.reading import B_KIND, B_LEVEL, B_NODE, HEADED, N_PARENT
 
 _STEPS = 5  # elements between a block and the one that holds its neighbor as well; more count as the last
-_SHORT, _LONG = 4, 12  # words up to which a block is a label, and from which on it is long
+_SHORT = 4  # words up to which a block is a label
 RELATIONS = _STEPS * _STEPS * 2 * 2 * 2 * 3 * 3
 """Ways in which a block is related to the one before it."""
 
@@ -63,7 +64,7 @@ def _relations(table, nodes, rows, places):
 
 @inlined
 def _length(words):
-    return (words > _SHORT) + (words >= _LONG)
+    return (words > _SHORT) + (words >= LONG)
 
 
 def counted_couplings(

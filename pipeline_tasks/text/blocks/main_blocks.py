@@ -27,9 +27,10 @@ _IS_TITLE = 153  # of 255: so much of a heading is the page's title
 
 
 class Choice(NamedTuple):
-    """The scores of a page's blocks, the score from which on they were chosen, and which were."""
+    """The scores of a page's blocks, which it shows, the score from which on they were chosen, and which were."""
 
     scores: npt.NDArray[np.int32]
+    shown: npt.NDArray[np.bool_]
     cut: int
     chosen: npt.NDArray[np.bool_]
 
@@ -47,7 +48,7 @@ def main_blocks(blocks: Blocks, page: npt.NDArray[np.uint8], model: Model, beta:
     cut = best_cut(scores[shown], blocks.words[shown], beta)
     chosen = shown & (scores >= cut)
     _settle(blocks.table, blocks.nodes, blocks.measures, features[:, _TITLE], shown, chosen)
-    return Choice(scores, cut, chosen)
+    return Choice(scores, shown, cut, chosen)
 
 
 @compiled

@@ -4,6 +4,7 @@ import numpy as np
 
 from pipeline_tasks.text.base.characters import TERMINAL, UNSPACED, WORD, classes
 from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.blocks.reading import CODE_SPAN, LINK, STRONG_SPAN
 
 (
     WORDS, LINKED, CHARS, DIGITS, CAPITALS, STOPS, COMMAS, SIGNS, LINES, ENDS, STARTS, SENTENCES, LONGEST, HASH,
@@ -70,12 +71,12 @@ def _measure(text, start, end, spans, order, at_span, row):
     while at < end:
         while at_span < len(order) and spans[order[at_span], 1] <= at:
             span = order[at_span]
-            if spans[span, 0] == 0:
+            if spans[span, 0] == LINK:
                 linked_until = max(linked_until, np.int64(spans[span, 2]))
                 row[LINKS] += 1
-            elif spans[span, 0] == 3:
+            elif spans[span, 0] == CODE_SPAN:
                 row[CODED] += spans[span, 2] - spans[span, 1]
-            elif spans[span, 0] == 1:
+            elif spans[span, 0] == STRONG_SPAN:
                 row[STRONGS] += spans[span, 2] - spans[span, 1]
             else:
                 row[EMPHASES] += spans[span, 2] - spans[span, 1]

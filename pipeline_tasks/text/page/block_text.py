@@ -61,7 +61,7 @@ def block_text(html: str, output: Output, beta: float, model: str, bits: int) ->
     data, blocks = _read(html)
     choice = main_blocks(blocks, np.frombuffer(data, np.uint8), load_model(model or str(SHIPPED)), beta)
     text, starts = write_blocks(blocks, choice.chosen, drawn_texts(blocks, data), output)
-    rows = packed(choice.scores, blocks.words, starts, len(text))[shown_blocks(blocks)]
+    rows = packed(choice.scores, blocks.words, starts, len(text))[choice.shown]
     whole = complete(text.decode(), html)
     longer = whole.encode("utf-8", "ignore")
     rows = rows if longer == text else moved(rows, text, longer)
