@@ -55,12 +55,15 @@ def compile_ahead() -> None:
         calls = recorded_calls()
     processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        compiled = [pool.submit(_compile, call) for call in calls.items()]
         try:
-            for _ in pool.map(_compile, calls.items()):
-                pass
+            for each in compiled:
+                each.result()
         except BrokenProcessPool as error:
             message = f"one of {processes} processes that compile loops died; each needs up to 500 MB of memory"
             raise JobLost(message) from error
+        finally:  # the pool alone cancels: its thread dies where a call is canceled while it says that a process died
+            pool.shutdown(wait=False, cancel_futures=True)
     mark_compiled()
 
 
