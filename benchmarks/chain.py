@@ -127,7 +127,7 @@ def whole(source: Path, place: Path, size: int) -> Facts:
     volume = varied_crawl.Volume(size * MEGABYTE, varied_crawl.FILE_BYTES)
     varied_crawl.write(crawl, varied_crawl.exchanges(varied_crawl.read_source(source), 0), volume)
     recipe = place / "web.yaml"
-    recipe.write_text((RECIPES / "web.yaml").read_text().replace("method: auto", "method: resiliparse"))
+    recipe.write_text((RECIPES / "web.yaml").read_text().replace("extract: {", "extract: {method: resiliparse, "))
     run = scale.once(crawl, scale.Machine("local", recipe=str(recipe)))
     library = peers.run("chain.py", "--measure", str(crawl))
     shutil.rmtree(crawl)

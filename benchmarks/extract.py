@@ -3,10 +3,11 @@
     PYTHONPATH=. python benchmarks/extract.py [--runs R] [--turns T] [--json]
 
 Quality: each method extracts the pages of every gold set of ../shared/data and is scored as in
-`tests/golden/extraction.py`. `auto_f1_gap` is the largest shortfall of `auto` against `trafilatura` over the sets, 0
-where it has none; without the sets it is left out. The halves of each set, by the hash of a page, are printed as well.
-Speed: the stage over all pages of a real snapshot (of the demo's crawl, where there is none), by `auto`, `trafilatura`
-and `resiliparse` in turns, in processor time of one pinned core, the sandbox included.
+`tests/golden/extraction.py`. `blocks_f1_gap` is the largest shortfall of `blocks` against `trafilatura` over the
+sets, 0 where it has none; without the sets it is left out. The halves of each set, by the hash of a page, are printed
+as well.
+Speed: the stage over all pages of a real snapshot (of the demo's crawl, where there is none), by `blocks`,
+`trafilatura` and `resiliparse` in turns, in processor time of one pinned core, the sandbox included.
 Overhead: the stage with `resiliparse` and no fallback, in turns with resiliparse alone on the same pages in the same
 order: decode UTF-8, parse once, main content with formatting, title. The stage also finds the charset, bounds each page
 in a separate process, reads language and date, measures what is visible beside a short text, repairs mojibake,
@@ -32,7 +33,7 @@ import pyarrow.parquet as pq
 from text import drain, seconds
 
 SHARED = documents.SNAPSHOT.parent.parent
-METHODS = ("auto", "trafilatura", "resiliparse")
+METHODS = ("blocks", "trafilatura", "resiliparse")
 
 
 def scores() -> dict[str, dict[str, list[float]]]:
@@ -123,13 +124,13 @@ def prepare(folder: Path) -> None:
 def summary(runs: list[dict[str, float]], quality: dict[str, dict[str, list[float]]]) -> dict[str, float]:
     """Return the medians of all runs as the figures that have goals."""
     medians = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-    ratios = [run["trafilatura"] / run["auto"] for run in runs]
-    gaps = [methods["trafilatura"][0] - methods["auto"][0] for methods in quality.values()]
+    ratios = [run["trafilatura"] / run["blocks"] for run in runs]
+    gaps = [methods["trafilatura"][0] - methods["blocks"][0] for methods in quality.values()]
     return (
-        ({"auto_f1_gap": round(max(0.0, *gaps), 4)} if gaps else {})
+        ({"blocks_f1_gap": round(max(0.0, *gaps), 4)} if gaps else {})
         | {
-            "auto_pages_s": round(medians["pages"] / medians["auto"]),
-            "auto_pages_s_ratio": round(statistics.median(ratios), 2),
+            "blocks_pages_s": round(medians["pages"] / medians["blocks"]),
+            "blocks_pages_s_ratio": round(statistics.median(ratios), 2),
             "trafilatura_pages_s": round(medians["pages"] / medians["trafilatura"]),
             "resiliparse_pages_s": round(medians["pages"] / medians["resiliparse"]),
         }

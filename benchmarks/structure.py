@@ -4,9 +4,9 @@
 
 The pages are those of `tests/golden/structure`: documentation, forums, recipes and references in fifteen layouts,
 with each block annotated. Recall, precision and F1 count blocks by their letters and digits; `laid out` is the share
-of kept blocks that are rows, items, code and lines of their own (`tests/golden/structure/scoring.py`). `auto` is
+of kept blocks that are rows, items, code and lines of their own (`tests/golden/structure/scoring.py`). `blocks` is
 shown with `output: markdown`, and trafilatura with its own Markdown. Pages per second are processor time of one
-process over all pages, the best of the runs, without decoding; `ratio` is that of `auto` to the method.
+process over all pages, the best of the runs, without decoding; `ratio` is that of `blocks` to the method.
 
 `--peers` names a Python that has readability-lxml, readabilipy, boilerpy3, goose3 or newspaper4k. Those that it can
 import are compared as well, each as its documentation shows first.
@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-METHODS = ("auto", "resiliparse", "trafilatura", "justext")
+METHODS = ("blocks", "resiliparse", "trafilatura", "justext")
 PEERS = ("readability-lxml", "readabilipy", "boilerpy3", "goose3", "newspaper4k")
 
 
@@ -31,20 +31,15 @@ def ours(runs: int) -> dict[str, tuple[list[str], float]]:
 
     import trafilatura
 
-    from pipeline_tasks.stages.extract import Params
     from pipeline_tasks.text.page import main_text
-    from pipeline_tasks.text.page.layout import Output
+    from pipeline_tasks.text.page.sandbox_messages import Output
     from tests.golden.structure.pages import pages
 
-    def extracted(html: str, method: str, output: Output) -> str:
-        main = main_text.main_text(html, method, output=output)
-        if main.doubtful:  # as the stage does, by its bounds
-            again = main_text.main_text(html, main_text.AUTO_AGAIN, output=output).text
-            return again if len(again) >= Params().min_chars else main.text
-        return main.text
+    def extracted(html: str, method: str, output: Output = "plain") -> str:
+        return main_text.main_text(html, method, output=output).text
 
-    calls: dict[str, Callable[[str], str]] = {name: partial(extracted, method=name, output="plain") for name in METHODS}
-    calls["auto, markdown"] = partial(extracted, method="auto", output="markdown")
+    calls: dict[str, Callable[[str], str]] = {name: partial(extracted, method=name) for name in METHODS}
+    calls["blocks, markdown"] = partial(extracted, method="blocks", output="markdown")
     calls["trafilatura, markdown"] = lambda html: (
         trafilatura.extract(html, output_format="markdown", include_comments=False) or ""
     )
@@ -134,7 +129,7 @@ def main() -> None:
     for name, (texts, speed) in results.items():
         scored = score(pages(), [normalize_text(text) for text in texts])
         figures[name] = {**scored._asdict(), "pages_s": speed}
-        ratio = results["auto"][1] / speed
+        ratio = results["blocks"][1] / speed
         print(
             f"{name:<24}{scored.recall:>8.3f}{scored.precision:>11.3f}{scored.f1:>8.3f}{scored.laid_out:>10.3f}"
             f"{speed:>9.0f}{ratio:>8.2f}"

@@ -24,7 +24,7 @@ RARE = {"pipeline_tasks.text.pii.visible.visible_bytes": [["uint8 1d C readonly"
 
 FIRST = """
   ingest: {{}}
-  extract: {{min_chars: 100, method: {method}}}
+  extract: {{min_chars: 100}}
   filter_url: {{domains: {list}, urls: {list}, hard_words: {list}, soft_words: {list}, subwords: {list}}}
 """
 
@@ -121,8 +121,7 @@ def refined(folder: Path) -> Iterator[int]:
     names = {"list": folder / "list", "questions": folder / "crawl" / "benchmark.jsonl"}
     for name, stages in RECIPES.items():
         recipe = folder / f"{name}.yaml"
-        method = "blocks" if name == "profiles" else "auto"
-        recipe.write_text(f"name: {name}\nstages:{(FIRST + stages + LAST).format(**names, method=method)}")
+        recipe.write_text(f"name: {name}\nstages:{(FIRST + stages + LAST).format(**names)}")
         for day in DAYS:
             landed, gates = str(folder / "crawl" / day), gate_names(load_recipe(str(recipe)))
             options = RunOptions(

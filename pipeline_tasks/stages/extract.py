@@ -20,14 +20,14 @@ from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Sta
 TAKEN_DOWN = "extract:taken_down"
 
 EXTRACTORS = ("resiliparse", "trafilatura", "justext")
-METHODS = ("blocks", "auto", *EXTRACTORS)
+METHODS = ("blocks", *EXTRACTORS)
 
 EXTRACTED = pa.schema(
     [
         *DOCUMENT,
         pa.field("html_language", pa.string()),  # what the page declares, lower-case BCP 47; a hint
         pa.field("published", pa.string()),  # day of publication that the page declares, ISO 8601; null if unsure
-        pa.field("extractor", pa.string()),  # the library that extracted the text, `plain` for pages that are no HTML
+        pa.field("extractor", pa.string()),  # the method that extracted the text, `plain` for pages that are no HTML
         pa.field("repaired", pa.int64()),  # lines of the text in which mojibake was undone
         pa.field("coverage", pa.float64()),  # share of the page's own sentences that the text has; null if it has none
         SEAM_COLUMNS.field(SEAMS),
@@ -41,7 +41,8 @@ CUTS = ("length", "time", "disconnect", "unspecified")
 
 _ERRORS = {"charset": "error:charset", "crash": "error:extractor_crash"}
 
-_DOUBTED, _AGAIN = "trafilatura", "auto_again"  # extracts what `auto` doubts, and the method that lays its text out
+LEAST_MEMORY = 1 << 30
+"""Bytes of address space that loading method `blocks` takes, and a page: its loops take 700 MB."""
 
 LOST = 20
 """A text is too little if it has less than 1 / LOST of the visible characters of its page outside of links, or less
@@ -60,24 +61,23 @@ class Params:
     and a trained model gives each a score by its text and by what is around it, not by names of classes; the blocks
     with the greatest expected F-measure are the text. `beta` says how many times as much a lost word counts as a
     needless one; `model` is a file of `refinery train-extractor` (empty: the model of this package); column `blocks`
-    has the score of each block that the page shows, whether it was kept, and where in this stage's text. `auto` takes
-    resiliparse without what a page marks as boilerplate, and trafilatura where that looks like more or less than the
-    main text of a published page. Both begin with the page's headline and keep its layout: an item of a list is a line
-    with a marker, a row of a table a line with tabs, and code stays as it is. `output: markdown` marks headings by `#`,
-    fences code and rules tables, by each method, without links; `blocks` marks emphasis, too. The methods of `fallback`
-    are tried, in order, where the text so far is too little (see `LOST`) or there is none (too slow, died), and used
-    where theirs is longer; column `extractor` names the library that extracted the text (`plain` for pages that are no
-    HTML), column `coverage` is the share of the page's own sentences that the text has, by any method (null: the page
-    has no markup, or shows no sentence). Texts still shorter than `min_chars` are rejected. A headline that is there
-    twice, and behind the last sentence of a page a lead-in or a few bare words, are left out; `seams` counts what else
-    looks so. `repair` undoes mojibake by ftfy, line by line, where a text shows it; `repaired` counts those lines.
+    has the score of each block that the page shows, whether it was kept, and where in this stage's text. An item of a
+    list is a line with a marker, a row of a table a line with tabs, and code stays as it is; `output: markdown` marks
+    headings by `#` and emphasis by `*`, fences code and rules tables, without links. The other methods are libraries,
+    and their text is plain. The methods of `fallback` are tried, in order, where the text so far is too little (see
+    `LOST`) or there is none (too slow, died), and used where theirs is longer; column `extractor` names the method that
+    extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the page's own sentences
+    that the text has, by any method (null: the page has no markup, or shows no sentence). Texts still shorter than
+    `min_chars` are rejected. A headline that is there twice, and behind the last sentence of a page a lead-in or a few
+    bare words, are left out; `seams` counts what else looks so. `repair` undoes mojibake by ftfy, line by line, where a
+    text shows it; `repaired` counts those lines.
     `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split them for all that follows.
     `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor time (for
     each method) and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were
     taken down before it, by id.
     """
 
-    method: str = "auto"
+    method: str = "blocks"
     output: Literal["plain", "markdown"] = "plain"
     beta: Annotated[float, Range(0.25, 4)] = field(default=1.0, metadata={OMITTED: 1.0})
     model: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
@@ -91,12 +91,18 @@ class Params:
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
     def __post_init__(self) -> None:
-        """Raise RecipeError for a method that is none of METHODS, or a fallback that is none of EXTRACTORS."""
+        """Raise RecipeError for unknown methods, Markdown of a library, and too little memory for blocks."""
         for methods, known in (((self.method,), METHODS), (self.fallback, EXTRACTORS)):
             for method in methods:
                 if method not in known:
                     message = f"extract: method {method!r} is none of {', '.join(known)}; correct it in the recipe"
                     raise RecipeError(message)
+        if self.output == "markdown" and self.method != "blocks":
+            message = f"extract: output markdown is by method blocks, and {self.method} gives plain text; correct one"
+            raise RecipeError(message)
+        if self.method == "blocks" and self.memory < LEAST_MEMORY:
+            message = f"extract: memory is {self.memory} bytes, and method blocks takes {LEAST_MEMORY}; give it as many"
+            raise RecipeError(message)
 
 
 def extract_pages(pages: Batches, *, params: Params) -> Batches:
@@ -202,18 +208,11 @@ def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noq
     pages = _pages(batch, params)
     unread = [row for row, is_ready in enumerate(pc.is_valid(batch["text"]).to_pylist()) if not is_ready]
     best = _texts(_first_results(batch["text"], pages, sandbox, params.method), sandbox, params)
-    doubtful = [row for row in unread if best.results[row].doubtful]
-    if doubtful:
-        other = _retried(_AGAIN, doubtful, pages, sandbox, params)
-        sound = [pick for pick, row in enumerate(doubtful) if other.chars[pick] >= params.min_chars]
-        best.replace([doubtful[pick] for pick in sound], other, sound)
     methods = dict.fromkeys(name for name in params.fallback if name != params.method)
     visible = _visible(best, unread, batch["payload"], params) if methods else {}
     for method in methods:
-        tried = doubtful if method == _DOUBTED else ()
-        retried = [row for row in visible if row not in tried and _is_lost(best, row, visible[row], params)]
-        laid_out = _AGAIN if params.method == "auto" and method == _DOUBTED else method
-        other = _retried(laid_out, retried, pages, sandbox, params)
+        retried = [row for row in visible if _is_lost(best, row, visible[row], params)]
+        other = _texts(list(sandbox.process(method, [pages[row] for row in retried])), sandbox, params)
         longer = [pick for pick, row in enumerate(retried) if other.chars[pick] > best.chars[row]]
         best.replace([retried[pick] for pick in longer], other, longer)
     return best
@@ -237,10 +236,6 @@ def _coverages(best: _Texts, payloads: pa.Array) -> pa.Array:
         )
         shares[other] = coverages(decoded, list(range(len(other))), best.texts.take(pa.array(other)))
     return pa.array(shares, from_pandas=True)
-
-
-def _retried(method: str, rows: list[int], pages: list[Any], sandbox: Any, params: Params) -> _Texts:  # noqa: ANN401
-    return _texts(list(sandbox.process(method, [pages[row] for row in rows])), sandbox, params)
 
 
 def _visible(best: _Texts, rows: list[int], payloads: pa.Array, params: Params) -> dict[int, int]:
@@ -442,8 +437,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def _by_trafilatura(params: Params) -> bool:
-    """Return whether trafilatura may extract a page: it does so for `auto` where that doubts its own text."""
-    return bool({"auto", "trafilatura"} & {params.method, *params.fallback})
+    return "trafilatura" in (params.method, *params.fallback)
 
 
 def _by_justext(params: Params) -> bool:
@@ -456,7 +450,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=18,
+    version=19,
     splits=True,
     libraries={
         "resiliparse": always,

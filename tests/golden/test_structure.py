@@ -30,7 +30,7 @@ def test_structure_keeps_its_level(output: str) -> None:
     params = Params(output=output, seconds=60)
     extracted = pa.Table.from_batches(extract_pages(iter(table.to_batches()), params=params))
     scored = score(pages(), [text or "" for text in extracted["text"].to_pylist()])
-    hold({f"structure.auto.{output}.{name}": value for name, value in scored._asdict().items()})
+    hold({f"structure.blocks.{output}.{name}": value for name, value in scored._asdict().items()})
 
 
 def test_pages_are_annotated_by_kind_and_reason() -> None:

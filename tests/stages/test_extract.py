@@ -25,7 +25,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest
-from pipeline_tasks.stages.extract import EXTRACTED, METHODS, STAGE, Params, extract_pages
+from pipeline_tasks.stages.extract import EXTRACTED, LEAST_MEMORY, METHODS, STAGE, Params, extract_pages
 from pipeline_tasks.text.page import sandbox, sandbox_pair
 from pipeline_tasks.text.page.identity import identity
 from pipeline_tasks.text.page.sandbox import Sandbox
@@ -140,8 +140,14 @@ def test_a_page_that_hangs_native_code_costs_itself() -> None:
 
 def test_a_page_that_takes_all_memory_costs_itself() -> None:
     giant = "<b>" * 9_000_000
-    documents = extracted([page(), page(giant), page()], memory=400 << 20)
+    documents = extracted([page(), page(giant), page()], memory=LEAST_MEMORY)
     assert [row["reason"] for row in documents] == [None, "error:extractor_crash", None]
+
+
+def test_too_little_memory_for_blocks_is_refused() -> None:
+    with pytest.raises(RecipeError, match="method blocks takes"):
+        Params(memory=LEAST_MEMORY - 1)
+    assert Params(method="resiliparse", memory=400 << 20).memory == 400 << 20
 
 
 def test_a_native_crash_costs_itself() -> None:
@@ -196,12 +202,12 @@ def test_what_finds_nothing_falls_back() -> None:
 def test_what_is_too_short_falls_back_to_what_is_longer() -> None:
     short = page(f"<html><body><aside>{PROSE}</aside><p>{PROSE[:87]}</p></body></html>")
     wanted = {(): "resiliparse", ("trafilatura",): "resiliparse", ("trafilatura", "justext"): "justext"}
-    documents = {fallback: extracted([page(), short], fallback=fallback) for fallback in wanted}
+    documents = {fallback: extracted([page(), short], method="resiliparse", fallback=fallback) for fallback in wanted}
     assert {fallback: rows[1]["extractor"] for fallback, rows in documents.items()} == wanted
     reasons = [rows[1]["reason"] for rows in documents.values()]
     assert reasons == ["extract:too_short", "extract:too_short", None]
     assert {rows[0]["extractor"] for rows in documents.values()} == {"resiliparse"}
-    (enough,) = extracted([short], fallback=("trafilatura", "justext"), min_chars=20)
+    (enough,) = extracted([short], method="resiliparse", fallback=("trafilatura", "justext"), min_chars=20)
     assert (enough["extractor"], enough["reason"], enough["chars"]) == ("resiliparse", None, 87)
 
 
@@ -215,14 +221,14 @@ LOSING = {
 @pytest.mark.parametrize("kind", LOSING)
 def test_an_article_that_the_method_loses_is_extracted_by_the_next_one(kind: str) -> None:
     pages = [page(), page(LOSING[kind])]
-    alone = extracted(pages, fallback=())
+    alone = extracted(pages, method="resiliparse", fallback=())
     assert [row["extractor"] for row in alone] == ["resiliparse"] * 2
     assert alone[1]["chars"] < len(PROSE) / 3
-    whole = extracted(pages)
+    whole = extracted(pages, method="resiliparse")
     assert whole[0] == alone[0]
     assert whole[1]["extractor"] in {"trafilatura", "justext"}
     assert PROSE.strip() in whole[1]["text"]
-    assert extracted(pages, 1) == extracted(pages) == whole
+    assert extracted(pages, 1, method="resiliparse") == extracted(pages, method="resiliparse") == whole
 
 
 PUBLISHED = (
@@ -235,49 +241,29 @@ RAGGED = PUBLISHED.format(
 )
 
 
-def test_auto_gives_its_first_look_or_the_text_of_trafilatura() -> None:
+def test_blocks_give_the_text_of_a_page_whatever_is_around_it() -> None:
     pages = [page(CLEAN), page(RAGGED), page("<h1>The mill</h1>" + HTML), page("Plain. " * 99, "text/plain")]
-    auto = extracted(pages)
-    assert [row["extractor"] for row in auto] == ["resiliparse", "trafilatura", "resiliparse", "plain"]
-    assert auto[0]["text"].startswith("The mill\n\nPart 0. The river")
-    assert auto[2]["text"].startswith("The mill\n")
-    alone = extracted(pages, method="trafilatura")
-    assert (auto[1]["id"], auto[1]["text"].split()) == (alone[1]["id"], alone[1]["text"].split())
-    assert extracted(pages, 1) == auto
+    found = extracted(pages)
+    assert [row["extractor"] for row in found] == ["blocks", "blocks", "blocks", "plain"]
+    assert found[0]["text"].startswith("The mill\n\nPart 0. The river")
+    assert "Home" not in found[1]["text"]
+    assert extracted(pages, 1) == found
 
 
-def test_markdown_is_an_output_of_first_look_and_second() -> None:
+def test_markdown_is_an_output_of_blocks_alone() -> None:
     table = "<h2>Tides</h2><table><tr><th>High</th><th>Low</th></tr><tr><td>3 m</td><td>1 m</td></tr></table>"
     pages = [page(html.replace("<p>Part 4", f"{table}<p>Part 4")) for html in (CLEAN, RAGGED)]
-    markdown = extracted(pages, output="markdown")
-    assert [row["extractor"] for row in markdown] == ["resiliparse", "trafilatura"]
-    for row in markdown:
+    for row in extracted(pages, output="markdown"):
         assert "\n\n## Tides\n\n| High | Low |\n| --- | --- |\n| 3 m | 1 m |\n\nPart 4" in row["text"]
     for row in extracted(pages):
         assert "\n\nTides\n\nHigh\tLow\n3 m\t1 m\n\nPart 4" in row["text"]
-
-
-def test_a_doubted_page_that_hangs_trafilatura_keeps_its_first_look() -> None:
-    table = "<table>" + "<tr><td>cell</td></tr>" * 60_000 + "</table>"  # a fifth of a second, and six of trafilatura
-    documents = extracted([page(RAGGED), page(PUBLISHED.format(table)), page(CLEAN)], seconds=1, fallback=())
-    assert [row["extractor"] for row in documents] == ["trafilatura", "resiliparse", "resiliparse"]
-    assert documents[1]["text"].count("cell") == 60_000
-
-
-def test_a_doubted_page_of_which_trafilatura_finds_less_than_half_keeps_its_first_look() -> None:
-    """trafilatura leaves linked paragraphs behind an article out."""
-    article = "".join(f"<p>Part {number}. {PROSE}</p>" for number in range(3))
-    names = "".join(f"<p>Name {number}</p>" for number in range(9))
-    linked = f"<p><a href=/>Next. {PROSE}</a></p>"
-    pages = [page(PUBLISHED.format(f"<article>{article}</article>{linked * times}{names}")) for times in (1, 9)]
-    auto, other = (extracted(pages, method=method, fallback=()) for method in ("auto", "trafilatura"))
-    assert [row["text"].count("Next.") for row in other] == [0, 0]
-    assert [(row["extractor"], row["text"].count("Next.")) for row in auto] == [("trafilatura", 0), ("resiliparse", 9)]
+    with pytest.raises(RecipeError, match="method blocks, and resiliparse gives plain text"):
+        Params(method="resiliparse", output="markdown")
 
 
 @given(st.lists(st.binary(max_size=200) | st.sampled_from([CLEAN.encode(), RAGGED.encode()]), min_size=1, max_size=4))
 @few_examples
-def test_auto_gives_the_same_rows_for_any_bytes(payloads: list[bytes]) -> None:
+def test_any_bytes_give_the_same_rows_in_any_batches(payloads: list[bytes]) -> None:
     pages = [page(b'<meta property="og:type">' * (at % 2) + data, at=at) for at, data in enumerate(payloads)]
     whole = extracted(pages, min_chars=1)
     assert extracted(pages, 1, min_chars=1) == whole
@@ -335,7 +321,7 @@ def test_a_child_is_kept_for_the_next_shard_until_it_is_closed() -> None:
 
 def test_what_a_dead_child_left_behind_is_no_answer() -> None:
     """A page cannot answer for another one: what is behind the last answer has another window's number."""
-    fake = ANSWER.pack(1, 0, 0, 4, -1, 4, 0) + b"FAKE\0\0\0\0"
+    fake = ANSWER.pack(1, 0, 0, 4, -1, 4) + b"FAKE\0\0\0\0"
     giant = "<b>" * 9_000_000
     with Sandbox(Limits(memory=400 << 20)) as extractor:
         windows = [list(extractor.process("resiliparse", [Page(b"<pre>" + fake * 500, "text/html")]))]

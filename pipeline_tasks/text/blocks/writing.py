@@ -13,12 +13,16 @@ from pipeline_tasks.text.base.ascii import (
     HASH,
     HYPHEN,
     NEWLINE,
+    OPENING_BRACKET,
     SPACE,
     STAR,
     TAB,
+    is_alphanumeric,
 )
+from pipeline_tasks.text.base.characters import ASCII_END
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks.blocks import Blocks
+from pipeline_tasks.text.blocks.measures import KINDS, point
 from pipeline_tasks.text.blocks.reading import (
     B_END,
     B_FLAGS,
@@ -36,6 +40,9 @@ from pipeline_tasks.text.blocks.reading import (
     IS_CAPITAL,
     IS_LETTER,
     IS_QUOTED,
+    ITEMIZED,
+    LINK,
+    N_ITEM,
     N_PARENT,
     N_TAG,
     NO_MARKER,
@@ -79,16 +86,18 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
     order = np.argsort(spans[:, 1], kind="mergesort")
     opened = np.zeros(3, np.int64)  # where the open strong, emphasis and code end
     begin, columns = 0, 0
+    stops, is_marked = _stops(text, table, spans, order), np.zeros(len(nodes), np.bool_)
     for block in range(len(table)):
-        start, end = table[block, B_START], table[block, B_END]
+        start, end = table[block, B_START], stops[block]
         if not chosen[block]:
+            end = table[block, B_END]
             for place in range(start, end):
                 hole += text[place] == HOLE
             continue
         before = at
         at = _part(out, at, table, nodes, last, block)
         front = at
-        at = _mark_front(out, at, table, block, marked)
+        at = _mark_front(out, at, table, nodes, block, marked, is_marked)
         while begin < len(order) and spans[order[begin], 1] < start:
             begin += 1
         body = at
@@ -99,6 +108,8 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
             at, hole = _prose(
                 out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, is_row, opened
             )
+        for place in range(end, table[block, B_END]):
+            hole += text[place] == HOLE
         if at == body:
             at = before
             continue
@@ -112,6 +123,76 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
         starts[block] = front
         last = block
     return out[:at].copy()
+
+
+@compiled
+def _stops(text, table, spans, order):
+    """Return where the words of each block end: those of a heading before the tools that it ends with.
+
+    A tool is a link that is glued to the words or in brackets, as no link of a sentence is, and that the next heading
+    with one has, too ("[edit]"); or a link that has no word ("\u00b6").
+    """
+    stops, nth, last = table[:, B_END].copy(), 0, -1
+    tools = np.full(len(table), -1, np.int64)
+    for block in range(len(table)):
+        if table[block, B_KIND] != HEADED:
+            continue
+        start, end = table[block, B_START], table[block, B_END]
+        while nth < len(order) and spans[order[nth], 1] < start:
+            nth += 1
+        tools[block] = _tools(text, spans, order, nth, start, end)
+        if tools[block] < 0:
+            continue
+        if not _has_word(text, tools[block], end):
+            stops[block] = tools[block]
+            continue
+        if last >= 0 and _is_same(text, tools[last], table[last, B_END], tools[block], end):
+            stops[last], stops[block] = tools[last], tools[block]
+        last = block
+    return stops
+
+
+@compiled
+def _tools(text, spans, order, nth, start, end):
+    """Return where the links begin that a heading ends with, with the brackets around them; -1: it ends with none."""
+    at, final, after = -1, -1, start
+    while nth < len(order) and spans[order[nth], 1] < end:
+        span = order[nth]
+        if spans[span, 0] == LINK:
+            if at < 0 or _has_word(text, after, spans[span, 1]):
+                at = spans[span, 1]
+            final = spans[span, 1]
+            after = max(after, spans[span, 2])
+        nth += 1
+    if at < 0 or _has_word(text, after, end):
+        return -1
+    at = at if at > start else final  # the words may be a link themselves
+    is_apart = text[at] == OPENING_BRACKET or not _has_word(text, at, end)
+    is_apart |= at > start and (text[at - 1] >= ASCII_END or is_alphanumeric(text[at - 1]))
+    while at > start and (text[at - 1] <= SPACE or text[at - 1] == OPENING_BRACKET):
+        at -= 1
+        is_apart |= text[at] == OPENING_BRACKET
+    return at if at > start and is_apart else -1
+
+
+@compiled
+def _has_word(text, start, end):
+    at = start
+    while at < end:
+        code, at = point(text, at, end)
+        if KINDS[code]:
+            return True
+    return False
+
+
+@compiled
+def _is_same(text, start, end, other, other_end):
+    if end - start != other_end - other:
+        return False
+    for place in range(end - start):
+        if text[start + place] != text[other + place]:
+            return False
+    return True
 
 
 @inlined
@@ -143,8 +224,11 @@ def _part(out, at, table, nodes, last, block):
 
 
 @inlined
-def _mark_front(out, at, table, block, marked):
-    """Write what begins a block: the number or sign of an item, in Markdown that of a heading or quotation."""
+def _mark_front(out, at, table, nodes, block, marked, is_marked):
+    """Write what begins a block: the number or sign of an item, in Markdown that of a heading or quotation.
+
+    `is_marked` says of which items the number or sign was written: their later paragraphs begin below their words.
+    """
     kind = table[block, B_KIND]
     if marked and table[block, B_FLAGS] & IS_QUOTED and kind != CODE:
         out[at], out[at + 1] = 62, SPACE
@@ -155,12 +239,16 @@ def _mark_front(out, at, table, block, marked):
             at += 1
         out[at] = SPACE
         return at + 1
-    marker = table[block, B_MARKER]
-    if marker == NO_MARKER:
+    marker, item = table[block, B_MARKER], nodes[table[block, B_NODE], N_ITEM]
+    is_first = marker != NO_MARKER
+    if item < 0 or not (is_first or (is_marked[item] and kind == ITEMIZED)):
         return at
-    for _ in range(2 * min(max(table[block, B_LEVEL] - 1, 0), 20)):
+    for _ in range(2 * min(max(table[block, B_LEVEL] - is_first, 0), 20)):
         out[at] = SPACE
         at += 1
+    if not is_first:
+        return at
+    is_marked[item] = True
     if marker == BULLET:
         out[at], out[at + 1] = HYPHEN, SPACE
         return at + 2

@@ -14,11 +14,10 @@ from pipeline_tasks.text.blocks.model import SHIPPED, load_model
 from pipeline_tasks.text.blocks.writing import write_blocks
 from pipeline_tasks.text.page.block_evidence import moved, packed
 from pipeline_tasks.text.page.drawn import drawn_texts
-from pipeline_tasks.text.page.layout import Output
-from pipeline_tasks.text.page.marks import numbered
 from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
 from pipeline_tasks.text.page.recipes import complete
-from pipeline_tasks.text.page.rendering import COUNT, render
+from pipeline_tasks.text.page.rendering import COUNT, numbered, render
+from pipeline_tasks.text.page.sandbox_messages import Output
 
 
 class BlockText(NamedTuple):
@@ -31,15 +30,26 @@ class BlockText(NamedTuple):
 
 _HEADING_BUTTON = re.compile(r"<h[1-6]\b[^<>]*>\s*<button")
 _BUTTONS = ", ".join(f"h{level} button:not([aria-expanded])" for level in range(1, 7))
+_BESIDE = ("</span><span", "</code><code")
 _RARE = ("shadowroot", "<q>", "<q ", "-icons", "-symbols")
 
 
 def _needs_tree(html: str) -> bool:
     """Return whether a page may have what only its tree tells: shadow roots, marks of quotations, names of icons.
 
-    Buttons in headings may be counts of readers.
+    Buttons in headings may be counts of readers, and lines of code may be elements without an end of line.
     """
-    return any(sign in html for sign in _RARE) or ("<button" in html and bool(_HEADING_BUTTON.search(html)))
+    return (
+        any(sign in html for sign in _RARE)
+        or ("<button" in html and bool(_HEADING_BUTTON.search(html)))
+        or any(map(_has_lines, html.split("<pre")[1:]))
+    )
+
+
+def _has_lines(code: str) -> bool:
+    """Return whether code is elements beside each other, all in one line."""
+    code = code[: code.find("</pre")].strip()
+    return any(beside in code for beside in _BESIDE) and "\n" not in code[code.find(">") :].strip(">\n ")
 
 
 def _rendered(html: str) -> str:

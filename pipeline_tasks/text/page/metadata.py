@@ -1,4 +1,4 @@
-"""Reads the metadata of a page from the tree that its text is read from: title, headline, language, day."""
+"""Reads the metadata of a page from the tree that its text is read from: title, language, day."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,8 +6,6 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from pipeline_tasks.text.page.linked_data import linked_objects
-from pipeline_tasks.text.page.marks import FILLER, unmarked
-from pipeline_tasks.text.page.merging import NO_WORD
 
 DATED, TIMED = 1, 2
 """Bits of a page, as of `tags.survey`: a date of publication is named, there is a `<time>`."""
@@ -39,7 +37,6 @@ _META = ", ".join(
 _DATED = re.compile(r"(?i)<meta\b[^<>]*(?:published_time|datePublished)")
 DATED_PART = 'itemprop="datePublished"'
 """What a page has that says its date by microdata."""
-_OPEN_GRAPH = 'meta[property="og:title" i]'
 _MICRODATA = '[itemprop="datePublished"]'
 _TIME = re.compile(
     r"""(?i)\spubdate\b|\sclass\s*=\s*["']?[^"'<>]*(?<![\w-])(?:published|dt-published|entry-date)(?![\w-])"""
@@ -48,10 +45,6 @@ _TIME = re.compile(
 _DATETIME = re.compile(r"""(?i)\sdatetime\s*=\s*["']?([^"'<>]{1,64})""")
 _HEAD = 1 << 14  # characters in which Content-Language is looked for
 _TAG = 1000  # characters of a tag that are looked at
-_OPENING = 1000  # characters of a text in which its headline is looked for
-_SAID = 20  # letters and digits with which a line of a text has its headline, whatever else it has
-_LINK_SIGN = re.compile(rf"[{FILLER}¶]")
-_UNREAD = "rp, rt, script, style"
 
 
 class PageMetadata(NamedTuple):
@@ -69,58 +62,6 @@ def read_metadata(html: str, title: str | None, tree: Callable[[], Any], bits: i
     """
     title = " ".join((title or "")[:_TITLE].split())
     return PageMetadata(title or None, _language(html, tree), _published(html, tree, bits) if bits else None)
-
-
-def headline(title: str | None, tree: Any, headings: list[Any]) -> str | None:  # noqa: ANN401
-    """Return the one of `headings` that says what the page's title or `og:title` says, None if none does.
-
-    It has half of the title's groups of three letters and no more than three times as many; or the title begins with
-    it, and it is a quarter of the title: sites name themselves last. Readings beside words and script within headings
-    are removed from the tree. Measured in docs/decisions/0074-texts-begin-with-their-headline.md.
-    """
-    if not headings:
-        return None
-    named = tree.head.query_selector(_OPEN_GRAPH) if tree.head else None
-    titles = [letters for text in (title, named and named.getattr("content")) if (letters := _letters(text or ""))]
-    best, most = None, 0
-    for heading in headings:
-        for part in heading.query_selector_all(_UNREAD).values():
-            part.remove()
-        text = " ".join(_LINK_SIGN.sub("", unmarked(heading.text)).split())
-        shared = max((_agreement(_letters(text), one) for one in titles), default=0)
-        if shared > most:
-            best, most = text, shared
-    return best
-
-
-def _letters(text: str) -> str:
-    """Return the letters and digits of a title or line, in lower case."""
-    return NO_WORD.sub("", text[:_TITLE]).lower()
-
-
-def _agreement(heading: str, title: str) -> int:
-    """Return how many groups of three letters a heading shares with a title, 0 if it is not what the title says."""
-    groups, expected = _groups(heading), _groups(title)
-    shared = len(groups & expected)
-    if 2 * shared >= len(expected) and 3 * shared >= len(groups):
-        return shared
-    return shared if heading and title.startswith(heading) and 4 * len(heading) >= len(title) else 0
-
-
-def _groups(letters: str) -> set[str]:
-    return {letters[at : at + 3] for at in range(max(len(letters) - 2, 1))} if letters else set()
-
-
-def has_headline(text: str, headline: str) -> bool:
-    """Return whether a text has a headline as its first words, near its beginning, or as a section's anywhere."""
-    letters = _letters(headline)
-    lines = [_letters(line) for line in text[:_OPENING].split("\n")]
-    return (
-        f"\n{headline}\n" in text
-        or letters in lines
-        or "".join(lines).startswith(letters)
-        or (len(letters) >= _SAID and any(letters in line for line in lines))
-    )
 
 
 def language_tag(text: str | None) -> str | None:

@@ -9,9 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pipeline_tasks.text.page.boilerplate import SENTENCE_END, SHORT_LINE, unname
 from pipeline_tasks.text.page.formulas import FORMULAS, image_formula, write_formulas
-from pipeline_tasks.text.page.marks import NUMBER, numbered, unmarked
 
 _TAG = re.compile(
     r"""(?x)<(?=[abcdfhilmnopqrstv])(?:
@@ -57,6 +55,13 @@ _MOVING = re.compile(r"(?i)transform|transition|animation|will-change")
 
 _FRAME = "body, main, :has(main)"
 _LABEL = 30  # characters below which a hidden element of its own is a label (`Posts navigation`)
+NUMBER = "\x05"
+"""Around the number of an item that a page states: `4. `. Libraries extract control characters as they do letters, and
+no text in normal form has any."""
+
+_NUMBERED = re.compile(rf"(?:\d+\. |\u2022 ?)?{NUMBER}([^{NUMBER}\n]*){NUMBER} ?")
+_SHORT_LINE = 80  # characters that a line of prose has; 97 % of those of fundus' articles are in such paragraphs
+_SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\u061f\uff1f\u0964][\"'\u201d\u2019\u00bb)\\]]*$")
 _LITTLE = 1000  # characters of hidden text that are no page
 
 _SYMBOLS = "\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -108,8 +113,12 @@ def rendered(html: str) -> str:
         _remove(tree, [node for node in tree.body.query_selector_all("[hidden]").values() if not _is_all_links(node)])
         changed = _flatten_tables(tree, tree.body.query_selector_all("table table").values()) or changed
         changed = _join_lines(tree, tree.body.query_selector_all(_LEAF).values()) or changed
-        changed = unname(tree) or changed
     return numbered(str(tree)) if changed else html
+
+
+def numbered(text: str) -> str:
+    """Return a text with the numbers that its page states, and not those that a library counts."""
+    return _NUMBERED.sub(r"\1", text) if NUMBER in text else text
 
 
 def replace(tree: Any, element: Any, tag: str = "div") -> None:  # noqa: ANN401
@@ -286,7 +295,7 @@ def _quote(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
 
 
 def _number(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
-    """Write the numbers of items that do not begin at one or go on by one, as marks for `marks.numbered`."""
+    """Write the numbers of items that do not begin at one or go on by one, as marks for `numbered`."""
     for node in nodes:
         items = [child for child in node.child_nodes if child.type == 1 and child.tag == "li"]
         step = -1 if node.hasattr("reversed") else 1
@@ -342,8 +351,8 @@ def _unlink(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     for link in nodes:
         text = link.text.strip()
         if (
-            len(text) >= SHORT_LINE
-            and SENTENCE_END.search(text)
+            len(text) >= _SHORT_LINE
+            and _SENTENCE_END.search(text)
             and link.parent.text.strip() == text
             and _is_amid(link.parent)
         ):
@@ -366,7 +375,9 @@ def _is_amid(paragraph: Any) -> bool:  # noqa: ANN401
     alone = paragraph.prev_element is None and paragraph.next_element is None
     block = paragraph.parent if alone else paragraph
     return all(
-        beside is not None and SENTENCE_END.search(beside.text.strip()) and 2 * _linked_chars(beside) < len(beside.text)
+        beside is not None
+        and _SENTENCE_END.search(beside.text.strip())
+        and 2 * _linked_chars(beside) < len(beside.text)
         for beside in (block.prev_element, block.next_element)
     )
 
@@ -385,8 +396,8 @@ def _show_tables(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
 
 
 def _parts(node: Any) -> list[Any]:  # noqa: ANN401
-    """Return the elements in an element, and its texts but blanks and marks."""
-    return [child for child in node.child_nodes if child.type == 1 or unmarked(child.text).strip()]
+    """Return the elements in an element, and its texts but blanks."""
+    return [child for child in node.child_nodes if child.type == 1 or child.text.strip()]
 
 
 def _break_lines(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline_tasks.text.page.charset import decode
 from pipeline_tasks.text.page.encodings import UTF8
-from pipeline_tasks.text.page.main_text import AUTO, AUTO_AGAIN, load, main_text
+from pipeline_tasks.text.page.main_text import load, main_text
 from pipeline_tasks.text.page.media_types import PLAIN as PLAIN_TEXT
 from pipeline_tasks.text.page.media_types import media_type
 from pipeline_tasks.text.page.mojibake import repair
@@ -27,7 +27,6 @@ from pipeline_tasks.text.page.sandbox_messages import (
     write_answer,
 )
 
-_LIBRARIES = {AUTO: "resiliparse", AUTO_AGAIN: "trafilatura"}
 _GROWTH = 8  # share of its memory, as divisor, by which a child may grow before a new one replaces it
 
 
@@ -111,7 +110,6 @@ def answer(page: Page, method: str, limits: Limits) -> Result:
     except Exception as error:  # noqa: BLE001 -- whatever an extractor raises is the page's fault, and counted as that
         return Result("crash", detail=type(error).__name__)
     body = main.text.encode("utf-8", "ignore")
-    library = _LIBRARIES.get(method, method)
     encoding = None if decoded.encoding == UTF8 else decoded.encoding
-    found = Result("done", body, *main.metadata, method=library, doubtful=main.doubtful, encoding=encoding)
+    found = Result("done", body, *main.metadata, method=method, encoding=encoding)
     return found._replace(blocks=main.blocks)

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pipeline_tasks.text.page.layout import Output
-
+Output = Literal["plain", "markdown"]
 Outcome = Literal["done", "charset", "timeout", "crash"]
 OUTCOMES: tuple[Outcome, ...] = ("done", "charset", "timeout", "crash")
 REPAIR = "repair"
@@ -23,7 +22,7 @@ PLAIN = "plain"
 WINDOW_BYTES = 4 << 20  # bytes of pages that are requested at once
 REQUEST = struct.Struct("<QHIIQ")  # window number, length of the method's name, pages, bytes of heads and of all
 PAGE = struct.Struct("<QHIB")  # lengths of body and content type, depth and bits of a page
-ANSWER = struct.Struct("<QBIQqI?")  # window number, outcome, repaired lines, lengths of text, blocks and facts, doubt
+ANSWER = struct.Struct("<QBIQqI")  # window number, outcome, repaired lines, lengths of text, blocks and facts
 DONE = struct.Struct("<?Qd")  # whether this child ends, bytes of answers, seconds of its processor time so far
 READY = b"+"
 _LONGEST_TYPE = 1000  # bytes of a content type
@@ -42,8 +41,8 @@ class Page(NamedTuple):
 class Result(NamedTuple):
     """The result of a page: `text` as UTF-8, not yet in normal form, and the method that extracted it.
 
-    `detail` describes an outcome other than `done`; `doubtful` is that of `main_text.Main`; `encoding` is what a page
-    of markup was read in other than UTF-8; `blocks` is that of `main_text.Main`.
+    `detail` describes an outcome other than `done`; `encoding` is what a page of markup was read in other
+    than UTF-8; `blocks` is that of `main_text.Main`.
     """
 
     outcome: Outcome
@@ -54,7 +53,6 @@ class Result(NamedTuple):
     detail: str = ""
     method: str | None = None
     repaired: int = 0
-    doubtful: bool = False
     encoding: str | None = None
     blocks: bytes | memoryview | None = None
 
@@ -103,7 +101,7 @@ def write_answer(file: int, number: int, result: Result, at: int) -> int:
     end = write_at(file, [result.text, result.blocks or b"", facts], at + ANSWER.size)
     outcome = OUTCOMES.index(result.outcome)
     sizes = len(result.text), -1 if result.blocks is None else len(result.blocks), len(facts)
-    os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, *sizes, result.doubtful), at)
+    os.pwrite(file, ANSWER.pack(number, outcome, result.repaired, *sizes), at)
     return end
 
 
@@ -112,7 +110,7 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
     body = memoryview(_read_at(file, size, 0))
     at = 0
     while at + ANSWER.size <= len(body):
-        window, outcome, repaired, text, blocks, facts, doubtful = ANSWER.unpack_from(body, at)
+        window, outcome, repaired, text, blocks, facts = ANSWER.unpack_from(body, at)
         start = at + ANSWER.size
         end = start + text + max(blocks, 0) + facts
         if window != number or end > len(body):
@@ -127,7 +125,6 @@ def read_answers(file: int, number: int, size: int) -> Iterator[Result]:
             detail,
             method or None,
             repaired,
-            doubtful,
             encoding or None,
             body[start + text : end - facts] if blocks >= 0 else None,
         )

@@ -96,7 +96,7 @@ def test_a_higher_beta_keeps_no_less(betas: tuple[float, float]) -> None:
 def test_the_model_is_identity() -> None:
     assert STAGE.resources is not None
     assert STAGE.resources(Params(method="blocks")) == (str(SHIPPED),)
-    assert STAGE.resources(Params(method="auto")) == ()
+    assert STAGE.resources(Params(method="resiliparse")) == ()
 
 
 def places(row: dict[str, Any]) -> list[str]:
@@ -148,7 +148,7 @@ def test_places_follow_what_changed_since_the_blocks_were_written_and_each_page_
 
 
 def test_a_text_by_another_method_has_no_blocks() -> None:
-    assert extracted(page(BODY), method="auto")["blocks"] is None
+    assert extracted(page(BODY), method="resiliparse")["blocks"] is None
 
 
 def test_what_was_taken_down_keeps_no_text_and_no_block(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_tasks.text.page.main_text import AUTO_AGAIN, DEEPEST, METHODS, load, main_text
+from pipeline_tasks.text.page.main_text import DEEPEST, METHODS, load, main_text
 
 PROSE = "The river was low that summer, and the children walked across it on stones to the mill. " * 8
 HTML = f"<html lang=en><head><title>The  mill</title></head><body><nav><a href=/>Home</a></nav><p>{PROSE}</p></body></html>"
@@ -32,12 +32,12 @@ def test_a_list_is_kept_however_near_the_top_it_is(depth: int) -> None:
         + "</div>" * depth
     )
     html = f"<!doctype html><html><body><nav><ul><li>Home</li></ul></nav>{inside}</body></html>"
-    text = main_text(html, "auto").text
+    text = main_text(html, "blocks").text
     assert "You may take your data with you." in text
     assert "Home" not in text
 
 
-@pytest.mark.parametrize("method", ["trafilatura", "justext", AUTO_AGAIN])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_script_that_seems_closed_is_no_text(method: str) -> None:
     code = "(function() { register(menu, configuration, 'and, with many words, all the parts of it'); })()\n" * 20
     script = f'<script type="text/javascript"/>\n{code}</script>'
@@ -47,11 +47,11 @@ def test_a_script_that_seems_closed_is_no_text(method: str) -> None:
 
 def test_beginnings_of_scripts_take_linear_time() -> None:
     html = f"<html><body><p>{'A sentence of a page with many scripts. ' * 20}</p>{'<script ' * 100_000}</body></html>"
-    for method in ("justext", AUTO_AGAIN):
+    for method in METHODS:
         assert "A sentence" in main_text(html, method).text
 
 
-@pytest.mark.parametrize("method", ["auto", AUTO_AGAIN, "trafilatura"])
+@pytest.mark.parametrize("method", METHODS[:-1])
 @pytest.mark.parametrize("later", ["", "<script>var a = 1;</script>"])
 def test_an_empty_script_of_xhtml_takes_no_text_with_it(method: str, later: str) -> None:
     prose = "".join(f"<p>The bridge of the year {year} was built when the river changed.</p>" for year in range(9))

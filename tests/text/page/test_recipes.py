@@ -85,7 +85,7 @@ def test_the_page_is_extracted_with_its_ingredients() -> None:
     html = page(
         recipe(steps=STEPS), body=f"<main><h1>Pancakes</h1><div class=related>{INGREDIENTS[0]}</div>{prose}</main>"
     )
-    assert main_text(html, "auto").text.count("- 200 g flour") == 1
+    assert main_text(html, "blocks").text.count("- 200 g flour") == 1
     assert "recipe" not in main_text(html, "resiliparse").text
 
 

@@ -75,7 +75,7 @@ def test_what_is_for_other_browsers_is_no_text(element: str, method: str) -> Non
     assert SECRET not in text_of(f"<{element}><p>{SECRET}</p></{element}>", method, ARTICLE)
 
 
-@every("auto", "auto_again")
+@every()
 @pytest.mark.parametrize(
     "start",
     [
@@ -292,7 +292,7 @@ def test_a_count_of_readers_is_no_heading(count: str, method: str) -> None:
     assert count.split(maxsplit=1)[0] not in text_of(inner, method)
 
 
-@pytest.mark.parametrize("method", ["auto", "resiliparse"])
+@pytest.mark.parametrize("method", ["blocks", "resiliparse"])
 def test_a_year_that_unfolds_is_a_heading(method: str) -> None:
     inner = f"<div><h3><button aria-expanded=false>1931</button></h3><div><p>{SHOWN}</p></div></div>"
     assert "1931" in text_of(inner, method)
@@ -304,7 +304,7 @@ def test_a_paragraph_that_is_a_link_is_kept(method: str) -> None:
     assert SHOWN in text_of(inner, method, ARTICLE)
 
 
-@pytest.mark.parametrize("method", ["auto", "auto_again", "trafilatura"])
+@pytest.mark.parametrize("method", ["trafilatura"])
 def test_verses_that_are_elements_are_lines(method: str) -> None:
     stanza = "<div><div>The sea came up,</div><div>the sea went down,</div></div>"
     inner = f"<div>{stanza}<div><div>and left an oar</div><div>before the town.</div></div></div>"
@@ -319,7 +319,7 @@ def test_a_reference_is_read_once(method: str) -> None:
     assert "Write &lt;b&gt; for bold and &#38;amp; or &amp; for the sign" in text_of(inner, method, ARTICLE)
 
 
-@pytest.mark.parametrize("method", ["auto", "resiliparse", "trafilatura"])
+@pytest.mark.parametrize("method", ["blocks", "resiliparse", "trafilatura"])
 @pytest.mark.parametrize("line", ["span class=line", "span", "code"])
 def test_lines_of_code_that_are_elements_are_lines(line: str, method: str) -> None:
     end = line.partition(" ")[0]
@@ -330,7 +330,7 @@ def test_lines_of_code_that_are_elements_are_lines(line: str, method: str) -> No
 @pytest.mark.parametrize(
     "name", ["metabolism", "authorization", "unrelated", "market-share", "text-image", "no-sidebar"]
 )
-@every("auto_again")
+@every("trafilatura")
 def test_a_part_of_a_name_marks_no_prose(name: str, method: str) -> None:
     inner = (
         f"<p>{SHOWN}</p><p>It must be poured in one stream, since a second pour leaves a seam that will be heard.</p>"
@@ -340,14 +340,7 @@ def test_a_part_of_a_name_marks_no_prose(name: str, method: str) -> None:
     assert "a seam that will be heard" in text
 
 
-@pytest.mark.parametrize(
-    "name", ["share-buttons", "commentList", "related-posts", "post-tags", "sharedaddy", "x-outdated-browser"]
-)
-def test_a_name_marks_what_is_no_prose(name: str) -> None:
-    assert "On the pier" not in text_of(f"<div class='{name}'><p>On the pier</p></div>", "auto")
-
-
-@pytest.mark.parametrize("method", ["auto", "auto_again", "trafilatura"])
+@pytest.mark.parametrize("method", ["blocks", "trafilatura"])
 @pytest.mark.parametrize("word", ["sí", "là", "m²", "1¾", "5°", "s&iacute;", "m&sup2;", "né", "ю"])
 def test_a_short_word_in_an_element_of_its_own_is_kept(word: str, method: str) -> None:
     inner = f"<p>It is said that <b>{word}</b> <i>{word}</i> was written on the wall of the house by the keeper.</p>"

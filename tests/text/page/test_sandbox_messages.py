@@ -27,7 +27,6 @@ RESULTS = st.builds(
     st.text("x", max_size=3),
     st.none() | st.just("plain"),
     st.integers(0, 9),
-    st.booleans(),
     st.none() | st.just("koi8-r"),
     st.none() | st.binary(max_size=20),
 )
