@@ -33,11 +33,12 @@ _FEWEST = 3  # ingredients of a recipe; fewer name what it is of
 _LEAST = 3  # letters of a word of an ingredient that is compared: fewer are units and numbers, which stand apart
 _LONG = 3  # times the characters of an ingredient from which on a line is a step that names it
 _STEP = 40  # letters and digits of a step that are compared
+_TOLD = 6  # different words of a step from which on a line with two of three of them tells it
 _ITEMS = 300
 _LONGEST = {"ingredient": 500, "step": 5000}  # characters; a list with a longer one is none
 _DEPTH = 8  # lists and sections in each other whose steps are read
 _COMPARISONS = 5_000_000
-"""Words of ingredients times lines, above which no list is looked for: a page with so many lines is no recipe."""
+"""Words of ingredients and steps times lines, above which nothing is looked for: so long a page is no recipe."""
 
 _HEADING = 40  # characters of a line above a list that is its heading
 
@@ -52,7 +53,7 @@ def complete(text: str, html: str) -> str:
         return text
     ingredients, steps = _ingredients(recipe), _steps(recipe)
     lines = text.split("\n")
-    if len(lines) * sum(map(len, map(_WORD.findall, ingredients))) > _COMPARISONS:
+    if len(lines) * sum(map(len, map(_WORD.findall, (*ingredients, *steps)))) > _COMPARISONS:
         return text
     ingredient_lines, step_lines = _lines_of_ingredients(lines, ingredients), _lines_of_steps(lines, steps)
     if _is_lost(ingredient_lines, ingredients):
@@ -144,11 +145,19 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _lines_of_steps(lines: list[str], steps: list[str]) -> list[int]:
-    """Return the line in which each step begins that the text has, in one line or several."""
+    """Return the line in which each step begins that the text has, in one line or several, or in other words."""
     keys = [_key(line) for line in lines]
     whole, starts = "".join(keys), [0, *accumulate(map(len, keys))]
-    places = [whole.find(_key(step)[:_STEP]) for step in steps]
-    return [bisect_right(starts, place) - 1 for place in places if place >= 0]
+    told = [{*_words(line.lower())} for line in lines]
+    numbers = list[int]()
+    for step in steps:
+        place = whole.find(_key(step)[:_STEP])
+        words = {*_words(step.lower())}
+        if place >= 0:
+            numbers.append(bisect_right(starts, place) - 1)
+        elif len(words) >= _TOLD:
+            numbers += [number for number, said in enumerate(told) if 3 * len(words & said) >= 2 * len(words)][:1]
+    return numbers
 
 
 def _key(text: str) -> str:

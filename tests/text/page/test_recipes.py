@@ -61,11 +61,20 @@ def test_all_forms_of_steps_are_read(steps: object) -> None:
         ("Pancakes\n200 g\nFlour\n3\nEggs\nA pinch of salt\nMilk, water\n" + "\n".join(STEPS), [recipe(steps=STEPS)]),
         ("鸡胸肉\t150克\n胡萝卜\t半根\n土豆\t一个", [recipe(["150克鸡胸肉", "半根胡萝卜", "一个土豆"])]),
         (TOLD.replace("eggs with", "eggs\nwith"), [recipe(["pancakes"], STEPS)]),
+        (TOLD, [recipe(["pancakes"], ["First, w" + STEPS[0][1:-1].replace("until", "till") + " in it.", STEPS[1]])]),
         (TOLD, [recipe(), recipe(["rice", "beans", "corn"])]),
         (TOLD, [recipe(None)]),
         (TOLD, [{"@type": "Article"}]),
     ],
-    ids=["whole, over lines", "whole, other order", "a name of what it is of", "two recipes", "none", "no recipe"],
+    ids=[
+        "whole, over lines",
+        "whole, other order",
+        "a name of what it is of",
+        "other words",
+        "two recipes",
+        "none",
+        "no recipe",
+    ],
 )
 def test_a_text_that_lacks_nothing_stays_as_it_is(text: str, stated: list[Any]) -> None:
     assert complete(text, page(*stated)) == text
