@@ -55,6 +55,8 @@ from pipeline_tasks.text.blocks.tags import TAGS
 _TABLE = TAGS["table"]
 _BLOCK_SPARE, _SPAN_SPARE = 200, 8  # bytes that are written around a block, around a span
 _ROW_SIGNS = 12  # bytes that are written for each cell, with those of the rule below
+_DEEPEST_CODE = 5  # levels of lists by which code is indented
+NO_BREAK_SPACE = tuple("\u00a0".encode())
 _MOST_MISSING = 40  # cells that are added to a row which has fewer than the first one
 
 
@@ -82,6 +84,7 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
     size = (
         (_ROW_SIGNS if marked else 2) * len(text) + len(pieces) + _BLOCK_SPARE * len(table) + _SPAN_SPARE * len(spans)
     )
+    size += 2 * _DEEPEST_CODE * _lines(text)
     out, at, last, hole = np.empty(size, np.uint8), 0, -1, 0
     order = np.argsort(spans[:, 1], kind="mergesort")
     opened = np.zeros(3, np.int64)  # where the open strong, emphasis and code end
@@ -102,7 +105,9 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
             begin += 1
         body = at
         if table[block, B_KIND] == CODE:
-            at, hole = _code(out, at, text, start, end, pieces, ends, hole, marked)
+            item = nodes[table[block, B_NODE], N_ITEM]
+            indent = 2 * min(table[block, B_LEVEL], _DEEPEST_CODE) if item >= 0 and is_marked[item] else 0
+            at, hole = _code(out, at, text, start, end, pieces, ends, hole, marked, indent)
         else:
             is_row = marked and table[block, B_KIND] == ROW
             at, hole = _prose(
@@ -241,7 +246,7 @@ def _mark_front(out, at, table, nodes, block, marked, is_marked):
         return at + 1
     marker, item = table[block, B_MARKER], nodes[table[block, B_NODE], N_ITEM]
     is_first = marker != NO_MARKER
-    if item < 0 or not (is_first or (is_marked[item] and kind == ITEMIZED)):
+    if item < 0 or not (is_first or (is_marked[item] and kind in (ITEMIZED, CODE))):
         return at
     for _ in range(2 * min(max(table[block, B_LEVEL] - is_first, 0), 20)):
         out[at] = SPACE
@@ -287,14 +292,21 @@ def _drawn(out, at, pieces, ends, hole):
 
 
 @inlined
-def _code(out, at, text, start, end, pieces, ends, hole, marked):
-    """Write code as it is, without blanks at the ends of lines."""
+def _lines(text):
+    count = 0
+    for byte in text:
+        count += byte == NEWLINE
+    return count
+
+
+@inlined
+def _code(out, at, text, start, end, pieces, ends, hole, marked, indent):
+    """Write code as it is, without blanks at the ends of lines; in an item below its words."""
     while start < end and text[start] == NEWLINE:
         start += 1
+    ticks = _ticks(text, start, end)
     if marked:
-        at = _fence(out, at)
-        out[at] = NEWLINE
-        at += 1
+        at = _new_line(out, _fence(out, at, ticks), indent)
     begin = at
     for place in range(start, end):
         if text[place] == HOLE:
@@ -305,19 +317,43 @@ def _code(out, at, text, start, end, pieces, ends, hole, marked):
         if text[place] == NEWLINE:
             while at > begin and out[at - 1] in (SPACE, TAB):
                 at -= 1
+            at = _new_line(out, at, indent)
+            continue
+        if text[place] == NO_BREAK_SPACE[1] and place > start and text[place - 1] == NO_BREAK_SPACE[0]:
+            out[at - 1] = SPACE  # normal form takes runs of such spaces for one
+            continue
         out[at] = text[place]
         at += 1
     while at > begin and out[at - 1] <= SPACE:
         at -= 1
     if marked:
-        out[at] = NEWLINE
-        at = _fence(out, at + 1)
+        at = _fence(out, _new_line(out, at, indent), ticks)
     return at, hole
 
 
 @inlined
-def _fence(out, at):
-    for _ in range(3):
+def _new_line(out, at, indent):
+    out[at] = NEWLINE
+    at += 1
+    for _ in range(indent):
+        out[at] = SPACE
+        at += 1
+    return at
+
+
+@inlined
+def _ticks(text, start, end):
+    """Return how many ticks fence code: three, or one more than it has in a row."""
+    most, row = 2, 0
+    for place in range(start, end):
+        row = row + 1 if text[place] == BACKTICK else 0
+        most = max(most, row)
+    return most + 1
+
+
+@inlined
+def _fence(out, at, ticks):
+    for _ in range(ticks):
         out[at] = BACKTICK
         at += 1
     return at
