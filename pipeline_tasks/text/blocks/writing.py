@@ -10,6 +10,7 @@ from pipeline_tasks.text.base.ascii import (
     BACKSLASH,
     BACKTICK,
     BAR,
+    CLOSING_BRACKET,
     HASH,
     HYPHEN,
     NEWLINE,
@@ -55,7 +56,8 @@ from pipeline_tasks.text.blocks.tags import TAGS
 _TABLE = TAGS["table"]
 _BLOCK_SPARE, _SPAN_SPARE = 200, 8  # bytes that are written around a block, around a span
 _ROW_SIGNS = 12  # bytes that are written for each cell, with those of the rule below
-_DEEPEST_CODE = 5  # levels of lists by which code is indented
+_MOST_INDENT = 20  # columns
+_TOOLS = 60  # bytes of the links that a heading ends with
 NO_BREAK_SPACE = tuple("\u00a0".encode())
 _MOST_MISSING = 40  # cells that are added to a row which has fewer than the first one
 
@@ -66,8 +68,8 @@ def write_blocks(
     """Return the text of the chosen blocks, and where each of all blocks begins in it (-1: not chosen).
 
     `drawn` has the text of each hole. Paragraphs are parted by an empty line; items of a list and rows of a table are
-    lines, items with `- ` or their number and nested ones with two spaces more, cells with tabs between. Markdown has
-    `#` at headings, fences at code, pipes in tables, stresses and code within paragraphs.
+    lines, items with `- ` or their number, what else is in an item below its words, cells with tabs between. Markdown
+    has `#` at headings, fences at code, pipes in tables, stresses and code within paragraphs.
     """
     pieces = np.frombuffer(b"".join(drawn), np.uint8)
     ends = np.cumsum([0, *map(len, drawn)]).astype(np.int64)
@@ -84,12 +86,13 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
     size = (
         (_ROW_SIGNS if marked else 2) * len(text) + len(pieces) + _BLOCK_SPARE * len(table) + _SPAN_SPARE * len(spans)
     )
-    size += 2 * _DEEPEST_CODE * _lines(text)
+    size += _MOST_INDENT * _lines(text)
     out, at, last, hole = np.empty(size, np.uint8), 0, -1, 0
-    order = np.argsort(spans[:, 1], kind="mergesort")
+    order = len(spans) - 1 - np.argsort(spans[::-1, 1], kind="mergesort")  # outer ones, which end later, first
     opened = np.zeros(3, np.int64)  # where the open strong, emphasis and code end
     begin, columns = 0, 0
-    stops, is_marked = _stops(text, table, spans, order), np.zeros(len(nodes), np.bool_)
+    stops = _stops(text, table, spans)
+    begins = np.full(len(nodes), -1, np.int64)  # the column in which the words of an item begin
     for block in range(len(table)):
         start, end = table[block, B_START], stops[block]
         if not chosen[block]:
@@ -100,18 +103,19 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
         before = at
         at = _part(out, at, table, nodes, last, block)
         front = at
-        at = _mark_front(out, at, table, nodes, block, marked, is_marked)
+        indent = _indent(table, nodes, block, begins)
+        at = _mark_front(out, at, table, block, marked, indent)
         while begin < len(order) and spans[order[begin], 1] < start:
             begin += 1
         body = at
+        if table[block, B_MARKER] != NO_MARKER:
+            indent = min(body - front, _MOST_INDENT)
         if table[block, B_KIND] == CODE:
-            item = nodes[table[block, B_NODE], N_ITEM]
-            indent = 2 * min(table[block, B_LEVEL], _DEEPEST_CODE) if item >= 0 and is_marked[item] else 0
             at, hole = _code(out, at, text, start, end, pieces, ends, hole, marked, indent)
         else:
             is_row = marked and table[block, B_KIND] == ROW
             at, hole = _prose(
-                out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, is_row, opened
+                out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, is_row, opened, indent
             )
         for place in range(end, table[block, B_END]):
             hole += text[place] == HOLE
@@ -124,74 +128,126 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
                 or table[last, B_KIND] != ROW
                 or _table_of(nodes, table, last) != _table_of(nodes, table, block)
             )
-            at, columns = _rule(out, at, text, start, end, is_first, columns)
+            is_quoted = table[block, B_FLAGS] & IS_QUOTED != 0
+            at, columns = _rule(out, at, text, start, end, is_first, columns, is_quoted)
+        if table[block, B_MARKER] != NO_MARKER:
+            begins[nodes[table[block, B_NODE], N_ITEM]] = indent
         starts[block] = front
         last = block
     return out[:at].copy()
 
 
+@inlined
+def _indent(table, nodes, block, begins):
+    """Return the column in which a block begins: that of the words of the item that it is in; 0 of rows and terms."""
+    item = nodes[table[block, B_NODE], N_ITEM]
+    is_marked = table[block, B_MARKER] != NO_MARKER
+    if item < 0 or not (is_marked or table[block, B_KIND] in (ITEMIZED, CODE)):
+        return 0
+    if is_marked:  # it begins below the words of the item that its list is in
+        item = nodes[nodes[item, N_PARENT], N_ITEM]
+        while item >= 0 and begins[item] < 0:
+            item = nodes[nodes[item, N_PARENT], N_ITEM]
+    return max(begins[item], 0) if item >= 0 else 0
+
+
 @compiled
-def _stops(text, table, spans, order):
+def _stops(text, table, spans):
     """Return where the words of each block end: those of a heading before the tools that it ends with.
 
-    A tool is a link that is glued to the words or in brackets, as no link of a sentence is, and that the next heading
-    with one has, too ("[edit]"); or a link that has no word ("\u00b6").
+    A tool is a link in brackets that the next heading with one has, too ("[edit]"), at its end or right behind it; or a
+    link of a single sign ("\u00b6").
     """
-    stops, nth, last = table[:, B_END].copy(), 0, -1
-    tools = np.full(len(table), -1, np.int64)
+    links, stops, last = _links(spans), table[:, B_END].copy(), -1
+    tools, nth = np.full(len(table), -1, np.int64), 0
     for block in range(len(table)):
-        if table[block, B_KIND] != HEADED:
-            continue
+        is_headed = table[block, B_KIND] == HEADED
+        is_behind = block > 0 and table[block - 1, B_KIND] == HEADED
         start, end = table[block, B_START], table[block, B_END]
-        while nth < len(order) and spans[order[nth], 1] < start:
+        while nth < len(links) and links[nth, 1] <= start:
             nth += 1
-        tools[block] = _tools(text, spans, order, nth, start, end)
-        if tools[block] < 0:
+        if not (is_headed or is_behind) or end == start:
             continue
-        if not _has_word(text, tools[block], end):
-            stops[block] = tools[block]
+        if is_headed:
+            stops[block] = _sign(text, links, nth, start, end)
+        at = _bracketed(text, links, nth, start, end)
+        if at < 0 or (at == start) == is_headed:
             continue
-        if last >= 0 and _is_same(text, tools[last], table[last, B_END], tools[block], end):
-            stops[last], stops[block] = tools[last], tools[block]
+        tools[block] = at
+        if last >= 0 and _is_same(text, tools[last], table[last, B_END], at, end):
+            stops[last], stops[block] = tools[last], at
         last = block
     return stops
 
 
 @compiled
-def _tools(text, spans, order, nth, start, end):
-    """Return where the links begin that a heading ends with, with the brackets around them; -1: it ends with none."""
-    at, final, after = -1, -1, start
-    while nth < len(order) and spans[order[nth], 1] < end:
-        span = order[nth]
+def _links(spans):
+    """Return start and end of each link in order; links do not nest."""
+    count = 0
+    for span in range(len(spans)):
+        count += spans[span, 0] == LINK
+    links, at = np.empty((count, 2), np.int64), 0
+    for span in range(len(spans)):
         if spans[span, 0] == LINK:
-            if at < 0 or _has_word(text, after, spans[span, 1]):
-                at = spans[span, 1]
-            final = spans[span, 1]
-            after = max(after, spans[span, 2])
-        nth += 1
-    if at < 0 or _has_word(text, after, end):
-        return -1
-    at = at if at > start else final  # the words may be a link themselves
-    is_apart = text[at] == OPENING_BRACKET or not _has_word(text, at, end)
-    is_apart |= at > start and (text[at - 1] >= ASCII_END or is_alphanumeric(text[at - 1]))
-    while at > start and (text[at - 1] <= SPACE or text[at - 1] == OPENING_BRACKET):
-        at -= 1
-        is_apart |= text[at] == OPENING_BRACKET
-    return at if at > start and is_apart else -1
+            links[at, 0], links[at, 1] = spans[span, 1], spans[span, 2]
+            at += 1
+    return links
 
 
 @compiled
-def _has_word(text, start, end):
-    at = start
-    while at < end:
-        code, at = point(text, at, end)
-        if KINDS[code]:
-            return True
-    return False
+def _sign(text, links, nth, start, end):
+    """Return where a heading ends without the link of one sign behind its words."""
+    while nth + 1 < len(links) and links[nth + 1, 0] < end:
+        nth += 1
+    if nth == len(links) or links[nth, 0] <= start or links[nth, 1] < end:
+        return end
+    at = links[nth, 0]
+    while at < end and text[at] <= SPACE:
+        at += 1
+    lead, size = text[at], end - at
+    is_sign = (size == 1 and lead == HASH) or (1 < size <= 3 and lead >= ASCII_END)
+    if is_sign and size > 1:
+        code, after = point(text, at, end)
+        is_sign = after == end and not KINDS[code]
+    if not (is_sign or (size == 4 and lead == 0xF0 and text[at + 1] == 0x9F)):  # the last: emoji, and no letters
+        return end
+    while at > start and text[at - 1] <= SPACE:
+        at -= 1
+    return at if at > start else end
+
+
+@compiled
+def _bracketed(text, links, nth, start, end):
+    """Return where the brackets begin that a block ends with, if they have a link and stand apart; else -1."""
+    if text[end - 1] != CLOSING_BRACKET:
+        return -1
+    at = end - 2
+    while at >= start and text[at] != OPENING_BRACKET:
+        if text[at] == CLOSING_BRACKET or end - at > _TOOLS:
+            return -1
+        at -= 1
+    if at < start or (at > start and not (text[at - 1] <= SPACE or _is_of_word(text[at - 1]))):
+        return -1
+    while nth < len(links) and links[nth, 1] <= at:
+        nth += 1
+    if nth == len(links) or links[nth, 0] >= end:
+        return -1
+    while at > start and text[at - 1] <= SPACE:
+        at -= 1
+    return at
+
+
+@inlined
+def _is_of_word(byte):
+    return byte >= ASCII_END or is_alphanumeric(byte)
 
 
 @compiled
 def _is_same(text, start, end, other, other_end):
+    while text[start] <= SPACE:
+        start += 1
+    while text[other] <= SPACE:
+        other += 1
     if end - start != other_end - other:
         return False
     for place in range(end - start):
@@ -229,12 +285,12 @@ def _part(out, at, table, nodes, last, block):
 
 
 @inlined
-def _mark_front(out, at, table, nodes, block, marked, is_marked):
-    """Write what begins a block: the number or sign of an item, in Markdown that of a heading or quotation.
-
-    `is_marked` says of which items the number or sign was written: their later paragraphs begin below their words.
-    """
-    kind = table[block, B_KIND]
+def _mark_front(out, at, table, block, marked, indent):
+    """Write what begins a block: the number or sign of an item, in Markdown that of a heading or quotation."""
+    kind, marker = table[block, B_KIND], table[block, B_MARKER]
+    for _ in range(indent):
+        out[at] = SPACE
+        at += 1
     if marked and table[block, B_FLAGS] & IS_QUOTED and kind != CODE:
         out[at], out[at + 1] = 62, SPACE
         at += 2
@@ -244,16 +300,8 @@ def _mark_front(out, at, table, nodes, block, marked, is_marked):
             at += 1
         out[at] = SPACE
         return at + 1
-    marker, item = table[block, B_MARKER], nodes[table[block, B_NODE], N_ITEM]
-    is_first = marker != NO_MARKER
-    if item < 0 or not (is_first or (is_marked[item] and kind in (ITEMIZED, CODE))):
+    if marker == NO_MARKER:
         return at
-    for _ in range(2 * min(max(table[block, B_LEVEL] - is_first, 0), 20)):
-        out[at] = SPACE
-        at += 1
-    if not is_first:
-        return at
-    is_marked[item] = True
     if marker == BULLET:
         out[at], out[at + 1] = HYPHEN, SPACE
         return at + 2
@@ -360,8 +408,8 @@ def _fence(out, at, ticks):
 
 
 @inlined
-def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, is_row, opened):
-    """Write the words of a block; in Markdown with its stresses, and bars between cells."""
+def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, is_row, opened, indent):
+    """Write the words of a block; in Markdown with its stresses, none within code, and bars between cells."""
     front, nth = at, begin
     opened[:] = 0
     if is_row:
@@ -379,6 +427,7 @@ def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, m
                     and spans[span, 2] <= end
                     and spans[span, 2] > place
                     and opened[kind - 1] == 0
+                    and opened[CODE_SPAN - 1] == 0
                 ):
                     at = _stress(out, at, kind)
                     opened[kind - 1] = spans[span, 2]
@@ -394,8 +443,11 @@ def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, m
         elif is_row and byte == BAR:
             out[at], out[at + 1] = BACKSLASH, BAR
             at += 2
-        elif byte == NEWLINE and at > front and out[at - 1] == NEWLINE:
-            continue
+        elif byte == NEWLINE:
+            while at > front and out[at - 1] <= SPACE:
+                at -= 1
+            if at > front:
+                at = _new_line(out, at, indent)
         else:
             out[at] = byte
             at += 1
@@ -432,7 +484,7 @@ def _stress(out, at, kind):
 
 
 @inlined
-def _rule(out, at, text, start, end, is_first, columns):
+def _rule(out, at, text, start, end, is_first, columns, is_quoted):
     """End a row of Markdown: with the columns of the first one, below which there is a rule."""
     count = 1
     for place in range(start, end):
@@ -445,7 +497,11 @@ def _rule(out, at, text, start, end, is_first, columns):
     out[at], out[at + 1] = SPACE, BAR
     at += 2
     if is_first:
-        out[at], out[at + 1] = NEWLINE, BAR
+        out[at] = NEWLINE
+        if is_quoted:
+            out[at + 1], out[at + 2] = 62, SPACE
+            at += 2
+        out[at + 1] = BAR
         at += 2
         for _ in range(columns):
             for byte in (SPACE, HYPHEN, HYPHEN, HYPHEN, SPACE, BAR):

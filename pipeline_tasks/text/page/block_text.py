@@ -16,7 +16,7 @@ from pipeline_tasks.text.page.block_evidence import moved, packed
 from pipeline_tasks.text.page.drawn import drawn_texts
 from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
 from pipeline_tasks.text.page.recipes import complete
-from pipeline_tasks.text.page.rendering import COUNT, numbered, render
+from pipeline_tasks.text.page.rendering import COUNT, render, unnumbered
 from pipeline_tasks.text.page.sandbox_messages import Output
 
 
@@ -30,26 +30,28 @@ class BlockText(NamedTuple):
 
 _HEADING_BUTTON = re.compile(r"<h[1-6]\b[^<>]*>\s*<button")
 _BUTTONS = ", ".join(f"h{level} button:not([aria-expanded])" for level in range(1, 7))
-_BESIDE = ("</span><span", "</code><code")
+_LINE = re.compile(r"(</code>)(?=<code\b)|(</span>)(?=<span class=[\"']?(?:[\w-]+-)?line\b)")
+END_OF_LINE = r"\g<0>\n"
 _RARE = ("shadowroot", "<q>", "<q ", "-icons", "-symbols")
 
 
 def _needs_tree(html: str) -> bool:
     """Return whether a page may have what only its tree tells: shadow roots, marks of quotations, names of icons.
 
-    Buttons in headings may be counts of readers, and lines of code may be elements without an end of line.
+    Buttons in headings may be counts of readers.
     """
-    return (
-        any(sign in html for sign in _RARE)
-        or ("<button" in html and bool(_HEADING_BUTTON.search(html)))
-        or any(map(_has_lines, html.split("<pre")[1:]))
-    )
+    return any(sign in html for sign in _RARE) or ("<button" in html and bool(_HEADING_BUTTON.search(html)))
 
 
-def _has_lines(code: str) -> bool:
-    """Return whether code is elements beside each other, all in one line."""
-    code = code[: code.find("</pre")].strip()
-    return any(beside in code for beside in _BESIDE) and "\n" not in code[code.find(">") :].strip(">\n ")
+def _with_lines(html: str) -> str:
+    """Return a page in which lines of code that are elements end, where nothing else ends them."""
+    parts = html.split("<pre")
+    for at, part in enumerate(parts[1:], 1):
+        begin, end = part.find(">") + 1, part.find("</pre")
+        code = part[begin : max(end, begin)]
+        if "\n" not in code.strip() and "<br" not in code:
+            parts[at] = f"{part[:begin]}{_LINE.sub(END_OF_LINE, code)}{part[max(end, begin) :]}"
+    return "<pre".join(parts)
 
 
 def _rendered(html: str) -> str:
@@ -60,7 +62,7 @@ def _rendered(html: str) -> str:
         if COUNT.fullmatch(" ".join(button.text.split())):
             button.remove()
     render(tree, html)
-    return numbered(str(tree))
+    return unnumbered(str(tree))
 
 
 def block_text(html: str, output: Output, beta: float, model: str, bits: int) -> BlockText:
@@ -98,5 +100,6 @@ def all_blocks(html: str) -> BlockText:
 
 
 def _read(html: str) -> tuple[bytes, Blocks]:
+    html = _with_lines(html) if "<pre" in html else html
     data = (_rendered(html) if _needs_tree(html) else html).encode("utf-8", "ignore")
     return data, read_blocks(np.frombuffer(data, np.uint8))

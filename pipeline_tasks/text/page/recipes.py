@@ -156,7 +156,12 @@ def _lines_of_steps(lines: list[str], steps: list[str]) -> list[int]:
         if place >= 0:
             numbers.append(bisect_right(starts, place) - 1)
         elif len(words) >= _TOLD:
-            numbers += [number for number, said in enumerate(told) if 3 * len(words & said) >= 2 * len(words)][:1]
+            lines_of_step = (
+                number
+                for number, said in enumerate(told)
+                if len(said) <= _LONG * len(words) and 3 * len(words & said) >= 2 * len(words)
+            )
+            numbers += [number for number in lines_of_step if number not in numbers][:1]
     return numbers
 
 

@@ -60,6 +60,7 @@ NUMBER = "\x05"
 no text in normal form has any."""
 
 _NUMBERED = re.compile(rf"(?:\d+\. |\u2022 ?)?{NUMBER}([^{NUMBER}\n]*){NUMBER} ?")
+_WRITTEN = re.compile(rf"{NUMBER}[^{NUMBER}\n]*{NUMBER}")
 _SHORT_LINE = 80  # characters that a line of prose has; 97 % of those of fundus' articles are in such paragraphs
 _SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\u061f\uff1f\u0964][\"'\u201d\u2019\u00bb)\\]]*$")
 _LITTLE = 1000  # characters of hidden text that are no page
@@ -119,6 +120,11 @@ def rendered(html: str) -> str:
 def numbered(text: str) -> str:
     """Return a text with the numbers that its page states, and not those that a library counts."""
     return _NUMBERED.sub(r"\1", text) if NUMBER in text else text
+
+
+def unnumbered(text: str) -> str:
+    """Return a text without the numbers that `render` wrote, for a reader that counts items by itself."""
+    return _WRITTEN.sub("", text) if NUMBER in text else text
 
 
 def replace(tree: Any, element: Any, tag: str = "div") -> None:  # noqa: ANN401

@@ -23,7 +23,7 @@ def written(page: str, output: Literal["plain", "markdown"] = "plain", without: 
 PAGES = [
     ("<h2>H</h2><p>a<p>b", "H\n\na\n\nb", "## H\n\na\n\nb"),
     ("<ul><li>a<ol start=9><li>b<li>c</ol><li>d</ul>", "- a\n  9. b\n  10. c\n- d", "- a\n  9. b\n  10. c\n- d"),
-    ("<ol type=a><li>x<li>y<p>more</ol>", "a. x\nb. y\n\n  more", "a. x\nb. y\n\n  more"),
+    ("<ol type=a><li>x<li>y<p>more</ol>", "a. x\nb. y\n\n   more", "a. x\nb. y\n\n   more"),
     (
         "<table><tr><th>A<th>B|C<tr><td>1</table>",
         "A\tB|C\n1",
@@ -59,7 +59,17 @@ PAGES = [
     ("<pre>\na  \n  b</pre>", "a\n  b", "```\na\n  b\n```"),
     ("<pre>a\n\u00a0\u00a0b &nbsp;c&nbsp;\n\u00e0d</pre>", "a\n  b  c\n\u00e0d", None),
     ("<ul><li>a<pre>b\n c</pre>d</ul>", "- a\n\n  b\n   c\n\n  d", "- a\n\n  ```\n  b\n   c\n  ```\n\n  d"),
-    ("<ol><li><pre>b\nc</pre></ol>", "1. b\n  c", "1. ```\n  b\n  c\n  ```"),
+    ("<ol><li><pre>b\nc</pre></ol>", "1. b\n   c", "1. ```\n   b\n   c\n   ```"),
+    ("<ol><li>a<p>b<br>c<ul><li>d<p>e</ul></ol>", "1. a\n\n   b\n   c\n\n   - d\n\n     e", None),
+    ("<blockquote><table><tr><td>a<td>b</table></blockquote>", "a\tb", "> | a | b |\n> | --- | --- |"),
+    ("<b><code>m</code></b> <code>git <i>u</i></code>", "m git u", "**`m`** `git u`"),
+    ("<h2>\u4ec0<a href=e>\u4eba</a></h2><h2>\u4f55<a href=e>\u4eba</a></h2>", "\u4ec0\u4eba\n\n\u4f55\u4eba", None),
+    ("<h2>f() -> &[<a href=e>u8</a>]</h2><h2>g() -> &[<a href=e>u8</a>]</h2>", "f() -> &[u8]\n\ng() -> &[u8]", None),
+    (
+        "<h2>C<a href=e>++</a></h2><h2>b<a href=e>?</a></h2><h2>c<a href=e>\U00020bb7</a></h2>",
+        "C++\n\nb?\n\nc\U00020bb7",
+        None,
+    ),
     ("<pre>```\nx\n```</pre>", "```\nx\n```", "````\n```\nx\n```\n````"),
     ("a <b>c </b>d <code>x</code> <i></i>e", "a c d x e", "a **c** d `x` e"),
     ("<blockquote>q</blockquote>", "q", "> q"),
@@ -72,6 +82,16 @@ PAGES = [
 def test_blocks_as_text(page: str, plain: str, markdown: str | None) -> None:
     assert written(page) == plain
     assert markdown is None or written(page, "markdown") == markdown
+
+
+def test_tools_behind_headings_are_left_out_as_those_at_their_ends() -> None:
+    page = (
+        "<h2>A</h2><p>[<a href=e>edit</a>]<p>x [<a href=e>1</a>]<h2>B</h2><p>[<a href=e>edit</a>]<p>[<a href=e>1</a>]"
+    )
+    blocks = read_blocks(np.frombuffer(page.encode(), np.uint8))
+    text, starts = write_blocks(blocks, np.ones(len(blocks.table), np.bool_), [], "plain")
+    assert text == b"A\n\nx [1]\n\nB\n\n[1]"
+    assert starts.tolist() == [0, -1, 3, 10, -1, 13]
 
 
 def test_what_is_drawn_in_a_block_that_is_not_chosen_is_left_out_with_it() -> None:

@@ -123,6 +123,7 @@ def pages(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 def test_types_agree_with_those_that_a_reader_gave(pages: Mapping[str, Mapping[str, object]]) -> None:
     """84 % of 183 pages agree, as do 84 % of the 90 that no rule was tuned on; of those decided 91 %."""
     labels = json.loads(LABELS.read_text(encoding="utf-8"))
+    labels = [label for label in labels if label["url"] in pages]  # the others are not kept any more
     for half in ("tuned", "held_out"):
         pairs = [(label["label"], pages[label["url"]]["document_type"]) for label in labels if label["half"] == half]
         agreed = sum(label == found for label, found in pairs)
