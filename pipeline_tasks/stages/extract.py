@@ -426,7 +426,7 @@ def resources(params: Params) -> tuple[str, ...]:
 
 
 def _model(params: Params) -> str:
-    from pipeline_tasks.text.blocks.model import SHIPPED
+    from pipeline_tasks.text.blocks import SHIPPED
 
     return params.model or str(SHIPPED)
 

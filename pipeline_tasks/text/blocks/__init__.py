@@ -2,3 +2,8 @@
 
 Imports `text.base` and `text.words`.
 """
+
+from pathlib import Path
+
+SHIPPED = Path(__file__).parent / "extractor.model"
+"""The model that comes with the package (docs/decisions/0095-a-model-reads-blocks.md); to name it imports no loop."""

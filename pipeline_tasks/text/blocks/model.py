@@ -24,9 +24,6 @@ MAGIC = b"refinery-extractor-2\n"
 POINT = 12
 """Binary digits of a score behind the point: 4096 is a log-odds of 1."""
 
-SHIPPED = Path(__file__).parent / "extractor.model"
-"""The model that comes with the package (docs/decisions/0095-a-model-reads-blocks.md)."""
-
 LEAF = 0xFFFF
 """The feature of a node that is a leaf."""
 

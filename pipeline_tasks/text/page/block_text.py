@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline_tasks.text.blocks import SHIPPED
 from pipeline_tasks.text.blocks.blocks import Blocks, read_blocks
 from pipeline_tasks.text.blocks.features import shown_blocks
 from pipeline_tasks.text.blocks.main_blocks import main_blocks
-from pipeline_tasks.text.blocks.model import SHIPPED, load_model
+from pipeline_tasks.text.blocks.model import load_model
 from pipeline_tasks.text.blocks.writing import write_blocks
 from pipeline_tasks.text.page.block_evidence import moved, packed
 from pipeline_tasks.text.page.drawn import drawn_texts

@@ -7,11 +7,12 @@ import pytest
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.extractor.probes import PAGES, reading_digest
+from pipeline_tasks.text.blocks import SHIPPED
 from pipeline_tasks.text.blocks.blocks import read_blocks
 from pipeline_tasks.text.blocks.choice import best_cut
 from pipeline_tasks.text.blocks.coupling import RELATIONS
 from pipeline_tasks.text.blocks.features import FEATURES, NAMES, block_features
-from pipeline_tasks.text.blocks.model import LEAF, SHIPPED, Model, dump_model, load_model, parse_model, score_blocks
+from pipeline_tasks.text.blocks.model import LEAF, Model, dump_model, load_model, parse_model, score_blocks
 
 
 def model(**changes: object) -> Model:

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline_tasks.schema import LOCATOR, PAGE
 from pipeline_tasks.stages.extract import STAGE, Params, extract_pages
-from pipeline_tasks.text.blocks.model import SHIPPED
+from pipeline_tasks.text.blocks import SHIPPED
 from pipeline_tasks.text.urls.takedown import LIST
 
 SENTENCE = "The {} of the harbor was rebuilt after the storm, and ships of every size have called there since {}. "
