@@ -80,7 +80,7 @@ def test_its_ledger_is_opened_and_made_anew(earlier: str, tmp_path: Path) -> Non
 def test_what_this_release_has_by_other_libraries_is_outdated_and_nothing_before_it(
     earlier: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the libraries that wrote it, no library is a reason; with another ftfy, extraction and what follows is."""
+    """With the libraries that wrote it, no library is a reason; with another phonenumbers, scrubbing is."""
     written: dict[str, str] = {}
     for version in (*version_log.versions(earlier, PAGES), *version_log.versions(earlier, DATASET)):
         for referred in version.manifests.values():
@@ -93,8 +93,10 @@ def test_what_this_release_has_by_other_libraries_is_outdated_and_nothing_before
     assert all(not each.unreadable for each in same)
     of_libraries = [why for each in same for why in each.reasons if any(f"{name} " in why for name in written)]
     assert of_libraries == []
-    written["ftfy"] = "0.0.1"
+    written["phonenumbers"] = "0.0.1"
     (pages,) = outdated_versions(earlier, PAGES)
-    assert [stage.stage for stage in pages.stages if any("ftfy" in why for why in stage.reasons)] == ["extract"]
+    assert [stage.stage for stage in pages.stages if any("phonenumbers" in why for why in stage.reasons)] == [
+        "scrub_pii"
+    ]
     assert {"filter_url", "enrich"} < {stage.stage for stage in pages.stages}
     assert not {"land", "ingest"} & {stage.stage for stage in pages.stages if not stage.reasons}

@@ -95,7 +95,7 @@ class Params:
         for methods, known in (((self.method,), METHODS), (self.fallback, EXTRACTORS)):
             for method in methods:
                 if method not in known:
-                    message = f"extract: method {method!r} is none of {', '.join(known)}; correct it in the recipe"
+                    message = f"extract: method {method!r} is none of {', '.join(known)}; correct it, or leave it out"
                     raise RecipeError(message)
         if self.output == "markdown" and self.method != "blocks":
             message = f"extract: output markdown is by method blocks, and {self.method} gives plain text; correct one"

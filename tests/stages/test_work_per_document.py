@@ -1,6 +1,5 @@
 """The work of every stage and filter grows with a document, and not with its square, whatever is repeated in it."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.stages.filter_language import without
-from pipeline_tasks.text.page.merging import merge
 from tests.every_stage import chain, land, params
 
 PARTS = (
@@ -84,19 +82,6 @@ def times(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, float], d
 def test_work_grows_with_the_length(stage: str, times: tuple[dict[str, float], dict[str, float]]) -> None:
     short, long = (part[stage] for part in times)
     assert long < LEAST or long < MOST * short, (short, long)
-
-
-@pytest.mark.parametrize("filler", ["", "\n" * 20])
-def test_lines_that_a_page_lacks_are_not_looked_for_in_all_of_it_each(filler: str) -> None:
-    def spent_on(lines: int) -> float:
-        chosen = "\n".join(f"a line that is nowhere {at:09}" for at in range(lines))
-        laid = f"\n{filler}".join(f"another line of the page {at:09}" for at in range(lines))
-        began = time.process_time()
-        merge(chosen, laid)
-        return time.process_time() - began
-
-    short = min(spent_on(1000) for _ in range(3))
-    assert min(spent_on(8000) for _ in range(2)) < MOST * short
 
 
 @given(

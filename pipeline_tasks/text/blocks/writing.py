@@ -43,10 +43,13 @@ from pipeline_tasks.text.blocks.reading import (
     IS_QUOTED,
     ITEMIZED,
     LINK,
+    N_FIRST,
     N_ITEM,
+    N_LAST,
     N_PARENT,
     N_TAG,
     NO_MARKER,
+    PARAGRAPH,
     ROW,
     STRONG_SPAN,
     TERM,
@@ -57,6 +60,11 @@ _TABLE = TAGS["table"]
 _BLOCK_SPARE, _SPAN_SPARE = 200, 8  # bytes that are written around a block, around a span
 _ROW_SIGNS = 12  # bytes that are written for each cell, with those of the rule below
 _MOST_INDENT = 20  # columns
+_VERSE = 160  # bytes
+_SIGNS = np.array(
+    [int.from_bytes(sign.encode()) for sign in ",.;:!?\u2026\u2014\u3001\u3002\uff0c\uff01\uff1f\u061f\u060c\u061b"]
+)
+_DIV = TAGS["div"]
 _TOOLS = 60  # bytes of the links that a heading ends with
 NO_BREAK_SPACE = tuple("\u00a0".encode())
 _MOST_MISSING = 40  # cells that are added to a row which has fewer than the first one
@@ -91,7 +99,7 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
     order = len(spans) - 1 - np.argsort(spans[::-1, 1], kind="mergesort")  # outer ones, which end later, first
     opened = np.zeros(3, np.int64)  # where the open strong, emphasis and code end
     begin, columns = 0, 0
-    stops = _stops(text, table, spans)
+    stops, is_verse = _stops(text, table, spans), _verses(text, table, nodes)
     begins = np.full(len(nodes), -1, np.int64)  # the column in which the words of an item begin
     for block in range(len(table)):
         start, end = table[block, B_START], stops[block]
@@ -101,7 +109,7 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
                 hole += text[place] == HOLE
             continue
         before = at
-        at = _part(out, at, table, nodes, last, block)
+        at = _part(out, at, table, nodes, last, block, is_verse)
         front = at
         indent = _indent(table, nodes, block, begins)
         at = _mark_front(out, at, table, block, marked, indent)
@@ -178,6 +186,52 @@ def _stops(text, table, spans):
             stops[last], stops[block] = tools[last], at
         last = block
     return stops
+
+
+@compiled
+def _verses(text, table, nodes):
+    """Return which blocks are a line below the one before: short elements beside each other that end as verses do.
+
+    All of the elements are lines, the last one and at least half of them end with a sign, as in `rendering`.
+    """
+    is_verse, first = np.zeros(len(table), np.bool_), 0
+    while first < len(table):
+        last, signs, is_signed = first, 0, False
+        while last < len(table) and _is_line(table, nodes, first, last):
+            is_signed = _ends_with_sign(text, table[last, B_END])
+            signs += is_signed
+            last += 1
+        if last - first > 1 and is_signed and 2 * signs >= last - first:
+            is_verse[first + 1 : last] = True
+        first = max(last, first + 1)
+    return is_verse
+
+
+@inlined
+def _is_line(table, nodes, first, block):
+    """Return whether a block is a short `div` by itself, beside that of the block `first`."""
+    node = table[block, B_NODE]
+    return (
+        table[block, B_KIND] == PARAGRAPH
+        and table[block, B_MARKER] == NO_MARKER
+        and table[block, B_END] - table[block, B_START] <= _VERSE
+        and nodes[node, N_TAG] == _DIV
+        and nodes[node, N_LAST] - nodes[node, N_FIRST] == 1
+        and nodes[node, N_PARENT] == nodes[table[first, B_NODE], N_PARENT]
+    )
+
+
+@inlined
+def _ends_with_sign(text, end):
+    """Return whether bytes end with a sign of `_SIGNS`, which has two or three of UTF-8, or one of ASCII."""
+    for size in range(1, 4):
+        code = np.int64(0)
+        for place in range(max(end - size, 0), end):
+            code = code << 8 | text[place]
+        for sign in _SIGNS:
+            if code == sign:
+                return True
+    return False
 
 
 @compiled
@@ -266,13 +320,14 @@ def _table_of(nodes, table, block):
 
 
 @inlined
-def _part(out, at, table, nodes, last, block):
-    """Write what is between two blocks: an empty line, or none between items, rows and terms."""
+def _part(out, at, table, nodes, last, block, is_verse):
+    """Write what is between two blocks: an empty line, or none between items, rows, terms and verses."""
     if last < 0:
         return at
     kind, before = table[block, B_KIND], table[last, B_KIND]
     is_close = (
-        (table[block, B_MARKER] != NO_MARKER and table[last, B_MARKER] != NO_MARKER)
+        (is_verse[block] and last == block - 1)
+        or (table[block, B_MARKER] != NO_MARKER and table[last, B_MARKER] != NO_MARKER)
         or (kind == ROW and before == ROW and _table_of(nodes, table, last) == _table_of(nodes, table, block))
         or (kind in (TERM, DEFINITION) and before in (TERM, DEFINITION) and kind >= before)
     )

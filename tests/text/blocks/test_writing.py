@@ -71,6 +71,7 @@ PAGES = [
         None,
     ),
     ("<pre>```\nx\n```</pre>", "```\nx\n```", "````\n```\nx\n```\n````"),
+    ("<div><div>a,</div><div>b</div><div>c.</div></div><div>d</div><div>e</div>", "a,\nb\nc.\n\nd\n\ne", None),
     ("a <b>c </b>d <code>x</code> <i></i>e", "a c d x e", "a **c** d `x` e"),
     ("<blockquote>q</blockquote>", "q", "> q"),
     ("<dl><dt>t<dd>d<dt>u<dd>e</dl>", "t\nd\n\nu\ne", "t\nd\n\nu\ne"),

@@ -219,7 +219,7 @@ def test_items_have_the_numbers_that_are_shown(html: str, lines: str, method: st
     assert f". {lines[0]}. " not in text
 
 
-@every("trafilatura", "justext")
+@every("resiliparse", "trafilatura", "justext")
 def test_numbers_are_written_once_beside_what_needs_a_tree(method: str) -> None:
     assert "\n4. Bread" in text_of(f"<p>He said <q>go</q>: {SHOWN}</p><ol start=4><li>Bread is baked.</ol>", method)
 
@@ -309,7 +309,7 @@ def test_a_paragraph_that_is_a_link_is_kept(method: str) -> None:
     assert SHOWN in text_of(inner, method, ARTICLE)
 
 
-@pytest.mark.parametrize("method", ["trafilatura"])
+@pytest.mark.parametrize("method", ["blocks", "trafilatura"])
 def test_verses_that_are_elements_are_lines(method: str) -> None:
     stanza = "<div><div>The sea came up,</div><div>the sea went down,</div></div>"
     inner = f"<div>{stanza}<div><div>and left an oar</div><div>before the town.</div></div></div>"
