@@ -20,10 +20,10 @@ from pipeline_tasks.text.base.ascii import (
     TAB,
     is_alphanumeric,
 )
-from pipeline_tasks.text.base.characters import ASCII_END
+from pipeline_tasks.text.base.characters import ASCII_END, UNSPACED, WORD, class_of, classes, decode
 from pipeline_tasks.text.base.compiled import compiled, inlined
+from pipeline_tasks.text.blocks import VERSE_SIGNS
 from pipeline_tasks.text.blocks.blocks import Blocks
-from pipeline_tasks.text.blocks.measures import KINDS, point
 from pipeline_tasks.text.blocks.reading import (
     B_END,
     B_FLAGS,
@@ -56,17 +56,16 @@ from pipeline_tasks.text.blocks.reading import (
 )
 from pipeline_tasks.text.blocks.tags import TAGS
 
+_INDEX, _FLAGS = classes()
 _TABLE = TAGS["table"]
 _BLOCK_SPARE, _SPAN_SPARE = 200, 8  # bytes that are written around a block, around a span
 _ROW_SIGNS = 12  # bytes that are written for each cell, with those of the rule below
 _MOST_INDENT = 20  # columns
 _VERSE = 160  # bytes
-_SIGNS = np.array(
-    [int.from_bytes(sign.encode()) for sign in ",.;:!?\u2026\u2014\u3001\u3002\uff0c\uff01\uff1f\u061f\u060c\u061b"]
-)
+_SIGNS = np.array([int.from_bytes(sign.encode()) for sign in VERSE_SIGNS])
 _DIV = TAGS["div"]
 _TOOLS = 60  # bytes of the links that a heading ends with
-NO_BREAK_SPACE = tuple("\u00a0".encode())
+_NO_BREAK_SPACE = tuple("\u00a0".encode())
 _MOST_MISSING = 40  # cells that are added to a row which has fewer than the first one
 
 
@@ -166,8 +165,8 @@ def _stops(text, table, spans):
     A tool is a link in brackets that the next heading with one has, too ("[edit]"), at its end or right behind it; or a
     link of a single sign ("\u00b6").
     """
-    links, stops, last = _links(spans), table[:, B_END].copy(), -1
-    tools, nth = np.full(len(table), -1, np.int64), 0
+    links, stops, nth = _links(spans), table[:, B_END].copy(), 0
+    last, tools = -1, -1  # the last block that ends with tools, and where they begin
     for block in range(len(table)):
         is_headed = table[block, B_KIND] == HEADED
         is_behind = block > 0 and table[block - 1, B_KIND] == HEADED
@@ -181,10 +180,9 @@ def _stops(text, table, spans):
         at = _bracketed(text, links, nth, start, end)
         if at < 0 or (at == start) == is_headed:
             continue
-        tools[block] = at
-        if last >= 0 and _is_same(text, tools[last], table[last, B_END], at, end):
-            stops[last], stops[block] = tools[last], at
-        last = block
+        if last >= 0 and _is_same(text, tools, table[last, B_END], at, end):
+            stops[last], stops[block] = tools, at
+        last, tools = block, at
     return stops
 
 
@@ -253,17 +251,16 @@ def _sign(text, links, nth, start, end):
     """Return where a heading ends without the link of one sign behind its words."""
     while nth + 1 < len(links) and links[nth + 1, 0] < end:
         nth += 1
-    if nth == len(links) or links[nth, 0] <= start or links[nth, 1] < end:
+    if nth == len(links) or not start < links[nth, 0] < end or links[nth, 1] < end:
         return end
     at = links[nth, 0]
     while at < end and text[at] <= SPACE:
         at += 1
-    lead, size = text[at], end - at
-    is_sign = (size == 1 and lead == HASH) or (1 < size <= 3 and lead >= ASCII_END)
-    if is_sign and size > 1:
-        code, after = point(text, at, end)
-        is_sign = after == end and not KINDS[code]
-    if not (is_sign or (size == 4 and lead == 0xF0 and text[at + 1] == 0x9F)):  # the last: emoji, and no letters
+    if at == end:
+        return end
+    code, size = decode(text, at, end)
+    is_sign = code == HASH or (code >= ASCII_END and class_of(_INDEX, _FLAGS, code) & (WORD | UNSPACED) == 0)
+    if at + size < end or not is_sign:
         return end
     while at > start and text[at - 1] <= SPACE:
         at -= 1
@@ -422,7 +419,7 @@ def _code(out, at, text, start, end, pieces, ends, hole, marked, indent):
                 at -= 1
             at = _new_line(out, at, indent)
             continue
-        if text[place] == NO_BREAK_SPACE[1] and place > start and text[place - 1] == NO_BREAK_SPACE[0]:
+        if text[place] == _NO_BREAK_SPACE[1] and place > start and text[place - 1] == _NO_BREAK_SPACE[0]:
             out[at - 1] = SPACE  # normal form takes runs of such spaces for one
             continue
         out[at] = text[place]

@@ -17,7 +17,7 @@ from pipeline_tasks.text.page.block_evidence import moved, packed
 from pipeline_tasks.text.page.drawn import drawn_texts
 from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
 from pipeline_tasks.text.page.recipes import complete
-from pipeline_tasks.text.page.rendering import COUNT, render, unnumbered
+from pipeline_tasks.text.page.rendering import COUNT, render
 from pipeline_tasks.text.page.sandbox_messages import Output
 
 
@@ -32,7 +32,7 @@ class BlockText(NamedTuple):
 _HEADING_BUTTON = re.compile(r"<h[1-6]\b[^<>]*>\s*<button")
 _BUTTONS = ", ".join(f"h{level} button:not([aria-expanded])" for level in range(1, 7))
 _LINE = re.compile(r"(</code>)(?=<code\b)|(</span>)(?=<span class=[\"']?(?:[\w-]+-)?line\b)")
-END_OF_LINE = r"\g<0>\n"
+_ENDED = r"\g<0>\n"
 _RARE = ("shadowroot", "<q>", "<q ", "-icons", "-symbols")
 
 
@@ -51,7 +51,7 @@ def _with_lines(html: str) -> str:
         begin, end = part.find(">") + 1, part.find("</pre")
         code = part[begin : max(end, begin)]
         if "\n" not in code.strip() and "<br" not in code:
-            parts[at] = f"{part[:begin]}{_LINE.sub(END_OF_LINE, code)}{part[max(end, begin) :]}"
+            parts[at] = f"{part[:begin]}{_LINE.sub(_ENDED, code)}{part[max(end, begin) :]}"
     return "<pre".join(parts)
 
 
@@ -62,8 +62,8 @@ def _rendered(html: str) -> str:
     for button in tree.body.query_selector_all(_BUTTONS).values() if tree.body else ():
         if COUNT.fullmatch(" ".join(button.text.split())):
             button.remove()
-    render(tree, html)
-    return unnumbered(str(tree))
+    render(tree, html, numbers=False)
+    return str(tree)
 
 
 def block_text(html: str, output: Output, beta: float, model: str, bits: int) -> BlockText:

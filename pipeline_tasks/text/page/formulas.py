@@ -6,6 +6,7 @@ MediaWiki. Sources: MathML Core (W3C); the markup that these libraries document.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 FORMULAS = "math, mjx-container, .katex, script[type^='math/tex'], [data-latex]"
@@ -109,12 +110,20 @@ def _source(holder: Any) -> str:  # noqa: ANN401
     return str(math.getattr("alttext") or tex_of(math))
 
 
+def children(node: Any) -> Iterator[Any]:  # noqa: ANN401 -- a node of resiliparse, which is loaded late
+    """Yield what an element has; the library's `child_nodes` takes the square of their number."""
+    child = node.first_child
+    while child is not None:
+        yield child
+        child = child.next
+
+
 def tex_of(node: Any, depth: int = 0) -> str:  # noqa: ANN401
     """Return an element of presentation MathML as TeX; what TeX has no word for keeps its signs."""
     tag = node.tag.rpartition(":")[2]
     if tag in ("annotation", "annotation-xml"):
         return ""
-    parts = [tex_of(child, depth + 1) for child in node.child_nodes if child.type == 1] if depth < _DEEPEST else []
+    parts = [tex_of(child, depth + 1) for child in children(node) if child.type == 1] if depth < _DEEPEST else []
     if not parts:
         return _leaf(tag, " ".join(node.text.translate(_INVISIBLE).split()))
     write = _WRITTEN.get(tag)

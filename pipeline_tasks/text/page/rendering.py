@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pipeline_tasks.text.page.formulas import FORMULAS, image_formula, write_formulas
+from pipeline_tasks.text.blocks import VERSE_SIGNS
+from pipeline_tasks.text.page.formulas import FORMULAS, children, image_formula, write_formulas
 
 _TAG = re.compile(
     r"""(?x)<(?=[abcdfhilmnopqrstv])(?:
@@ -60,7 +61,6 @@ NUMBER = "\x05"
 no text in normal form has any."""
 
 _NUMBERED = re.compile(rf"(?:\d+\. |\u2022 ?)?{NUMBER}([^{NUMBER}\n]*){NUMBER} ?")
-_WRITTEN = re.compile(rf"{NUMBER}[^{NUMBER}\n]*{NUMBER}")
 _SHORT_LINE = 80  # characters that a line of prose has; 97 % of those of fundus' articles are in such paragraphs
 _SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\u061f\uff1f\u0964][\"'\u201d\u2019\u00bb)\\]]*$")
 _LITTLE = 1000  # characters of hidden text that are no page
@@ -74,7 +74,7 @@ _ASKS = ("?", "\uff1f", "\u061f")
 COUNT = re.compile(r"\d[\d.,]*(?:\s?[kKmM])?(?:\s\w+)?")
 """What a button in a heading says of readers, `11 claps`: it unfolds nothing, as one of a year may."""
 
-_VERSE = re.compile("[,.;:!?\u2026\u2014\u3001\u3002\uff0c\uff01\uff1f\u061f\u060c\u061b]$")
+_VERSE = re.compile(f"[{VERSE_SIGNS}]$")
 _LONG_TABLE = 1000  # characters of a table with others in it, above which it is a layout, as one with links is
 _LEAF = "div > div:first-child:not(:has(a, button, div, form, h1, h2, h3, h4, h5, h6, img, ol, p, pre, table, ul))"
 
@@ -88,13 +88,18 @@ class _Kind(NamedTuple):
     change: Callable[[Any, list[Any]], bool]
 
 
-def render(tree: Any, html: str) -> bool:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
-    """Change the tree of a page; return whether there was anything to change."""
+def render(tree: Any, html: str, *, numbers: bool = True) -> bool:  # noqa: ANN401 -- an HTMLTree of resiliparse, loaded late
+    """Change the tree of a page; return whether there was anything to change.
+
+    `numbers` says whether items get those that `numbered` reads: a reader that counts items by itself wants none.
+    """
     if tree.body is None:
         return False
     markup = html.lower() if _SHOUTED.search(html) else html  # a pattern that ignores case takes three times as long
     tags, changed = {tag[tag.lastindex or 0] for tag in _TAG.finditer(markup)}, False
     for kind in _KINDS:
+        if kind.change is _number and not numbers:
+            continue
         if not tags.isdisjoint(kind.tags.split()) or any(word in markup for word in kind.words):
             nodes = tree.body.query_selector_all(kind.selector).values()
             changed = (bool(nodes) and kind.change(tree, nodes)) or changed
@@ -120,11 +125,6 @@ def rendered(html: str) -> str:
 def numbered(text: str) -> str:
     """Return a text with the numbers that its page states, and not those that a library counts."""
     return _NUMBERED.sub(r"\1", text) if NUMBER in text else text
-
-
-def unnumbered(text: str) -> str:
-    """Return a text without the numbers that `render` wrote, for a reader that counts items by itself."""
-    return _WRITTEN.sub("", text) if NUMBER in text else text
 
 
 def replace(tree: Any, element: Any, tag: str = "div") -> None:  # noqa: ANN401
@@ -159,7 +159,7 @@ def _fill_slots(root: Any, host: Any) -> None:  # noqa: ANN401
     """Move the children of a host into the slots of its root; those without a slot are not shown."""
     slots = {slot.getattr("name") or "": slot for slot in reversed(root.query_selector_all("slot").values())}
     filled = set[str]()
-    for child in list(host.child_nodes):
+    for child in list(children(host)):
         name = (child.getattr("slot") or "") if child.type == 1 else ""
         slot = slots.get(name)
         if slot is None:
@@ -247,7 +247,7 @@ def _first_class(node: Any) -> str:  # noqa: ANN401
 
 def _show_twin(node: Any) -> None:  # noqa: ANN401
     """Keep what a paragraph draws in the place of a text for screen readers, and these do not read."""
-    for twin in node.parent.child_nodes if node.closest("p") is not None else ():
+    for twin in children(node.parent) if node.closest("p") is not None else ():
         if twin.type == 1 and twin.getattr("aria-hidden") == "true" and twin.text.strip():
             twin.delattr("aria-hidden")
 
@@ -303,7 +303,7 @@ def _quote(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
 def _number(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     """Write the numbers of items that do not begin at one or go on by one, as marks for `numbered`."""
     for node in nodes:
-        items = [child for child in node.child_nodes if child.type == 1 and child.tag == "li"]
+        items = [child for child in children(node) if child.type == 1 and child.tag == "li"]
         step = -1 if node.hasattr("reversed") else 1
         number = _whole(node.getattr("start"), len(items) if step < 0 else 1)
         for item in items:
@@ -403,7 +403,7 @@ def _show_tables(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
 
 def _parts(node: Any) -> list[Any]:  # noqa: ANN401
     """Return the elements in an element, and its texts but blanks."""
-    return [child for child in node.child_nodes if child.type == 1 or child.text.strip()]
+    return [child for child in children(node) if child.type == 1 or child.text.strip()]
 
 
 def _break_lines(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
