@@ -1,15 +1,15 @@
 """Compares the whole chain with datatrove's blocks, and the whole run with its extraction library, on one core.
 
-    python benchmarks/chain.py [--input SNAPSHOT] [--size MB] [--words spacy|split] [--runs R] [--json]
+    python benchmarks/chain.py [--input SNAPSHOT] [--size MB] [--words spacy|split] [--method M] [--runs R] [--json]
 
-- `chain_ratio`: seconds of datatrove's blocks with resiliparse / of Refinery's stages with `method: resiliparse`, from
+- `chain_ratio`: seconds of datatrove's blocks with resiliparse / of Refinery's stages with `--method` (blocks), from
   WARC files to scrubbed documents without near duplicates, on the same pages: WARC, extraction, language (English,
   0.65, the same lid.176), Gopher repetition, Gopher quality, C4, FineWeb, MinHash (14 x 8, word 5-grams), PII
 - `chain_ratio_trafilatura`: the same against datatrove's default extractor; Refinery's side as before
 - `gated_ratio`: as `chain_ratio`, with Refinery's gates and the list of what landed, which have no peer
 - `library_share`: the part of Refinery's seconds that bare resiliparse needs for these pages
-- `run_over_extract`: seconds of the whole run of the recipe `web` with `method: resiliparse` (landing, all stages,
-  gates, tokens, publication) / of bare resiliparse, on the varied crawl of `varied_crawl.py`
+- `run_over_extract`: seconds of the whole run of the recipe `web` (landing, all stages, gates, tokens, publication) /
+  of bare resiliparse, on the varied crawl of `varied_crawl.py`
 
 Seconds are processor seconds of all processes, without start-up: imports, compiled loops, models and words are
 loaded on both sides before. The sides run in turns; medians count. `--size 0` leaves the whole run out.
@@ -33,7 +33,7 @@ import varied_crawl
 from extract import bare
 
 from pipeline_tasks.recipe import RECIPES
-from pipeline_tasks.stages import filter_language
+from pipeline_tasks.stages import extract, filter_language
 
 MEGABYTE = 10**6
 LANDING = ("land", "gates")
@@ -43,7 +43,7 @@ RECIPE = """
 name: chain
 stages:
   ingest: {{}}
-  extract: {{method: resiliparse, fallback: [], min_chars: 0}}
+  extract: {{method: {method}, min_chars: 0}}
   filter_language: {{keep: [en], threshold: 0.65}}
   filter_quality: {{words: {words}}}
   dedup_exact: {{}}
@@ -83,10 +83,10 @@ def measure(snapshot: Path) -> Facts:
     return {"bare_s": seconds, "pages": count, "mb": size / MEGABYTE}
 
 
-def chain(snapshot: Path, place: Path, words: str) -> Facts:
+def chain(snapshot: Path, place: Path, words: str, method: str) -> Facts:
     """Return the facts of one turn: Refinery, both of datatrove's, and the bare library."""
     recipe = place / "chain.yaml"
-    recipe.write_text(RECIPE.format(words=words))
+    recipe.write_text(RECIPE.format(words=words, method=method))
     model = str(filter_language.packaged_model())
     arguments = ["--input", str(snapshot), "--root", str(place / "root"), "--recipe", str(recipe)]
     ours = peers.run("whole_run.py", *arguments, "--until", "scrub_pii")
@@ -126,9 +126,7 @@ def whole(source: Path, place: Path, size: int) -> Facts:
     crawl = place / f"crawl-{size}"
     volume = varied_crawl.Volume(size * MEGABYTE, varied_crawl.FILE_BYTES)
     varied_crawl.write(crawl, varied_crawl.exchanges(varied_crawl.read_source(source), 0), volume)
-    recipe = place / "web.yaml"
-    recipe.write_text((RECIPES / "web.yaml").read_text().replace("extract: {", "extract: {method: resiliparse, "))
-    run = scale.once(crawl, scale.Machine("local", recipe=str(recipe)))
+    run = scale.once(crawl, scale.Machine("local", recipe=str(RECIPES / "web.yaml")))
     library = peers.run("chain.py", "--measure", str(crawl))
     shutil.rmtree(crawl)
     ratio = round(run["total"]["cpu"] / library["bare_s"], 2)
@@ -152,6 +150,7 @@ def main() -> None:
     parser.add_argument("--input", type=Path, default=documents.SNAPSHOT if documents.SNAPSHOT.exists() else None)
     parser.add_argument("--size", type=int, default=1_600, help="MB of HTML of the whole run; 0 leaves it out")
     parser.add_argument("--words", default="spacy", choices=("split", "spacy"))
+    parser.add_argument("--method", default="blocks", choices=extract.METHODS)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
@@ -163,7 +162,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="refinery-chain-") as name:
         place = Path(name)
         snapshot = web_pages(source, place / "web-pages")
-        turns = [chain(snapshot, place, options.words) for _ in range(options.runs)]
+        turns = [chain(snapshot, place, options.words, options.method) for _ in range(options.runs)]
         figures = chain_summary(turns)
         show(turns[-1])
         if options.size:

@@ -8,11 +8,11 @@ sets, 0 where it has none; without the sets it is left out. The halves of each s
 as well.
 Speed: the stage over all pages of a real snapshot (of the demo's crawl, where there is none), by `blocks`,
 `trafilatura` and `resiliparse` in turns, in processor time of one pinned core, the sandbox included.
-Overhead: the stage with `resiliparse` and no fallback, in turns with resiliparse alone on the same pages in the same
+Overhead: the stage with `resiliparse`, in turns with resiliparse alone on the same pages in the same
 order: decode UTF-8, parse once, main content with formatting, title. The stage also finds the charset, bounds each page
-in a separate process, reads language and date, measures what is visible beside a short text, repairs mojibake,
+in a separate process, reads language and date, repairs mojibake,
 normalizes and counts the text, and computes its id. Pages that give no document or nest too deep for the library are
-left out on both sides. `extract_overhead_fallback` is with the default fallback, by other libraries.
+left out on both sides.
 Each run is a separate process. Starting the sandbox is not counted: it starts once per process and not per shard.
 """
 
@@ -70,10 +70,9 @@ def measure(folder: Path, turns: int) -> dict[str, float]:
             bare(page)
 
     # sides with other limits have turns of their own: each change of limits starts a sandbox
-    pair = {"stage": staged(plain, extract.Params("resiliparse", fallback=())), "bare": alone}
-    fallback = {"stage_fallback": staged(plain, extract.Params("resiliparse")), "bare_fallback": alone}
+    pair = {"stage": staged(plain, extract.Params("resiliparse")), "bare": alone}
     figures = {"pages": float(len(pages))}
-    for calls, count in ((methods, turns), (pair, 2 * turns), (fallback, turns)):
+    for calls, count in ((methods, turns), (pair, 2 * turns)):
         timed = [{name: seconds(call) for name, call in calls.items()} for _ in range(1 + count)][1:]
         figures |= {name: statistics.median(turn[name] for turn in timed) for name in calls}
     return figures
@@ -95,7 +94,7 @@ def ordinary(pages: pa.Table) -> pa.Table:
     from pipeline_tasks.text.page.main_text import DEEPEST
     from pipeline_tasks.text.page.tags import survey
 
-    params = extract.Params("resiliparse", fallback=())
+    params = extract.Params("resiliparse")
     rows = pa.Table.from_batches(list(extract.extract_pages(iter(pages.to_batches()), params=params)))
     depth = survey(pages["payload"].combine_chunks(), DEEPEST, DEEPEST).depth.tolist()
     good = [reason is None and deep <= DEEPEST for reason, deep in zip(rows["reason"].to_pylist(), depth, strict=True)]
@@ -134,10 +133,7 @@ def summary(runs: list[dict[str, float]], quality: dict[str, dict[str, list[floa
             "trafilatura_pages_s": round(medians["pages"] / medians["trafilatura"]),
             "resiliparse_pages_s": round(medians["pages"] / medians["resiliparse"]),
         }
-        | {
-            name: round(statistics.median(run[stage] / run["bare"] for run in runs) - 1, 3)
-            for name, stage in (("extract_overhead", "stage"), ("extract_overhead_fallback", "stage_fallback"))
-        }
+        | {"extract_overhead": round(statistics.median(run["stage"] / run["bare"] for run in runs) - 1, 3)}
     )
 
 
