@@ -21,6 +21,7 @@ import numpy as np
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from pipeline_tasks.text.blocks.blocks import read_blocks
+from pipeline_tasks.text.blocks.reading import B_KIND, HEADED
 from pipeline_tasks.text.page.charset import decode
 
 MARKS = Path(__file__).parent / "marked_pages.jsonl.gz"
@@ -30,13 +31,14 @@ WEIGHT = 3.0
 _WORD = re.compile(r"\w+")
 
 
-def block_texts(html: str) -> list[str]:
-    """Return the text of each block of a page, in order."""
+def block_texts(html: str) -> list[tuple[str, bool]]:
+    """Return the text of each block of a page, in order, and whether it is a heading."""
     blocks = read_blocks(np.frombuffer(html.encode("utf-8", "ignore"), np.uint8))
-    return [
+    texts = [
         blocks.text[start:end].tobytes().decode("utf-8", "replace")
         for start, end in zip(blocks.starts, blocks.ends, strict=True)
     ]
+    return list(zip(texts, (blocks.table[:, B_KIND] == HEADED).tolist(), strict=True))
 
 
 def words_digest(text: str) -> str:
@@ -61,16 +63,25 @@ def payloads(snapshots: list[str]) -> Iterator[tuple[str, bytes, str]]:
 
 
 def marked_page(mark: dict[str, Any], html: str) -> dict[str, Any]:
-    """Return a page with its main text: the blocks whose digests are marked, each as often as it is."""
-    left = Counter(mark["kept"])
-    kept = []
-    for text in block_texts(html):
-        digest = words_digest(text)
+    """Return a page with its main text: the blocks whose digests are marked, each as often as it is.
+
+    A heading rather than the line of a list of contents that says the same.
+    """
+    left, blocks = Counter(mark["kept"]), block_texts(html)
+    kept = list[int]()
+    for at in sorted(range(len(blocks)), key=lambda at: not blocks[at][1]):
+        digest = words_digest(blocks[at][0])
         if left[digest]:
             left[digest] -= 1
-            kept.append(text)
+            kept.append(at)
     named = {name: mark[name] for name in ("url", "language", "page_type")}
-    return {"id": mark["payload_sha1"], **named, "weight": WEIGHT, "html": html, "main_content": "\n".join(kept)}
+    return {
+        "id": mark["payload_sha1"],
+        **named,
+        "weight": WEIGHT,
+        "html": html,
+        "main_content": "\n".join(blocks[at][0] for at in sorted(kept)),
+    }
 
 
 def main() -> None:

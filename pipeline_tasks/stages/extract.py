@@ -64,13 +64,13 @@ class Params:
     has the score of each block that the page shows, whether it was kept, and where in this stage's text. An item of a
     list is a line with a marker, a row of a table a line with tabs, and code stays as it is; `output: markdown` marks
     headings by `#` and emphasis by `*`, fences code and rules tables, without links. The other methods are libraries,
-    and their text is plain. The methods of `fallback` are tried, in order, where the text so far is too little (see
-    `LOST`) or there is none (too slow, died), and used where theirs is longer; column `extractor` names the method that
-    extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the page's own sentences
-    that the text has, by any method (null: the page has no markup, or shows no sentence). Texts still shorter than
-    `min_chars` are rejected. A headline that is there twice, and behind the last sentence of a page a lead-in or a few
-    bare words, are left out; `seams` counts what else looks so. `repair` undoes mojibake by ftfy, line by line, where a
-    text shows it; `repaired` counts those lines.
+    and their text is plain. The methods of `fallback`, none by default, are tried, in order, where the text so far is
+    too little (see `LOST`) or there is none (too slow, died), and used where theirs is longer; column `extractor` names
+    the method that extracted the text (`plain` for pages that are no HTML), column `coverage` is the share of the
+    page's own sentences that the text has, by any method (null: the page has no markup, or shows no sentence). Texts
+    still shorter than `min_chars` are rejected. A headline that is there twice, and behind the last sentence of a page
+    a lead-in or a few bare words, are left out; `seams` counts what else looks so. `repair` undoes mojibake by ftfy,
+    line by line, where a text shows it; `repaired` counts those lines.
     `invisible: keep` leaves soft hyphens and zero-width spaces inside words, which split them for all that follows.
     `language` names jusText's stop words for pages that do not declare their language; `seconds` of processor time (for
     each method) and `memory` in bytes bound each page. The landing fills in `taken_down`: a list of documents that were
@@ -81,7 +81,7 @@ class Params:
     output: Literal["plain", "markdown"] = "plain"
     beta: Annotated[float, Range(0.25, 4)] = field(default=1.0, metadata={OMITTED: 1.0})
     model: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
-    fallback: tuple[str, ...] = ("trafilatura", "justext")
+    fallback: tuple[str, ...] = ()
     language: str = "English"
     min_chars: Count = 100
     seconds: Annotated[float, Range(0, 3600, above=True)] = 10.0
@@ -450,7 +450,7 @@ STAGE = Stage(
     params=Params,
     reads=PAGE,
     writes=EXTRACTED,
-    version=19,
+    version=20,
     splits=True,
     libraries={
         "resiliparse": always,

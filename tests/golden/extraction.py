@@ -191,10 +191,11 @@ def read_gold(data: Path, name: str, params: Params) -> tuple[Gold, list[str], l
 
 
 def gold_scores(data: Path, method: str) -> dict[str, float]:
-    """Return the scores of a method on each set."""
-    measured = {}
+    """Return the scores of a method on each set; those of libraries with the others as fallback."""
+    measured: dict[str, float] = {}
+    fallback = () if method == "blocks" else ("trafilatura", "justext")
     for name, score in SCORES.items():
-        gold, whole, texts = read_gold(data, name, Params(method, seconds=60))
+        gold, whole, texts = read_gold(data, name, Params(method, fallback=fallback, seconds=60))
         measured[name] = score(gold, texts)
         if name in WORDS:
             measured[f"{name}.words"] = word_f1(texts, WORDS[name](gold))

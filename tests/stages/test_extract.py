@@ -221,14 +221,15 @@ LOSING = {
 @pytest.mark.parametrize("kind", LOSING)
 def test_an_article_that_the_method_loses_is_extracted_by_the_next_one(kind: str) -> None:
     pages = [page(), page(LOSING[kind])]
-    alone = extracted(pages, method="resiliparse", fallback=())
+    alone = extracted(pages, method="resiliparse")
     assert [row["extractor"] for row in alone] == ["resiliparse"] * 2
     assert alone[1]["chars"] < len(PROSE) / 3
-    whole = extracted(pages, method="resiliparse")
+    both: dict[str, Any] = {"method": "resiliparse", "fallback": ("trafilatura", "justext")}
+    whole = extracted(pages, **both)
     assert whole[0] == alone[0]
     assert whole[1]["extractor"] in {"trafilatura", "justext"}
     assert PROSE.strip() in whole[1]["text"]
-    assert extracted(pages, 1, method="resiliparse") == extracted(pages, method="resiliparse") == whole
+    assert extracted(pages, 1, **both) == extracted(pages, **both) == whole
 
 
 PUBLISHED = (
@@ -236,7 +237,7 @@ PUBLISHED = (
 )
 CLEAN = PUBLISHED.format("<h1>The mill</h1>" + "".join(f"<p>Part {number}. {PROSE}</p>" for number in range(9)))
 RAGGED = PUBLISHED.format(
-    "<div><p>Home</p><p>News</p><p>Mills</p><p>3 May</p></div>"
+    "<div><p><a href=/>Home</a></p><p><a href=/n>News</a></p><p><a href=/m>Mills</a></p><p>3 May</p></div>"
     + "".join(f"<p>Part {number}. {PROSE}</p>" for number in range(9))
 )
 
@@ -272,7 +273,7 @@ def test_any_bytes_give_the_same_rows_in_any_batches(payloads: list[bytes]) -> N
 
 def test_a_page_with_little_to_see_is_not_extracted_twice() -> None:
     pages = [page("<p>Short.</p>"), page(f"<nav><a href=/>{'link ' * 30}</a></nav><p>{PROSE[:300]}</p>")]
-    assert extracted(pages) == extracted(pages, fallback=())
+    assert extracted(pages, fallback=("trafilatura", "justext")) == extracted(pages)
 
 
 def test_mojibake_is_repaired_and_counted() -> None:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="a licence or attribution of the pages, for the card; once for each",
     )
-    parser.add_argument("--trees", type=number(int, 1, 2_000), default=150, metavar="N", help="trees (150)")
+    parser.add_argument("--trees", type=number(int, 1, 2_000), default=300, metavar="N", help="trees (300)")
     parser.add_argument("--leaves", type=number(int, 2, 255), default=31, metavar="N", help="leaves of a tree (31)")
     parser.add_argument("--seed", type=number(int, 0), default=1, metavar="N", help="the seed of the training (1)")
     parser.add_argument(

@@ -14,6 +14,7 @@ _WIDE = "この川は町の上の丘から流れ出し、鉄道が渡るとこ�
 _LINKS = "".join(f"<li><a href='/{name}'>{name}</a></li>" for name in ("Home", "Maps", "News", "Shop"))
 _STATED = ("Article", "Product", "Offer", "QAPage", "WebSite", "BreadcrumbList", "Person")
 _ARTICLE = f"""<title>The river and its town</title><meta property="og:type" content="article">
+<meta name="description" content="{_LONG[:60]}">
 <script type="application/ld+json">[{", ".join(f'{{"@type": "{name}"}}' for name in _STATED)}]</script>
 <header><nav><ul>{_LINKS}</ul></nav></header>
 <main><article><h1>The river and its town</h1><address>Ann Lee, <time>4 May 1987, 12:30</time></address><p>{_LONG}</p>

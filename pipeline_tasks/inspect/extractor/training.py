@@ -33,11 +33,11 @@ Features = npt.NDArray[np.uint8]
 class Settings:
     """How a model is trained: trees, leaves of each, the seed, and into how many folds sites are parted."""
 
-    trees: int = 150
+    trees: int = 300
     leaves: int = 31
     seed: int = 1
     folds: int = 5
-    rate: float = 0.1
+    rate: float = 0.06
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,18 @@ from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks.tags import name_key, read_key
 
 NAMES = re.findall(
-    r"\S+", "hidden style href start value reversed type open class alt src shadowrootmode data-latex data-"
+    r"\S+",
+    "hidden style href start value reversed type open class alt src shadowrootmode shadowroot aria-expanded "
+    "data-latex data-",
 )
-HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, LATEX, DATA = range(len(NAMES))
+(
+    HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, OLD_SHADOW, EXPANDED, LATEX, DATA,
+) = range(len(NAMES))  # fmt: skip
 _KEYS = np.array([name_key(name) for name in NAMES], np.uint64)
 COUNT = len(NAMES)
+_SLOTS = np.uint64(next(size for size in range(COUNT, 1 << 12) if len({int(key) % size for key in _KEYS}) == COUNT))
+_NUMBERS = np.zeros(int(_SLOTS), np.uint8)
+_NUMBERS[(_KEYS % _SLOTS).astype(np.int64)] = range(COUNT)  # each name has a slot of its own
 
 
 @compiled
@@ -31,22 +38,30 @@ def read_attributes(page, at, end, values):
             at += 1
             continue
         start = at
-        key, at, _ = read_key(page, at, end)
-        at += at == start  # a lone `=` is the name's first sign
-        while at < end and page[at] <= SPACE:
-            at += 1
-        first = last = at
-        if at < end and page[at] == EQUAL:
-            at += 1
-            while at < end and page[at] <= SPACE:
-                at += 1
-            first, last, at = _value(page, at, end)
+        key, first, last, at = read_attribute(page, at, end)
         if at - start > 5 and values[DATA, 0] < 0 and _begins_data(page, start):
             values[DATA, 0], values[DATA, 1] = first, last
-        for nth in range(COUNT):
-            if _KEYS[nth] == key and values[nth, 0] < 0:
-                values[nth, 0], values[nth, 1] = first, last
+        nth = _NUMBERS[key % _SLOTS]
+        if _KEYS[nth] == key and values[nth, 0] < 0:
+            values[nth, 0], values[nth, 1] = first, last
     return at
+
+
+@inlined
+def read_attribute(page, at, end):
+    """Return the key of the attribute that begins here, where its value begins and ends, and what is behind it."""
+    start = at
+    key, at, _ = read_key(page, at, end)
+    at += at == start  # a lone `=` is the name's first sign
+    while at < end and page[at] <= SPACE:
+        at += 1
+    first = last = at
+    if at < end and page[at] == EQUAL:
+        at += 1
+        while at < end and page[at] <= SPACE:
+            at += 1
+        first, last, at = _value(page, at, end)
+    return key, first, last, at
 
 
 @inlined

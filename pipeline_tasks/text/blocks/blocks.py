@@ -22,7 +22,8 @@ class Blocks(NamedTuple):
     `text` is UTF-8; block k is `text[table[k, 0] : table[k, 1]]`, its line ends parted by newlines. `table` has the
     columns `reading.B_*`, `nodes` the columns `reading.N_*`, `measures` those of `measures.M_*`. `spans` are links
     and stresses (kind, start and end in `text`); `holes` are parts of the page that are drawn: start and end in the
-    page, in the order of the bytes `reading.HOLE` in `text`. `title` is where the page has its title.
+    page, in the order of the bytes `reading.HOLE` in `text`. `title` is where the page has its title. `needs_tree` says
+    that the page has what only a tree of it tells: shadow roots, signs of quotations.
     """
 
     text: Bytes
@@ -32,6 +33,7 @@ class Blocks(NamedTuple):
     spans: Numbers
     holes: Numbers
     title: tuple[int, int]
+    needs_tree: bool
 
     @property
     def starts(self) -> Numbers:
@@ -51,13 +53,13 @@ class Blocks(NamedTuple):
 
 def read_blocks(page: Bytes) -> Blocks:
     """Read a page, whose bytes are UTF-8, into blocks. Takes time linear in its bytes."""
-    text, table, nodes, spans, holes, measures, title = _read(page, _MOST_HOLES)
-    return Blocks(text, table, nodes, measures, spans, holes, (int(title[0]), int(title[1])))
+    text, table, nodes, spans, holes, measures, title, needs_tree = _read(page, _MOST_HOLES)
+    return Blocks(text, table, nodes, measures, spans, holes, (int(title[0]), int(title[1])), bool(needs_tree))
 
 
 @compiled
 def _read(page, most_holes):
-    """Return text, blocks, nodes, spans, holes, measures and title of a page."""
+    """Return text, blocks, nodes, spans, holes, measures and title of a page, and whether it needs its tree."""
     opening = 0
     for at in range(len(page)):
         opening += page[at] == 60
@@ -67,7 +69,7 @@ def _read(page, most_holes):
     keys = np.empty(reading.DEEPEST, np.uint64)
     nodes = np.empty((opening + 1, reading.N_FIELDS), np.int32)
     blocks = np.empty((2 * opening + 2, reading.B_FIELDS), np.int32)
-    spans = np.empty((4 * opening + 4, 3), np.int32)
+    spans = np.empty((5 * opening + 5, 3), np.int32)
     holes = np.empty((min(opening, most_holes) + 1, 2), np.int32)
     values = np.empty((attributes.COUNT, 2), np.int64)
     decoded = np.empty(16, np.uint8)
@@ -85,6 +87,7 @@ def _read(page, most_holes):
         holes[: state[reading.HOLES]].copy(),
         measures,
         (state[reading.TITLE], state[reading.TITLE_END]),
+        state[reading.NEEDS_TREE],
     )
 
 

@@ -9,9 +9,10 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from pipeline_tasks.text.base.ascii import is_alphanumeric, is_letter, lower
+from pipeline_tasks.text.base.ascii import GREATER, LESS, is_alphanumeric, is_letter, lower
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks import measures as m
+from pipeline_tasks.text.blocks.attributes import equals, read_attribute
 from pipeline_tasks.text.blocks.blocks import Blocks
 from pipeline_tasks.text.blocks.reading import (
     B_END,
@@ -41,7 +42,7 @@ _SIZES = (3, 8, 20)  # blocks on each side of a window
 _TEXT = re.findall(
     "[a-z_0-9]+",
     "words chars_per_word longest_word digits capitals signs stops commas colons bars lines sentences ends starts "
-    "linked links coded strong emphasis is_title years clocks",
+    "linked links coded strong emphasis is_title is_description years clocks",
 )
 _ELEMENT = re.findall("[a-z_0-9]+", "kind level marker tag tag_2 tag_3 depth last_in_parent only_in_parent")
 _PLACE = re.findall(
@@ -134,6 +135,10 @@ _WITHIN_BITS = np.zeros(256, np.int64)
 for _nth, _name in enumerate(_WITHIN):
     _WITHIN_BITS[TAGS[_name]] = 1 << _nth
 _WITHIN_COUNT = len(_WITHIN)
+_FAR_WORDS, _FAR_BLOCKS = 2_000, 200
+"""Distances beyond which none counts: of the marked pages few are longer, and what is far down in them are comments. By
+them half of a novel was lost."""
+
 _FORM, _ARTICLE = TAGS["form"], TAGS["article"]
 LONG = 12
 """Words of a block that is long, if less than half of them are links."""
@@ -142,17 +147,23 @@ _STATED_KEYS = np.array([name_key(name.lower()) for names in _STATED.values() fo
 _STATED_SLOTS = np.array([nth for nth, names in enumerate(_STATED.values()) for _ in names.split()], np.int64)
 _OPEN_GRAPH_KEYS = np.array([name_key(name) for name in _OPEN_GRAPH], np.uint64)
 _STATED_COUNT = len(_STATED)
-_AT_TYPE, _SCHEMA, _OG_TYPE, _CONTENT = (
-    np.frombuffer(word, np.uint8) for word in (b'@type"', b"schema.org/", b"og:type", b"content=")
+_AT_TYPE, _SCHEMA, _OG_TYPE, _CONTENT, _META, _BODY, _DESCRIPTION = (
+    np.frombuffer(word, np.uint8)
+    for word in (b'@type"', b"schema.org/", b"og:type", b"content=", b"<meta", b"<body", b"description")
 )
+_NAME_KEY, _PROPERTY_KEY, _CONTENT_KEY = (np.uint64(name_key(name)) for name in ("name", "property", "content"))
 _BASIS, _PRIME = np.uint64(name_key("")), np.uint64(0x100000001B3)
+_SIGN, _T, _Y, _P, _S, _C, _H, _E, _O, _G, _COLON = (np.uint8(ord(letter)) for letter in "@typscheog:")
+_STRIDE = 16
 _TAG_SIZE = 300  # bytes of a tag in which a value is looked for
 
 _SLOTS = 4  # tags of the children of an element that are told apart
 _TITLE_WORDS = 40  # of a block that may be the title
+_DESCRIPTION_WORDS = 120  # of a block that may be the description
 _GROUPS = 1 << 12
 _BRANCHES, _NEARS = len(_BRANCH), len(_NEAR)
 _F_TITLE, _F_BEHIND_TITLE = _PLACES["is_title"], _PLACES["after_title"]
+_F_DESCRIPTION = _PLACES["is_description"]
 
 
 def block_features(blocks: Blocks, page: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -162,6 +173,7 @@ def block_features(blocks: Blocks, page: npt.NDArray[np.uint8]) -> npt.NDArray[n
     if len(features):
         _describe(blocks.table, blocks.nodes, blocks.measures, blocks.text, page[max(start, 0) : max(end, 0)], features)
         _state(page, features)
+        _describe_by_meta(blocks.table, blocks.measures, blocks.text, page, features)
     return features
 
 
@@ -278,15 +290,23 @@ def _has_digit(text, start, end):
 def _state(page, features):
     """Count the types that a page states: in JSON-LD and microdata (schema.org), and in Open Graph."""
     counts = np.zeros(_STATED_COUNT, np.int64)
-    graph = 0
-    for at in range(len(page) - 12):
-        byte = page[at]
-        if byte == 64 and _is_here(page, at, _AT_TYPE):
-            _count_type(page, at + 6, counts)
-        elif byte == 115 and _is_here(page, at, _SCHEMA):
-            _count_type(page, at + 11, counts)
-        elif byte == 111 and graph == 0 and _is_here(page, at, _OG_TYPE):
-            graph = _graph_type(page, at)
+    at, graph, end = 0, 0, len(page) - _STRIDE - 12
+    while at < end:
+        part, least = page[at : at + _STRIDE + 4], np.uint8(255)
+        for nth in range(_STRIDE):  # differences from `@typ`, `sche` and `og:t`: 0 where all four letters agree
+            a, b, c, d = part[nth], part[nth + 1], part[nth + 2], part[nth + 3]
+            typed = np.uint8((a ^ _SIGN) | (b ^ _T) | (c ^ _Y) | (d ^ _P))
+            schema = np.uint8((a ^ _S) | (b ^ _C) | (c ^ _H) | (d ^ _E))
+            graphed = np.uint8((a ^ _O) | (b ^ _G) | (c ^ _COLON) | (d ^ _T))
+            least = min(least, typed, schema, graphed)
+        for place in range(at, at + _STRIDE * (least == 0)):
+            if _is_here(page, place, _AT_TYPE):
+                _count_type(page, place + 6, counts)
+            elif _is_here(page, place, _SCHEMA):
+                _count_type(page, place + 11, counts)
+            elif graph == 0 and _is_here(page, place, _OG_TYPE):
+                graph = _graph_type(page, place)
+        at += _STRIDE
     for block in range(len(features)):
         for nth in range(_STATED_COUNT):
             features[block, _F_STATED + nth] = _scaled(counts[nth])
@@ -436,6 +456,45 @@ def _titles(table, rows, text, title, features):
         features[block, _F_BEHIND_TITLE] = behind
 
 
+@compiled
+def _describe_by_meta(table, rows, text, page, features):
+    """Say which share of the letters of a block, by threes, is in what the page says of itself in its `meta`."""
+    groups = np.zeros(_GROUPS, np.uint8)
+    if not _mark_descriptions(page, groups):
+        return
+    for block in range(len(rows)):
+        if rows[block, m.WORDS] <= _DESCRIPTION_WORDS:
+            shared, count = _shared_groups(text, table[block, B_START], table[block, B_END], groups)
+            features[block, _F_DESCRIPTION] = _share(shared, count)
+
+
+@compiled
+def _mark_descriptions(page, groups):
+    """Mark the groups of letters of each `meta` that describes the page; return whether there are any."""
+    found, at = False, 0
+    while at + 5 < len(page):
+        if page[at] != LESS:
+            at += 1
+            continue
+        if equals(page, at, at + len(_BODY), _BODY):
+            break
+        if not equals(page, at, at + len(_META), _META):
+            at += 1
+            continue
+        at += 5
+        is_description, begin, end = False, 0, 0
+        while at < len(page) and page[at] != GREATER:
+            key, first, last, at = read_attribute(page, at, len(page))
+            if key == _CONTENT_KEY:
+                begin, end = first, last
+            elif key in (_NAME_KEY, _PROPERTY_KEY):
+                is_description |= equals(page, max(first, last - len(_DESCRIPTION)), last, _DESCRIPTION)
+        if is_description and end > begin:
+            _mark_groups(page, begin, end, groups)
+            found = True
+    return found
+
+
 @inlined
 def _mark_groups(text, start, end, groups):
     group = np.uint64(0)
@@ -538,10 +597,10 @@ def _positions(table, nodes, rows, sums, best, half, most, copies, earlier, feat
         if is_heading and table[block, B_LEVEL] == 1 and h1 < 0:
             h1 = block
         f = features[block, _F_PLACE:]
-        f[0], f[1], f[2] = _scaled(block), _share(block, count), _share(sums[block, 0], total)
-        f[3], f[4] = _scaled(sums[block, 0]), _scaled(total - sums[block + 1, 0])
+        f[0], f[1], f[2] = _scaled(min(block, _FAR_BLOCKS)), _share(block, count), _share(sums[block, 0], total)
+        f[3], f[4] = _far(sums[block, 0]), _far(total - sums[block + 1, 0])
         f[5] = 0 if h1 < 0 else 1 if h1 == block else 2
-        f[6] = 255 if h1 < 0 else _scaled(sums[block, 0] - sums[h1, 0])
+        f[6] = 255 if h1 < 0 else _far(sums[block, 0] - sums[h1, 0])
         f[8] = _is_in(nodes, half, block)
         f[9] = _is_in(nodes, most, block)
         f[10], f[11] = _scaled(nodes[half, N_FIRST] - block), _scaled(block + 1 - nodes[half, N_LAST])
@@ -561,6 +620,12 @@ def _positions(table, nodes, rows, sums, best, half, most, copies, earlier, feat
         words = sums[heading_end, 0] - sums[first, 0]
         f[23], f[24] = _scaled(words), _share(sums[heading_end, 1] - sums[first, 1], words)
         f[25] = _share(sums[heading_end, 2] - sums[first, 2], words)
+
+
+@inlined
+def _far(words):
+    """Return how many words are between two places, and no more than `_FAR_WORDS`."""
+    return _scaled(min(words, _FAR_WORDS))
 
 
 @inlined
@@ -731,8 +796,8 @@ def _headlines(table, nodes, rows, sums, features):
             node = np.int64(nodes[node, N_PARENT])
             up += 1
         f[0] = 1 if block < headline else 2 if block == headline else 3
-        f[1] = _scaled(abs(sums[block, 0] - sums[headline, 0]))
-        f[2], f[3] = _scaled(abs(block - headline)), _scaled(up)
+        f[1] = _far(abs(sums[block, 0] - sums[headline, 0]))
+        f[2], f[3] = _scaled(min(abs(block - headline), _FAR_BLOCKS)), _scaled(up)
         first, last = nodes[node, N_FIRST], nodes[node, N_LAST]
         f[4] = _share(sums[last, 3] - sums[first, 3], sums[-1, 3])
         f[5] = _share(sums[last, 1] - sums[first, 1], sums[last, 0] - sums[first, 0])

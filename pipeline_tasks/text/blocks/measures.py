@@ -4,7 +4,7 @@ import numpy as np
 
 from pipeline_tasks.text.base.characters import TERMINAL, UNSPACED, WORD, classes
 from pipeline_tasks.text.base.compiled import compiled, inlined
-from pipeline_tasks.text.blocks.reading import CODE_SPAN, LINK, STRONG_SPAN
+from pipeline_tasks.text.blocks.reading import CODE_SPAN, EMPHASIS_SPAN, LINK, STRONG_SPAN
 
 (
     WORDS, LINKED, CHARS, DIGITS, CAPITALS, STOPS, COMMAS, SIGNS, LINES, ENDS, STARTS, SENTENCES, LONGEST, HASH,
@@ -78,7 +78,7 @@ def _measure(text, start, end, spans, order, at_span, row):
                 row[CODED] += spans[span, 2] - spans[span, 1]
             elif spans[span, 0] == STRONG_SPAN:
                 row[STRONGS] += spans[span, 2] - spans[span, 1]
-            else:
+            elif spans[span, 0] == EMPHASIS_SPAN:
                 row[EMPHASES] += spans[span, 2] - spans[span, 1]
             at_span += 1
         begin = at

@@ -6,7 +6,7 @@ trained on; the digest of the file is the identity of what is extracted by it.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ POINT = 12
 LEAF = 0xFFFF
 """The feature of a node that is a leaf."""
 
+_THRESHOLD, _JUMP, _VALUE = 16, 24, 40  # where the parts of a packed node begin, behind its feature
 _MAX_CARD = 1 << 20
 _ARRAYS = (
     ("features", "<u2"),
@@ -56,26 +57,38 @@ class Model:
     base: int
     card: Mapping[str, Any]
     digest: str = ""
+    nodes: npt.NDArray[np.int64] = field(init=False)  # the four of each node in one number: a step reads one place
+
+    def __post_init__(self) -> None:
+        """Pack the nodes; ValueError where a row of theirs is longer than another."""
+        parts = (self.features, self.thresholds, self.jumps, self.values)
+        if len({len(part) for part in parts}) > 1:
+            message = "the arrays of nodes differ in length"
+            raise ValueError(message)
+        feature, threshold, jump, value = (part.astype(np.int64) for part in parts)
+        nodes = feature | threshold << _THRESHOLD | jump << _JUMP | value << _VALUE
+        object.__setattr__(self, "nodes", nodes)
 
 
 def score_blocks(features: npt.NDArray[np.uint8], model: Model) -> npt.NDArray[np.int32]:
     """Return the score of each block, by its row of features: log-odds that it is main text, times 2^`POINT`."""
     scores = np.full(len(features), model.base, np.int32)
-    _add_trees(features, model.features, model.thresholds, model.jumps, model.values, model.roots, scores)
+    _add_trees(features, model.nodes, model.roots, scores)
     return scores
 
 
 @compiled
-def _add_trees(rows, features, thresholds, jumps, values, roots, scores):
+def _add_trees(rows, nodes, roots, scores):
     for tree in range(len(roots)):
         root = np.int64(roots[tree])
         for block in range(len(rows)):
-            node = root
-            feature = features[node]
-            while feature != LEAF:
-                node += 1 if rows[block, feature] <= thresholds[node] else np.int64(jumps[node])
-                feature = features[node]
-            scores[block] += values[node]
+            at = root
+            node = nodes[at]
+            while node & LEAF != LEAF:
+                is_left = rows[block, node & LEAF] <= node >> _THRESHOLD & 0xFF
+                at += 1 if is_left else node >> _JUMP & 0xFFFF
+                node = nodes[at]
+            scores[block] += node >> _VALUE
 
 
 def dump_model(model: Model) -> bytes:
@@ -127,9 +140,7 @@ def parse_model(content: bytes, path: str) -> Model:
 
 def _is_whole(model: Model) -> bool:
     """Return whether each tree's nodes are its own, and lead on to a leaf."""
-    count = len(model.features)
-    if any(len(values) != count for values in (model.thresholds, model.jumps, model.values)):
-        return False
+    count = len(model.nodes)
     inner = np.flatnonzero(model.features != LEAF)
     targets = inner + model.jumps[inner]
     is_forward = bool((model.jumps[inner] > 1).all() and (targets < count).all() and (inner + 1 < count).all())

@@ -27,6 +27,7 @@ from pipeline_tasks.text.base.ascii import (
 from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks import attributes as attribute
 from pipeline_tasks.text.blocks.attributes import (
+    equals,
     has_word,
     is_for_screen_readers,
     is_unseen,
@@ -49,6 +50,7 @@ from pipeline_tasks.text.blocks.tags import (
     TAGS,
     UNDRAWN,
     VOID,
+    name_key,
     read_key,
     tag_of,
 )
@@ -61,13 +63,13 @@ HOLE = 0xFF
 
 (
     OUT, RUN, BLANK, BREAKS, HEIGHT, NODE, HIDDEN, UNSEEN, UNSEEN_NODE, PRE, BLOCKS, NODES, SPANS, HOLES, MARKER, ITEM,
-    PARAGRAPHS, TITLE, TITLE_END, UNDRAWN_END,
-) = range(20)  # fmt: skip
-LINK, STRONG_SPAN, EMPHASIS_SPAN, CODE_SPAN = range(4)
-OPEN, STARTED = 20, 24
+    PARAGRAPHS, TITLE, TITLE_END, UNDRAWN_END, NEEDS_TREE,
+) = range(21)  # fmt: skip
+LINK, STRONG_SPAN, EMPHASIS_SPAN, CODE_SPAN, RAISED_SPAN = range(5)
+OPEN, STARTED = 21, 26
 """From here on: how many elements of each kind of span are open, and where the text of the outermost one began."""
 
-STATES = 28
+STATES = 31
 
 # an element on the stack: its tag, bits of what it changed, the kind of its span
 S_TAG, S_BITS, S_SPAN = range(3)
@@ -80,8 +82,9 @@ N_TAG, N_PARENT, N_FIRST, N_LAST, N_KIND, N_LEVEL, N_LIST, N_ITEM, N_NEXT, N_STE
 N_FIELDS = 12
 
 # a block
-B_START, B_END, B_KIND, B_LEVEL, B_MARKER, B_NODE, B_FLAGS = range(7)
-B_FIELDS = 7
+B_START, B_END, B_KIND, B_LEVEL, B_MARKER, B_NODE, B_FLAGS, B_EMPTY = range(8)
+B_FIELDS = 8
+"""`B_EMPTY` are the empty cells before the first one of a row that has text."""
 
 PARAGRAPH, HEADED, ITEMIZED, ROW, CODE, CAPTION, TERM, DEFINITION, CELLED, LONE_CELL = range(10)
 KINDS = ("paragraph", "heading", "item", "row", "code", "caption", "term", "definition")  # cells become one of them
@@ -103,7 +106,7 @@ _FIGCAPTION, _CAPTION, _LEGEND, _BLOCKQUOTE, _OL, _RT, _RP, _RTC, _CODE_TAG = (
 _DIV, _ADDRESS, _TBODY, _THEAD, _TFOOT, _SPAN = (
     T[name] for name in re.findall(r"\S+", "div address tbody thead tfoot span")
 )
-_TD, _TH, _KBD, _SAMP, _H1, _NOSCRIPT = (T[name] for name in re.findall(r"\S+", "td th kbd samp h1 noscript"))
+_TD, _TH, _KBD, _SAMP, _H1, _NOSCRIPT, _SUP = (T[name] for name in re.findall(r"\S+", "td th kbd samp h1 noscript sup"))
 
 
 def _word(text: str) -> np.ndarray:
@@ -114,6 +117,10 @@ _TEX_SCRIPT, _KATEX, _MATHJAX, _MWE = map(_word, ("math/tex", "katex", "mathjax"
 _LATEX, _EQUATION, _EMOJI, _SMILEY, _MIMETEX, _MATH_WORD = map(
     _word, ("latex", "equation", "emoji", "smiley", "mimetex", "math")
 )
+_ICONS, _SYMBOLS, _GOOGLE_SYMBOLS = map(_word, ("material-icons", "material-symbols", "google-symbols"))
+_NO_BREAK = _word("&nbsp;")
+_LONGEST_COUNT = 1_000  # bytes of markup that a count of readers is read in
+_BUTTON_KEY = np.uint64(name_key("button"))
 
 
 @compiled
@@ -278,7 +285,7 @@ def _flush(state, text, nodes, blocks, spans):
     blocks[at, B_START], blocks[at, B_END], blocks[at, B_NODE] = start, end, node
     blocks[at, B_KIND] = CODE if state[PRE] else nodes[node, N_KIND]
     blocks[at, B_LEVEL] = nodes[node, N_LEVEL]
-    blocks[at, B_MARKER] = NO_MARKER
+    blocks[at, B_MARKER], blocks[at, B_EMPTY] = NO_MARKER, 0
     item = nodes[node, N_ITEM]
     if item >= 0 and item == state[ITEM]:
         if blocks[at, B_KIND] != HEADED:
@@ -295,14 +302,14 @@ def _flush(state, text, nodes, blocks, spans):
 @inlined
 def _end_spans(state, spans, end):
     """End the links and stresses that are open where a block ends."""
-    for kind in range(LINK, CODE_SPAN + 1):
+    for kind in range(LINK, RAISED_SPAN + 1):
         if state[OPEN + kind]:
             _span(state, spans, kind, state[STARTED + kind], end)
 
 
 @inlined
 def _begin_spans(state):
-    for kind in range(LINK, CODE_SPAN + 1):
+    for kind in range(LINK, RAISED_SPAN + 1):
         state[STARTED + kind] = state[OUT]
 
 
@@ -337,8 +344,8 @@ def _start_tag(page, at, text, state, stack, keys, nodes, blocks, spans, holes, 
         if tag == _TITLE and state[TITLE] < 0:
             state[TITLE], state[TITLE_END] = at, behind
         return behind
-    if tag == _TEMPLATE and values[attribute.SHADOW, 0] >= 0:
-        tag, bits = np.int64(_DIV), BITS[_DIV]
+    if tag == _TEMPLATE and max(values[attribute.SHADOW, 0], values[attribute.OLD_SHADOW, 0]) >= 0:
+        tag, bits, state[NEEDS_TREE] = np.int64(_DIV), BITS[_DIV], 1
     if bits & SKIPPED:
         behind = _element_end(page, at, end, key, is_nested=True)
         return max(at, behind)
@@ -351,11 +358,19 @@ def _start_tag(page, at, text, state, stack, keys, nodes, blocks, spans, holes, 
             _flush(state, text, nodes, blocks, spans)
         return at
     _imply_ends(tag, bits, state, stack, keys, text, nodes, blocks, spans)
-    if tag == _BUTTON and _is_inline_button(state, nodes):
-        tag, bits = np.int64(_SPAN), BITS[_SPAN]
+    if tag == _BUTTON:
+        if nodes[state[NODE], N_KIND] == HEADED and values[attribute.EXPANDED, 0] < 0:
+            behind = _count_end(page, at, end)
+            if behind:
+                return behind
+        if _is_inline_button(state, nodes):
+            tag, bits = np.int64(_SPAN), BITS[_SPAN]
     _push(page, tag, bits, key, state, stack, keys, text, nodes, blocks, spans, values)
     if tag == _Q:
         _sign(state, text, nodes, blocks, spans)
+        state[NEEDS_TREE] = 1  # of quotations within others, and of those that have their signs
+    elif values[attribute.CLASS, 0] >= 0 and _is_icon(page, values):
+        return _behind_ligature(page, at, end)
     elif tag == _NOSCRIPT:  # for browsers it is text, in which an unclosed frame cannot take the rest of the page
         state[UNDRAWN_END] = _raw_end(page, at, end, key)
     return at
@@ -366,6 +381,75 @@ def _is_inline_button(state, nodes):
     """Return whether a button is part of a sentence or says a heading, as those of answers that fold."""
     tag = nodes[state[NODE], N_TAG]
     return (BITS[tag] & HEADING) != 0 or tag in (_P, _DT, _SUMMARY) or state[OUT] > state[RUN]
+
+
+@compiled
+def _count_end(page, at, end):
+    """Return where a button ends that says a number and at most one word ("11 claps" unfolds nothing), else 0."""
+    words, in_word, most = 0, False, min(end, at + _LONGEST_COUNT)
+    while at < most:
+        byte = page[at]
+        if byte == LESS and at + 1 < end:
+            other, behind, _ = read_key(page, at + 1 + (page[at + 1] == SLASH), end)
+            while behind < end and page[behind] != GREATER:
+                behind += 1
+            if other == _BUTTON_KEY:
+                return behind + 1 if page[at + 1] == SLASH and words and behind < end else 0
+            at = behind + 1
+            continue
+        size = _blank(page, at, end)
+        if size:
+            in_word = False
+            at += size
+            continue
+        words += not in_word
+        is_of_number = 48 <= byte <= 57 or (in_word and (byte in (44, 46) or lower(byte) in (107, 109)))
+        if words > 2 or (words == 1 and not is_of_number):
+            return 0
+        in_word = True
+        at += 1
+    return 0
+
+
+@inlined
+def _blank(page, at, end):
+    """Return the bytes of the blank that is here, also of one that does not break; 0 for none."""
+    if page[at] <= SPACE:
+        return 1
+    if page[at] == 0xC2 and at + 1 < end and page[at + 1] == 0xA0:
+        return 2
+    return len(_NO_BREAK) if equals(page, at, min(at + len(_NO_BREAK), end), _NO_BREAK) else 0
+
+
+@compiled
+def _is_icon(page, values):
+    """Return whether a class is of a font that draws names as pictures."""
+    first, last = values[attribute.CLASS, 0], values[attribute.CLASS, 1]
+    if first < 0:
+        return False
+    for at in range(first, last):
+        if (at == first or page[at - 1] <= SPACE) and (
+            _is_word(page, at, last, _ICONS)
+            or _is_word(page, at, last, _SYMBOLS)
+            or _is_word(page, at, last, _GOOGLE_SYMBOLS)
+        ):
+            return True
+    return False
+
+
+@compiled
+def _behind_ligature(page, at, end):
+    """Return what is behind the name of a picture that is all of an element, else the same place."""
+    place, size = at, 0
+    while place < end and page[place] <= SPACE:
+        place += 1
+    while place < end and (97 <= page[place] <= 122 or 48 <= page[place] <= 57 or page[place] == UNDERSCORE):
+        place += 1
+        size += 1
+    while place < end and page[place] <= SPACE:
+        place += 1
+    is_whole = size and place + 1 < end and page[place] == LESS and page[place + 1] == SLASH
+    return place if is_whole else at
 
 
 @inlined
@@ -426,16 +510,17 @@ def _draws_formula(page, tag, values):
 @inlined
 def _begins(page, first, last):
     """Return whether a class begins as that of a formula by KaTeX, MathJax or MediaWiki."""
-    size = last - first
-    if size >= 5 and _is_word(page, first, last, _KATEX):
-        return True
-    if size >= 7 and _is_word(page, first, last, _MATHJAX):
-        return True
-    return size >= 16 and _is_word(page, first, last, _MWE)
+    return (
+        _is_word(page, first, last, _KATEX)
+        or _is_word(page, first, last, _MATHJAX)
+        or _is_word(page, first, last, _MWE)
+    )
 
 
 @inlined
 def _is_word(page, first, last, word):
+    if last - first < len(word):
+        return False
     for nth in range(len(word)):
         if lower(page[first + nth]) != word[nth]:
             return False
@@ -550,6 +635,8 @@ def _span_kind(tag, bits, values):
         return STRONG_SPAN
     if bits & EMPHASIS:
         return EMPHASIS_SPAN
+    if tag == _SUP:
+        return RAISED_SPAN
     return CODE_SPAN if tag in (_CODE_TAG, _KBD, _SAMP) else _NO_SPAN
 
 
@@ -802,10 +889,12 @@ def _join_row(row, state, text, nodes, blocks, spans):
     if last == first or not _is_row(row, first, last, state, text, nodes, blocks):
         return
     start, end = blocks[first, B_START], blocks[last - 1, B_END]
+    blocks[first, B_EMPTY] = _empty_cells(row, first, state, nodes)
     if last - first == 1:
         if blocks[first, B_KIND] == CELLED:
             blocks[first, B_KIND] = LONE_CELL
         return
+    is_shown = _first_shown(first, last, blocks)
     copy = state[OUT]  # the bytes behind the text are free
     for at in range(start, end):
         text[copy + at - start] = text[at]
@@ -813,20 +902,29 @@ def _join_row(row, state, text, nodes, blocks, spans):
     for node in range(row + 1, state[NODES]):
         if nodes[node, N_PARENT] != row:
             continue
+        has_block = nodes[node, N_LAST] > nodes[node, N_FIRST] and block < last
+        if has_block and is_shown < last and blocks[block, B_FLAGS] & IS_HIDDEN:
+            blocks[block, B_LEVEL] = 0
+            block += 1
+            continue
         if out > start:
             text[out] = TAB
             out += 1
-        if nodes[node, N_LAST] > nodes[node, N_FIRST] and block < last:
+        if has_block:
             source = blocks[block, B_START] - start
-            shift = out - blocks[block, B_START]
             stop = blocks[block, B_END] - start
-            _shift_spans(state, spans, source + start, stop + start, shift)
+            blocks[block, B_LEVEL] = out - blocks[block, B_START]  # how far its text moves
             for at in range(source, stop):
                 text[out] = SPACE if text[copy + at] in (NEWLINE, TAB) else text[copy + at]
                 out += 1
             block += 1
     while out > start and text[out - 1] == TAB:
         out -= 1
+    for moved in range(block - 1, first - 1, -1):  # the last one first: what moved is not met again
+        _shift_spans(state, spans, blocks[moved, B_START], blocks[moved, B_END], blocks[moved, B_LEVEL])
+    if is_shown < last:
+        blocks[first, B_FLAGS] = blocks[is_shown, B_FLAGS]
+    blocks[first, B_LEVEL] = nodes[row, N_LEVEL]
     blocks[first, B_END], blocks[first, B_KIND], blocks[first, B_NODE] = out, ROW, row
     blocks[first, B_MARKER] = NO_MARKER
     for node in range(row + 1, state[NODES]):
@@ -837,13 +935,37 @@ def _join_row(row, state, text, nodes, blocks, spans):
 
 
 @inlined
+def _first_shown(first, last, blocks):
+    """Return the first block that is not hidden, the end if there is none."""
+    while first < last and blocks[first, B_FLAGS] & IS_HIDDEN:
+        first += 1
+    return first
+
+
+@inlined
+def _empty_cells(row, first, state, nodes):
+    """Return how many cells of a row are before the one that has its first block."""
+    count = 0
+    for node in range(row + 1, state[NODES]):
+        if nodes[node, N_PARENT] == row:
+            if nodes[node, N_LAST] > first:
+                break
+            count += 1
+    return count
+
+
+@inlined
 def _settle_cells(first, last, blocks):
-    """Make rows of those with one cell where a table has others, and paragraphs of all other cells."""
-    lone = PARAGRAPH
+    """Make rows of those with one cell where a table has others, and paragraphs of all other cells.
+
+    A column that is empty in all rows is none.
+    """
+    lone, empty = PARAGRAPH, DEEPEST
     for block in range(first, last):
         if blocks[block, B_KIND] == ROW:
-            lone = ROW
+            lone, empty = ROW, min(empty, blocks[block, B_EMPTY])
     for block in range(first, last):
+        blocks[block, B_EMPTY] = max(blocks[block, B_EMPTY] - empty, 0)
         if blocks[block, B_KIND] == LONE_CELL:
             blocks[block, B_KIND] = lone
         elif blocks[block, B_KIND] == CELLED:

@@ -25,6 +25,7 @@ from pipeline_tasks.text.base.compiled import compiled, inlined
 from pipeline_tasks.text.blocks import VERSE_SIGNS
 from pipeline_tasks.text.blocks.blocks import Blocks
 from pipeline_tasks.text.blocks.reading import (
+    B_EMPTY,
     B_END,
     B_FLAGS,
     B_KIND,
@@ -50,6 +51,7 @@ from pipeline_tasks.text.blocks.reading import (
     N_TAG,
     NO_MARKER,
     PARAGRAPH,
+    RAISED_SPAN,
     ROW,
     STRONG_SPAN,
     TERM,
@@ -58,15 +60,21 @@ from pipeline_tasks.text.blocks.tags import TAGS
 
 _INDEX, _FLAGS = classes()
 _TABLE = TAGS["table"]
-_BLOCK_SPARE, _SPAN_SPARE = 200, 8  # bytes that are written around a block, around a span
+_BLOCK_SPARE, _SPAN_SPARE = 400, 8  # bytes that are written around a block, around a span
 _ROW_SIGNS = 12  # bytes that are written for each cell, with those of the rule below
 _MOST_INDENT = 20  # columns
 _VERSE = 160  # bytes
 _SIGNS = np.array([int.from_bytes(sign.encode()) for sign in VERSE_SIGNS])
-_DIV = TAGS["div"]
+_DIV, _DD, _DT = TAGS["div"], TAGS["dd"], TAGS["dt"]
 _TOOLS = 60  # bytes of the links that a heading ends with
 _NO_BREAK_SPACE = tuple("\u00a0".encode())
 _MOST_MISSING = 40  # cells that are added to a row which has fewer than the first one
+_MOST_EMPTY = 20  # empty cells that a row begins with
+_RAISED_DIGITS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+_RAISED = np.array([int.from_bytes(sign.encode()) for sign in _RAISED_DIGITS])
+_RAISED_PLUS, _RAISED_MINUS = (int.from_bytes(sign.encode()) for sign in "\u207a\u207b")
+_PLUS, _MINUS = ord("+"), tuple("\u2212".encode())
+_MOST_RAISED = 8  # bytes of a number that is raised
 
 
 def write_blocks(
@@ -75,7 +83,8 @@ def write_blocks(
     """Return the text of the chosen blocks, and where each of all blocks begins in it (-1: not chosen).
 
     `drawn` has the text of each hole. Paragraphs are parted by an empty line; items of a list and rows of a table are
-    lines, items with `- ` or their number, what else is in an item below its words, cells with tabs between. Markdown
+    lines, items with `- ` or their number, what else is in an item below its words, cells with tabs between. Raised
+    numbers are written so: of 2<sup>8</sup> a 28 would be left. Markdown
     has `#` at headings, fences at code, pipes in tables, stresses and code within paragraphs.
     """
     pieces = np.frombuffer(b"".join(drawn), np.uint8)
@@ -112,6 +121,7 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
         front = at
         indent = _indent(table, nodes, block, begins)
         at = _mark_front(out, at, table, block, marked, indent)
+        empty = min(table[block, B_EMPTY], _MOST_EMPTY)
         while begin < len(order) and spans[order[begin], 1] < start:
             begin += 1
         body = at
@@ -120,9 +130,9 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
         if table[block, B_KIND] == CODE:
             at, hole = _code(out, at, text, start, end, pieces, ends, hole, marked, indent)
         else:
-            is_row = marked and table[block, B_KIND] == ROW
+            kind = table[block, B_KIND] if marked else PARAGRAPH
             at, hole = _prose(
-                out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, is_row, opened, indent
+                out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, kind, opened, indent
             )
         for place in range(end, table[block, B_END]):
             hole += text[place] == HOLE
@@ -136,7 +146,7 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
                 or _table_of(nodes, table, last) != _table_of(nodes, table, block)
             )
             is_quoted = table[block, B_FLAGS] & IS_QUOTED != 0
-            at, columns = _rule(out, at, text, start, end, is_first, columns, is_quoted)
+            at, columns = _rule(out, at, text, start, end, is_first, columns, empty, is_quoted)
         if table[block, B_MARKER] != NO_MARKER:
             begins[nodes[table[block, B_NODE], N_ITEM]] = indent
         starts[block] = front
@@ -317,6 +327,15 @@ def _table_of(nodes, table, block):
 
 
 @inlined
+def _begins(nodes, table, block):
+    """Return whether a block is the first of its term or definition."""
+    node = table[block, B_NODE]
+    while node > 0 and nodes[node, N_TAG] not in (_DD, _DT):
+        node = nodes[node, N_PARENT]
+    return nodes[node, N_FIRST] == block
+
+
+@inlined
 def _part(out, at, table, nodes, last, block, is_verse):
     """Write what is between two blocks: an empty line, or none between items, rows, terms and verses."""
     if last < 0:
@@ -326,7 +345,12 @@ def _part(out, at, table, nodes, last, block, is_verse):
         (is_verse[block] and last == block - 1)
         or (table[block, B_MARKER] != NO_MARKER and table[last, B_MARKER] != NO_MARKER)
         or (kind == ROW and before == ROW and _table_of(nodes, table, last) == _table_of(nodes, table, block))
-        or (kind in (TERM, DEFINITION) and before in (TERM, DEFINITION) and kind >= before)
+        or (
+            kind in (TERM, DEFINITION)
+            and before in (TERM, DEFINITION)
+            and kind >= before
+            and _begins(nodes, table, block)
+        )
     )
     out[at] = NEWLINE
     at += 1
@@ -338,7 +362,7 @@ def _part(out, at, table, nodes, last, block, is_verse):
 
 @inlined
 def _mark_front(out, at, table, block, marked, indent):
-    """Write what begins a block: the number or sign of an item, in Markdown that of a heading or quotation."""
+    """Write what begins a block: empty cells, number or sign of an item, in Markdown that of a heading or quotation."""
     kind, marker = table[block, B_KIND], table[block, B_MARKER]
     for _ in range(indent):
         out[at] = SPACE
@@ -346,6 +370,10 @@ def _mark_front(out, at, table, block, marked, indent):
     if marked and table[block, B_FLAGS] & IS_QUOTED and kind != CODE:
         out[at], out[at + 1] = 62, SPACE
         at += 2
+    if kind == ROW:
+        for _ in range(min(table[block, B_EMPTY], _MOST_EMPTY)):
+            out[at], out[at + 1] = BAR if marked else TAB, SPACE
+            at += 1 + marked
     if kind == HEADED and marked:
         for _ in range(min(table[block, B_LEVEL], 6)):
             out[at] = HASH
@@ -460,9 +488,12 @@ def _fence(out, at, ticks):
 
 
 @inlined
-def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, is_row, opened, indent):
-    """Write the words of a block; in Markdown with its stresses, none within code, and bars between cells."""
-    front, nth = at, begin
+def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, marked, kind, opened, indent):
+    """Write the words of a block; in Markdown with its stresses, none within code, and bars between cells.
+
+    `kind` is that of the block in Markdown, where a heading is one line; else that of any other.
+    """
+    front, nth, raised, is_row = at, begin, 0, kind == ROW
     opened[:] = 0
     if is_row:
         out[at], out[at + 1] = BAR, SPACE
@@ -470,25 +501,23 @@ def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, m
     for place in range(start, end):
         if marked:
             at = _close_spans(out, at, opened, place)
-            while nth < len(order) and spans[order[nth], 1] <= place:
-                span = order[nth]
-                kind = spans[span, 0]
-                if (
-                    spans[span, 1] == place
-                    and kind
-                    and spans[span, 2] <= end
-                    and spans[span, 2] > place
-                    and opened[kind - 1] == 0
-                    and opened[CODE_SPAN - 1] == 0
-                ):
-                    at = _stress(out, at, kind)
-                    opened[kind - 1] = spans[span, 2]
-                nth += 1
+        while nth < len(order) and spans[order[nth], 1] <= place:
+            span = order[nth]
+            style, stop = spans[span, 0], spans[span, 2]
+            if spans[span, 1] == place and place < stop <= end:
+                if style == RAISED_SPAN:
+                    raised = stop if _is_number(text, place, stop) else raised
+                elif marked and style != LINK and opened[style - 1] == 0 and opened[CODE_SPAN - 1] == 0:
+                    at = _stress(out, at, style)
+                    opened[style - 1] = stop
+            nth += 1
         byte = text[place]
         if byte == HOLE:
             if hole + 1 < len(ends):
                 at = _drawn(out, at, pieces, ends, hole)
             hole += 1
+        elif place < raised:
+            at = _raise(out, at, byte)
         elif is_row and byte == TAB:
             out[at], out[at + 1], out[at + 2] = SPACE, BAR, SPACE
             at += 3
@@ -498,7 +527,10 @@ def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, m
         elif byte == NEWLINE:
             while at > front and out[at - 1] <= SPACE:
                 at -= 1
-            if at > front:
+            if at > front and kind == HEADED:
+                out[at] = SPACE
+                at += 1
+            elif at > front:
                 at = _new_line(out, at, indent)
         else:
             out[at] = byte
@@ -508,6 +540,36 @@ def _prose(out, at, text, start, end, spans, order, begin, pieces, ends, hole, m
     while at > front and out[at - 1] <= SPACE:
         at -= 1
     return at, hole
+
+
+@inlined
+def _is_number(text, start, end):
+    """Return whether a text is digits and signs, and not many."""
+    digits = signs = 0
+    for place in range(start, end):
+        byte = text[place]
+        digits += 48 <= byte <= 57
+        signs += byte in (HYPHEN, _PLUS)
+        if byte == _MINUS[0] and place + 2 < end and text[place + 1] == _MINUS[1] and text[place + 2] == _MINUS[2]:
+            signs += 3
+    return digits > 0 and digits + signs == end - start <= _MOST_RAISED
+
+
+@inlined
+def _raise(out, at, byte):
+    """Write the raised form of a digit or sign; of a minus, which has three bytes, at its first one."""
+    if byte in (_MINUS[1], _MINUS[2]):
+        return at
+    code = np.int64(_RAISED_MINUS)
+    if byte == _PLUS:
+        code = np.int64(_RAISED_PLUS)
+    elif 48 <= byte <= 57:
+        code = _RAISED[byte - 48]
+    for shift in (16, 8, 0):
+        if code >> shift:
+            out[at] = code >> shift & 0xFF
+            at += 1
+    return at
 
 
 @inlined
@@ -536,9 +598,9 @@ def _stress(out, at, kind):
 
 
 @inlined
-def _rule(out, at, text, start, end, is_first, columns, is_quoted):
+def _rule(out, at, text, start, end, is_first, columns, empty, is_quoted):
     """End a row of Markdown: with the columns of the first one, below which there is a rule."""
-    count = 1
+    count = 1 + empty
     for place in range(start, end):
         count += text[place] == TAB
     if is_first:

@@ -17,7 +17,7 @@ from pipeline_tasks.text.page.block_evidence import moved, packed
 from pipeline_tasks.text.page.drawn import drawn_texts
 from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_metadata
 from pipeline_tasks.text.page.recipes import complete
-from pipeline_tasks.text.page.rendering import COUNT, render
+from pipeline_tasks.text.page.rendering import render
 from pipeline_tasks.text.page.sandbox_messages import Output
 
 
@@ -29,19 +29,8 @@ class BlockText(NamedTuple):
     blocks: bytes
 
 
-_HEADING_BUTTON = re.compile(r"<h[1-6]\b[^<>]*>\s*<button")
-_BUTTONS = ", ".join(f"h{level} button:not([aria-expanded])" for level in range(1, 7))
 _LINE = re.compile(r"(</code>)(?=<code\b)|(</span>)(?=<span class=[\"']?(?:[\w-]+-)?line\b)")
 _ENDED = r"\g<0>\n"
-_RARE = ("shadowroot", "<q>", "<q ", "-icons", "-symbols")
-
-
-def _needs_tree(html: str) -> bool:
-    """Return whether a page may have what only its tree tells: shadow roots, marks of quotations, names of icons.
-
-    Buttons in headings may be counts of readers.
-    """
-    return any(sign in html for sign in _RARE) or ("<button" in html and bool(_HEADING_BUTTON.search(html)))
 
 
 def _with_lines(html: str) -> str:
@@ -59,9 +48,6 @@ def _rendered(html: str) -> str:
     from resiliparse.parse.html import HTMLTree
 
     tree: Any = HTMLTree.parse(html)
-    for button in tree.body.query_selector_all(_BUTTONS).values() if tree.body else ():
-        if COUNT.fullmatch(" ".join(button.text.split())):
-            button.remove()
     render(tree, html, numbers=False)
     return str(tree)
 
@@ -102,5 +88,10 @@ def all_blocks(html: str) -> BlockText:
 
 def _read(html: str) -> tuple[bytes, Blocks]:
     html = _with_lines(html) if "<pre" in html else html
-    data = (_rendered(html) if _needs_tree(html) else html).encode("utf-8", "ignore")
+    data, blocks = _read_as_it_is(html)
+    return _read_as_it_is(_rendered(html)) if blocks.needs_tree else (data, blocks)
+
+
+def _read_as_it_is(html: str) -> tuple[bytes, Blocks]:
+    data = html.encode("utf-8", "ignore")
     return data, read_blocks(np.frombuffer(data, np.uint8))

@@ -90,7 +90,18 @@ def _windows(text, at, end, index, flags):
 @inlined
 def _moved(window, code):
     """Return a window without its first letter and with another one: each letter is shifted out after `WINDOW`."""
+    code = _lowered(np.int64(code))
     return (window << np.uint64(4)) + _LETTERS[(code ^ (code >> 8)) & 0xFF]
+
+
+@inlined
+def _lowered(code):
+    """Return the digit of a raised one, which a page has as markup."""
+    if 0x2070 <= code <= 0x2079:
+        return code - 0x2040
+    if code in (0xB2, 0xB3):
+        return code - 0x80
+    return np.int64(0x31) if code == 0xB9 else code
 
 
 @inlined

@@ -50,6 +50,26 @@ def test_what_a_page_states_about_its_type_is_counted(head: str, name: str) -> N
 
 
 @pytest.mark.parametrize(
+    "head",
+    [
+        f'<meta name="description" content="{LONG}">',
+        f"<META content='{LONG}' PROPERTY=og:description />",
+        f'<meta name="x"><meta property="twitter:description" data-x=1 content="On rivers. {LONG} It is > all">',
+    ],
+)
+def test_what_a_page_says_of_itself_is_known_in_its_text(head: str) -> None:
+    assert set(features(page())["is_description"]) == {0}
+    found = features(page(head=head))["is_description"]
+    assert found[2] == 255
+    assert max(found[4:]) < 128
+
+
+@pytest.mark.parametrize("head", [f'<meta name="keywords" content="{LONG}">', "<meta name=description", "<meta <meta"])
+def test_other_facts_of_a_page_describe_nothing(head: str) -> None:
+    assert set(features(page(head=head))["is_description"]) == {0}
+
+
+@pytest.mark.parametrize(
     ("hidden", "shown", "expected"),
     [
         (f"<p>{LONG}</p><p>{LONG}</p>", "<p>Please turn scripts on.</p>", True),

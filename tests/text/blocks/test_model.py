@@ -58,7 +58,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         dump_model(model(jumps=np.array([0, 0, 2, 0, 0, 0], np.uint16))),
         dump_model(model(features=np.array([FEATURES, LEAF, 2, LEAF, LEAF, LEAF], np.uint16))),
         dump_model(model(roots=np.array([0, 6], np.int32))),
-        dump_model(model(values=np.zeros(5, np.int16))),
+        dump_model(model()).replace(b'"values":6', b'"values":5'),
         dump_model(model(couplings=np.zeros(RELATIONS, np.int16))),
     ],
 )

@@ -59,7 +59,7 @@ def test_any_title_and_headings_leave_the_text_whole(title: str, shared: str, he
 @pytest.mark.parametrize("site", ["The Valley Post", "News"])
 def test_a_headline_is_the_heading_with_most_of_the_title_and_no_name_of_a_site(site: str) -> None:
     head = f"<header><h2>{site}</h2><nav><a href=/>Home</a></nav></header>"
-    foot = f"<div><h2>{site}</h2><p>Part of {site}</p><p>Last updated in May</p></div>"
+    foot = f"<div><h2>{site}</h2><p>Part of <a href=/>{site}</a></p><p>Last updated in May</p></div>"
     body = f"{head}<div><h3>{TITLE}</h3><a>Share</a><div>3 May</div></div>{ARTICLE}{foot}"
     lines = text_of(body, f"{TITLE} | {site}").split("\n")
     assert lines.count(TITLE) == 1
