@@ -11,10 +11,11 @@ from pipeline_tasks.text.blocks.tags import name_key, read_key
 NAMES = re.findall(
     r"\S+",
     "hidden style href start value reversed type open class alt src shadowrootmode shadowroot aria-expanded "
-    "data-latex data-",
+    "aria-hidden role data-latex data-",
 )
 (
-    HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, OLD_SHADOW, EXPANDED, LATEX, DATA,
+    HIDDEN, STYLE, HREF, START, VALUE, REVERSED, TYPE, OPEN, CLASS, ALT, SRC, SHADOW, OLD_SHADOW, EXPANDED, NOT_READ,
+    ROLE, LATEX, DATA,
 ) = range(len(NAMES))  # fmt: skip
 _KEYS = np.array([name_key(name) for name in NAMES], np.uint64)
 COUNT = len(NAMES)
@@ -115,6 +116,12 @@ def equals(page, first, last, word):
 
 
 @inlined
+def _is(page, values, nth, word):
+    """Return whether a tag has an attribute with this value."""
+    return values[nth, 0] >= 0 and equals(page, values[nth, 0], values[nth, 1], word)
+
+
+@inlined
 def whole_number(page, first, last, default):
     """Return the whole number that a value begins with, of at most nine digits."""
     at = first
@@ -164,14 +171,20 @@ _CLIPPED_0, _CLIPPED_1, _LEFT, _TOP, _RIGHT, _INDENT, _MARGIN, _TRANSFORM, _TRAN
         "animation",
     ),
 )
+_DIALOG, _TRUE = map(_word, ("dialog", "true"))
 _SR_ONLY, _UNDRAWN, _READERS = map(_word, ("sr-only", "visually-hidden", "screen-reader-text"))
 _FAR = 999  # pixels beyond the edge of a screen
 
 
 @compiled
 def is_unseen(page, values):
-    """Return whether a tag says that browsers do not show its element: by `hidden`, or by its style (CSS)."""
+    """Return whether a tag says that browsers do not show its element: by `hidden`, or by its style (CSS).
+
+    Or that it is a dialog which is closed: no script for screen readers would hide one that is open (WAI-ARIA).
+    """
     if values[HIDDEN, 0] >= 0 and not equals(page, values[HIDDEN, 0], values[HIDDEN, 1], _UNTIL_FOUND):
+        return True
+    if _is(page, values, ROLE, _DIALOG) and _is(page, values, NOT_READ, _TRUE):
         return True
     first, last = values[STYLE, 0], values[STYLE, 1]
     if first < 0 or last - first < 5:

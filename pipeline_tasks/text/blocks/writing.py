@@ -47,6 +47,7 @@ from pipeline_tasks.text.blocks.reading import (
     N_FIRST,
     N_ITEM,
     N_LAST,
+    N_LIST,
     N_PARENT,
     N_TAG,
     NO_MARKER,
@@ -336,6 +337,15 @@ def _begins(nodes, table, block):
 
 
 @inlined
+def _outermost_list(nodes, table, block):
+    """Return the list that an item is in, and in no other one."""
+    within = nodes[table[block, B_NODE], N_LIST]
+    while within > 0 and nodes[nodes[within, N_PARENT], N_LIST] >= 0:
+        within = nodes[nodes[within, N_PARENT], N_LIST]
+    return within
+
+
+@inlined
 def _part(out, at, table, nodes, last, block, is_verse):
     """Write what is between two blocks: an empty line, or none between items, rows, terms and verses."""
     if last < 0:
@@ -343,7 +353,11 @@ def _part(out, at, table, nodes, last, block, is_verse):
     kind, before = table[block, B_KIND], table[last, B_KIND]
     is_close = (
         (is_verse[block] and last == block - 1)
-        or (table[block, B_MARKER] != NO_MARKER and table[last, B_MARKER] != NO_MARKER)
+        or (
+            table[block, B_MARKER] != NO_MARKER
+            and table[last, B_MARKER] != NO_MARKER
+            and _outermost_list(nodes, table, block) == _outermost_list(nodes, table, last)
+        )
         or (kind == ROW and before == ROW and _table_of(nodes, table, last) == _table_of(nodes, table, block))
         or (
             kind in (TERM, DEFINITION)

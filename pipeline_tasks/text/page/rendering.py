@@ -30,7 +30,9 @@ _MOST_SHADOWS = 50  # roots that are opened, nested ones after what they are in
 _SCREEN_READER = ".sr-only, .visually-hidden, .screen-reader-text"
 """What frameworks name text that they draw nowhere: Bootstrap and Tailwind, Bootstrap 5, WordPress."""
 
-_UNDRAWN = "noscript, dialog:not([open])"  # by browsers with scripts (HTML Living Standard, 15.3.1)
+_UNDRAWN = "noscript, dialog:not([open]), [role='dialog'][aria-hidden='true']"
+"""By browsers with scripts (HTML Living Standard, 15.3.1), and by scripts that close what is no `dialog` (WAI-ARIA)."""
+
 _HIDDEN = ", ".join(
     (
         "[hidden]",

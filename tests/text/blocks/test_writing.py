@@ -61,6 +61,7 @@ PAGES = [
     ("<table><tr><td style='display:none'>7<td>Name<td>x<tr><td>Other<td>y</table>", "Name\tx\nOther\ty", None),
     ("a <i class='x icons'>word</i> <b class=material-symbols-outlined>home</b>", "a word", None),
     ("<h2>T <button>5 <button>claps</button></h2><p>x <p>y </button> z", "T 5 claps\n\nx\n\ny z", None),
+    ("<ul><li>a<li>b</ul><ul><li>c<ul><li>d</ul></ul>", "- a\n- b\n\n- c\n  - d", None),
     ("<h2>A<br>B</h2><p>a<br>b", "A\nB\n\na\nb", "## A B\n\na\nb"),
     (
         "<table><tr><th><th>A<th>B<tr><td>x<td>1<td>2<tr><td><td><td>3<tr><td>y<td>4<td>5</table>",

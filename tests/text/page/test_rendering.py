@@ -64,6 +64,7 @@ def every(*names: str) -> pytest.MarkDecorator:
         '<p class="sr-only">',
         '<p class="visually-hidden">',
         '<p class="screen-reader-text">',
+        '<p role="dialog" aria-hidden="true">',
     ],
 )
 def test_what_is_not_drawn_is_no_text(start: str, head: str, method: str) -> None:
@@ -88,6 +89,8 @@ def test_what_is_for_other_browsers_is_no_text(element: str, method: str) -> Non
         '<p style="left:-10px">',
         '<p style="font-size:0.9em">',
         '<p style="max-height:0">',
+        '<p role="dialog" aria-hidden="false">',
+        '<p role="dialog">',
     ],
 )
 def test_what_is_drawn_or_about_to_be_is_text(start: str, method: str) -> None:
