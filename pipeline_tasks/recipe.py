@@ -547,6 +547,17 @@ def require_params(stage: str, params: Mapping[str, object], where: str) -> None
     bind(stage_card(stage), params, where)
 
 
+def known_card(name: str) -> Stage[Any] | None:
+    """Return the card of a stage, None where this release has none of the name: manifests may be of another one."""
+    return stage_card(name) if name in STAGES else None
+
+
+def has_sequences(stage: str) -> bool:
+    """Return whether the rows of a stage are sequences of tokens, and no documents."""
+    card = known_card(stage)
+    return card is not None and card.conserves == "tokens"
+
+
 def stage_card(name: str) -> Stage[Any]:
     """Return the card of a stage by its name: the module `pipeline_tasks.stages.<name>` exports it as `STAGE`."""
     require_known((name,), STAGES, "stage")

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import DEAREST, Canceled, Removal, UnitCost
 
 P = TypeVar("P")
 
@@ -310,6 +311,8 @@ class Stage(Generic[P]):
     by its params and, after a run, by the profiles of the rows that it kept (before one there are none). `has_state`
     returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
+    `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
+    another one, or an absent one, turns off. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -337,6 +340,9 @@ class Stage(Generic[P]):
     spread: tuple[str, ...] = ()
     reasons: tuple[str, ...] = field(default=())
     title: str = ""
+    removes: Removal = ""
+    cost: UnitCost = DEAREST
+    canceled: Callable[[P], Iterator[Canceled]] | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

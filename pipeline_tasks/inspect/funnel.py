@@ -10,7 +10,7 @@ from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.recipe import STAGES, has_sequences
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_in_order
@@ -121,7 +121,7 @@ def funnel_lines(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def kept_share(step: Mapping[str, Any]) -> float | None:
     """Return the share of a stage's rows that it kept; None where rows become sequences, or are used several times."""
-    if step["stage"] == "pack" or not step["rows_in"] or step["rows"] > step["rows_in"]:
+    if has_sequences(step["stage"]) or not step["rows_in"] or step["rows"] > step["rows_in"]:
         return None
     share: float = step["rows"] / step["rows_in"]
     return share
@@ -129,7 +129,7 @@ def kept_share(step: Mapping[str, Any]) -> float | None:
 
 def _stage_line(step: Mapping[str, Any], most: int) -> str:
     """Return the line of a stage."""
-    rows_in, kept, packs = step["rows_in"], step["rows"], step["stage"] == "pack"
+    rows_in, kept, packs = step["rows_in"], step["rows"], has_sequences(step["stage"])
     share = kept_share(step)
     shown = "      " if share is None else f"{share:6.1%}"
     unit = "sequences" if packs else "rows"

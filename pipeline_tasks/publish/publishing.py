@@ -14,6 +14,7 @@ from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
+from pipeline_tasks.recipe import has_sequences
 from pipeline_tasks.sealed import digest_of, path_of, reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures, newest
@@ -109,7 +110,8 @@ def _earlier_retractions(root: str, recipe: str, snapshot: str) -> tuple[version
 
 def sizes_of(by_stage: Mapping[str, Manifest]) -> dict[str, int]:
     """Return the documents, tokens and sequences of a version."""
-    documents, pack = published_documents(in_order(by_stage).values()), by_stage.get("pack")
-    if pack is None:
+    documents = published_documents(in_order(by_stage).values())
+    packed = next((manifest for stage, manifest in by_stage.items() if has_sequences(stage)), None)
+    if packed is None:
         return {"documents": documents, "tokens": 0, "sequences": 0}
-    return {"documents": documents, "tokens": pack.tokens, "sequences": pack.rows}
+    return {"documents": documents, "tokens": packed.tokens, "sequences": packed.rows}

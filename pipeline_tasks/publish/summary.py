@@ -17,7 +17,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT
+from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, has_sequences
 from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_in_order
@@ -61,7 +61,7 @@ class StageSummary:
     @property
     def kept(self) -> float | None:
         """The share of rows that was kept; None where rows become sequences, or are used several times."""
-        if self.stage == "pack" or not self.rows_in or self.rows > self.rows_in:
+        if has_sequences(self.stage) or not self.rows_in or self.rows > self.rows_in:
             return None
         return self.rows / self.rows_in
 

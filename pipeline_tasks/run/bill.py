@@ -5,30 +5,13 @@ each bucket where it has some. Every `CHUNK` of a file that is read is one more.
 up asks for more; how much depends on what is known.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from pipeline_tasks.facets import NONE, Requests
 from pipeline_tasks.run.sizes import Sizes, StageSize
+from pipeline_tasks.run.unit_costs import cost_of
 from pipeline_tasks.store.protocol import CHUNK
 
-
-class Requests(NamedTuple):
-    """Requests that read (GET, HEAD) and that write (PUT, POST, LIST)."""
-
-    reads: float
-    writes: float
-
-    def times(self, count: float) -> "Requests":
-        """Return so many of these."""
-        return Requests(self.reads * count, self.writes * count)
-
-    def plus(self, other: "Requests") -> "Requests":
-        """Return the sum."""
-        return Requests(self.reads + other.reads, self.writes + other.writes)
-
-
-NONE = Requests(0, 0)
 OF_RUN = Requests(60, 40)
 """Of landing, publication and the log, whatever the size."""
 
@@ -36,27 +19,6 @@ OF_GATE = Requests(2.3, 0)
 """Of a gate for each shard of which it reads a sample, `SAMPLED` bytes of a stage at most."""
 
 SAMPLED = 64_000_000
-
-PER_SHARD: Mapping[str, Requests] = {
-    "ingest": Requests(21, 7),
-    "extract": Requests(8, 2),
-    "filter_url": Requests(7, 2),
-    "filter_language": Requests(20, 5),
-    "filter_quality": Requests(23, 4),
-    "dedup_exact": Requests(6.5, 0.25),
-    "cut_templates": Requests(43, 19),
-    "dedup_minhash": Requests(180, 72),
-    "score_quality": Requests(20, 6),
-    "scrub_pii": Requests(13, 3),
-    "decontaminate": Requests(26, 6),
-}
-"""By stage, counted as slopes of runs of 8 and 24 files, and of 4 and 16 buckets, by the recipe `web`."""
-
-PER_BUCKET: Mapping[str, Requests] = {"dedup_exact": Requests(17, 8)}
-"""Of the stage that makes the buckets; those behind it have a shard for each."""
-
-OF_OTHERS = Requests(20, 6)
-"""For each shard, of a stage without a row: as one that has a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +59,13 @@ def bill_of(sizes: Sizes, prices: Prices) -> Bill:
 
 def requests_of(size: StageSize) -> Requests:
     """Return the requests of a stage and of its gate."""
-    per_shard, per_bucket = PER_SHARD.get(size.stage, OF_OTHERS), PER_BUCKET.get(size.stage, NONE)
+    cost = cost_of(size.stage)
     shards_out = size.buckets or size.shards
     sampled = min(shards_out, SAMPLED * shards_out // max(size.read, 1) + 1)
     chunks = Requests(size.read // CHUNK, 0)
     pieces = Requests(size.pieces - size.buckets, 0)  # of the first scatter task they are in the slopes
-    parts = (per_shard.times(size.shards), per_bucket.times(size.buckets), OF_GATE.times(sampled), chunks, pieces)
+    of_shards, of_buckets = cost.requests.times(size.shards), cost.bucket_requests.times(size.buckets)
+    parts = (of_shards, of_buckets, OF_GATE.times(sampled), chunks, pieces)
     total = NONE
     for part in parts:
         total = total.plus(part)

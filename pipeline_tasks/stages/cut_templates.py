@@ -12,6 +12,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Positive, Ratio
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
@@ -244,6 +245,14 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 LAYER = Layer(stores=("template_spans", "template_chars", *SEAM_COLUMNS.names), changes=("text", "chars"))
 
+
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    if not params.most:
+        for name in ("documents", "depth"):
+            yield Canceled(name, "`most: 0` lets no text lose a line", "raise `most`")
+
+
 STAGE = Stage(
     name="cut_templates",
     run=run,
@@ -264,4 +273,6 @@ STAGE = Stage(
     profiled=("chars", "template_chars", SEAMS),
     reasons=(),
     title="lines that a site repeats out",
+    canceled=canceled,
+    cost=UnitCost(0.05, 1.00, 0.05, 4, requests=Requests(43, 19), rows=1.0),
 )

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
@@ -328,6 +329,19 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 SKETCHES = pa.schema([pa.field("sketch", pa.list_(pa.uint32()))])
 """One row per kept document, in the same order: its sampled n-grams."""
 
+
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    if not params.benchmarks:
+        return  # `idle` says so
+    if params.method == "ngram":
+        for name in ("score", "misses"):
+            yield Canceled(name, "`method: ngram` finds no edited texts", "write `method: both`")
+    if params.method == "sampled":
+        for name in ("ngram", "overlap"):
+            yield Canceled(name, "`method: sampled` counts no runs of words", "write `method: both`")
+
+
 STAGE = Stage(
     name="decontaminate",
     run=run,
@@ -346,4 +360,6 @@ STAGE = Stage(
     profiled=("contaminated_by", SEAMS),
     reasons=(CONTAMINATED,),
     title="evaluation sets out",
+    canceled=canceled,
+    cost=UnitCost(0.23, 1.00, 0.34, 4, requests=Requests(26, 6), rows=1.0),
 )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
+from pipeline_tasks.facets import BUCKET_MEMORY, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
@@ -141,4 +142,16 @@ STAGE = Stage(
     profiled=("chars", "origins", "clusters"),
     reasons=(DUPLICATE, SEEN_BEFORE),
     title="equal texts out",
+    removes="copies",
+    cost=UnitCost(
+        0.023,
+        0.60,
+        0.63,
+        4,
+        BUCKET_MEMORY,
+        requests=Requests(6.5, 0.25),
+        bucket_requests=Requests(17, 8),
+        rows=0.998,
+        published=0.50,
+    ),
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.answers import Answer, answered
 from pipeline_tasks.scorers.embedder import Embedder, EmbeddingModel, check_embedder, load_embedder
@@ -116,4 +117,5 @@ STAGE = Stage(
     engine="ray",
     profiled=(EMBEDDING_MODEL, SEEN, LANGUAGES),
     title="embeddings",
+    cost=UnitCost(60.0, 1.2, 0.2, 4),
 )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import OMITTED
+from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import ENTITY
 from pipeline_tasks.scorers.answers import Answer, answered
@@ -223,4 +224,5 @@ STAGE = Stage(
     libraries={UNICODE: always},
     profiled=_PROFILED,
     title="Say what each document is",
+    cost=UnitCost(0.06, 1.00, 0.02, 2),
 )

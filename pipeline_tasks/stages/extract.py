@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
@@ -444,6 +446,15 @@ def _by_justext(params: Params) -> bool:
     return "justext" in (params.method, *params.fallback)
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    methods = {params.method, *params.fallback}
+    if "justext" not in methods:
+        yield Canceled("language", "it names jusText's stop words, and no method is justext", "add it to `fallback`")
+    if params.fallback and set(params.fallback) == {params.method}:
+        yield Canceled("fallback", f"it names {params.method} alone, which `method` is", "name another method")
+
+
 STAGE = Stage(
     name="extract",
     run=run,
@@ -474,4 +485,7 @@ STAGE = Stage(
         "error:extractor_crash",
     ),
     title="Pages into documents",
+    removes="unfit",
+    canceled=canceled,
+    cost=UnitCost(0.36, 0.22, 0.22, 3, requests=Requests(8, 2), rows=0.996, published=0.50),
 )

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -17,6 +17,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
@@ -456,6 +457,20 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return on.map(partial(decide, params=deciding), predicted, layer=layer)
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    kept = {parse_language(code).language for code in params.keep}
+    unwanted = sorted(code for code in params.thresholds if parse_language(code).language not in kept)
+    if kept and unwanted:
+        named = ", ".join(unwanted)
+        yield Canceled("thresholds", f"{named}: `keep` does not have them", "add them to `keep`")
+    if params.unit == "text":
+        yield Canceled("min_foreign", "`unit: text` finds no paragraphs", "write `unit: paragraph`")
+        if len(params.windows) == 1:
+            why = "one window of a text has one language"
+            yield Canceled("mixed", why, "write `unit: paragraph`, or several `windows`")
+
+
 STAGE = Stage(
     name="filter_language",
     run=run,
@@ -472,4 +487,7 @@ STAGE = Stage(
     reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),
     engine="spark",
     title="Identify languages and keep the wanted ones",
+    removes="unfit",
+    canceled=canceled,
+    cost=UnitCost(0.21, 1.01, 0.02, 5, requests=Requests(20, 5), rows=0.934, published=0.40),
 )

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.filters import Computed, Filter, Floats, fails, load_filters, packs
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
@@ -349,6 +350,36 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return on.map(partial(decide, params=params), measured, layer=layer)
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    for profile in params.limits:
+        if profile not in params.profiles:
+            yield Canceled(profile, "`profiles` does not name it, so its rules judge nothing", "add it to `profiles`")
+    cards = [FILTERS[name] for name in params.profiles]
+    if params.edit and not any(card.cuts for card in cards):
+        cutting = ", ".join(name for name, card in FILTERS.items() if card.cuts)
+        yield Canceled("edit", f"no profile removes lines; {cutting} do", "name one of them")
+    if params.words not in ("split", "spacy") and not WORDED & {*params.profiles}:
+        yield Canceled("words", f"only {', '.join(sorted(WORDED))} count words by it", "name one of them")
+    if params.packs != packs.NONE and not _has_entry(params):
+        yield Canceled("packs", "it has no bound and no stop words of a profile that is named", "write `packs: none`")
+
+
+WORDED = frozenset({"fineweb", "gopher_quality", "gopher_repetition"})
+"""Profiles that count words by the param `words`; with `spacy`, c4 counts sentences by it, too."""
+
+
+def _has_entry(params: Params) -> bool:
+    """Return whether packs say something of a profile that judges; True for packs that cannot be read, a fault."""
+    try:
+        loaded = packs.load(params.packs, FILTERS)
+    except (OSError, RefineryError):
+        return True
+    cards = [FILTERS[name] for name in params.profiles]
+    has_words = any(card.stop_words for card in cards) and any(pack.stop_words for pack in loaded.values())
+    return has_words or any(name in pack.bounds for pack in loaded.values() for name in params.profiles)
+
+
 STAGE = Stage(
     name="filter_quality",
     run=run,
@@ -365,4 +396,7 @@ STAGE = Stage(
     reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),
     engine="spark",
     title="Judge the quality of texts by published heuristics",
+    removes="unfit",
+    canceled=canceled,
+    cost=UnitCost(0.3, 1.25, 0.26, 5, requests=Requests(23, 4), rows=0.735, published=0.50),
 )

@@ -1,7 +1,7 @@
 """Reject or redact texts that offend or are adult content, by words and models; a word that is mentioned is no hit."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Count, Limit, Ratio
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Canceled, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
@@ -409,6 +410,15 @@ def writes_for(params: Params) -> pa.Schema:
     return pa.schema([pa.field(f"score_{_name(label)}", pa.float64()) for label in sorted(params.classifiers)])
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    if params.action == "annotate":
+        for name in ("bounds", "fewest", "most"):
+            yield Canceled(name, "`action: annotate` rejects no document", "write another `action`")
+    elif not params.bounds:
+        yield Canceled("fewest", "`bounds` names no label", "name labels in `bounds`")
+
+
 STAGE = Stage(
     name="filter_toxicity",
     run=run,
@@ -434,4 +444,6 @@ STAGE = Stage(
     profiled=(*COLUMNS, HITS, "language"),
     reasons=(*map(reason_of, LABELS), *map(score_reason_of, LABELS)),
     title="Take out what offends, and adult content",
+    canceled=canceled,
+    cost=UnitCost(0.2, 1.02, 0.02, 4),
 )

@@ -1,7 +1,7 @@
 """Rejects pages by their URL: listed hosts, listed URLs, and listed words."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject
@@ -237,6 +238,17 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return on.map(partial(screen, params=params), shards, layer=Layer(reads=("url",)))
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    lists = (params.domains, params.urls, params.hard_words, params.soft_words, params.subwords)
+    if not any(lists):
+        return  # `idle` says so
+    if not params.soft_words:
+        yield Canceled("soft_limit", "it counts `soft_words`, and there are none", "name their list")
+    if not (params.domains or params.urls):
+        yield Canceled("matching", "it compares `domains` and `urls`, and there are none", "name a list of them")
+
+
 STAGE = Stage(
     name="filter_url",
     run=run,
@@ -253,4 +265,7 @@ STAGE = Stage(
     reasons=tuple(f"filter_url:{why}" for why in RULES),
     engine="spark",
     title="Reject unwanted hosts, URLs and words in URLs",
+    removes="unfit",
+    canceled=canceled,
+    cost=UnitCost(0.18, 1.00, 0.01, 2, requests=Requests(7, 2), rows=1.0),
 )

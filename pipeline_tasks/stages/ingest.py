@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Range
+from pipeline_tasks.facets import Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RECORD, ROBOTS
 from pipeline_tasks.stage import (
@@ -406,4 +407,5 @@ STAGE = Stage(
         *(f"error:{reason}" for reason in DAMAGE),
     ),
     title="Select pages",
+    cost=UnitCost(0.026, 1.01, 0.02, 5, requests=Requests(21, 7), rows=0.598),
 )

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.constraints import OMITTED, Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import (
@@ -244,4 +245,5 @@ STAGE: Stage[Params] = Stage(
     reads_history=False,
     profiled=("n_tokens", "language", "source"),
     reasons=(TAKEN_DOWN, SUPERSEDED, WHERE),
+    cost=UnitCost(0.015, 1.00, 0.01, 2, rows=1.0),
 )

@@ -10,6 +10,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.scorers.topics import TopicModel, read_topics
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, replace_column
@@ -110,4 +111,5 @@ STAGE = Stage(
     splits=True,
     profiled=(TOPIC, TOPIC_NAME),
     title="topics",
+    cost=UnitCost(0.1, 1.00, 0.02, 4),
 )

@@ -10,10 +10,9 @@ import pytest
 import yaml
 
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.inspect.lint.canceled_params import WORDED
 from pipeline_tasks.recipe import recipe_names
 from pipeline_tasks.stages import mix
-from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
+from pipeline_tasks.stages.filter_quality import FILTERS, WORDED, Params, filter_texts, signals_column
 from pipeline_tasks.stages.mix.shares import shares
 from tests.documents import documents
 from tests.stages.test_filter_quality import PROSE

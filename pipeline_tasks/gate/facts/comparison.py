@@ -26,6 +26,7 @@ from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.profiles.signals import PREFIX
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
+from pipeline_tasks.recipe import has_sequences
 from pipeline_tasks.store.reading import read_history
 
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
@@ -62,7 +63,7 @@ def _fill(manifest: Manifest, tokens: int | None) -> float | None:
     That is the whole, or each shard. Pads of so many sequences, less a token each, do not count.
     """
     length = manifest.params.get("length")
-    if manifest.stage != "pack" or not length or not manifest.rows or tokens is None:
+    if not has_sequences(manifest.stage) or not length or not manifest.rows or tokens is None:
         return None
     positions = manifest.rows * int(length)
     is_whole = (manifest.params.get("method"), manifest.params.get("tail", "carry")) == ("concat", "carry")

@@ -8,11 +8,11 @@ from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.facts.rows import NOT_PAGES
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.recipe import STAGES, has_sequences, stage_card
 from pipeline_tasks.store.reading import read_in_order
 
-COPIES = ("dedup_url", "dedup_exact", "dedup_minhash", "dedup_paragraphs", "dedup_semantic", "mix")
-"""Stages whose removals are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
+NO_LOSS = ("copies", "surplus")
+"""Removals that are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
 own mixture leaves it out. They passed the stages before, and are counted as kept: a recrawl of the same texts has the
 same retention, however few of them are new."""
 
@@ -50,7 +50,7 @@ def refined_manifests(root: str, manifests: Mapping[str, str]) -> dict[str, Mani
 
 def require_documents(manifests: Mapping[str, str]) -> None:
     """Raise RecipeError where no stage of a snapshot has documents."""
-    if not any(stage in STAGES and stage != "pack" for stage in manifests):
+    if not any(stage in STAGES and not has_sequences(stage) for stage in manifests):
         named = ", ".join(manifests) or "none"
         message = f"name the manifest of a stage with documents, such as ingest; the snapshot has those of: {named}"
         raise RecipeError(message)
@@ -113,9 +113,9 @@ def snapshot_amounts(manifests: Iterable[Manifest]) -> Amounts:
 
 
 def published_documents(ordered: Iterable[Manifest]) -> int:
-    """Return the documents that the last stage of documents kept; `pack` has sequences."""
-    return [manifest.rows for manifest in ordered if manifest.stage != "pack"][-1]
+    """Return the documents that the last stage of documents kept, and no sequences."""
+    return [manifest.rows for manifest in ordered if not has_sequences(manifest.stage)][-1]
 
 
 def _copies(ordered: Iterable[Manifest]) -> int:
-    return sum(sum(manifest.rejected.values()) for manifest in ordered if manifest.stage in COPIES)
+    return sum(sum(each.rejected.values()) for each in ordered if stage_card(each.stage).removes in NO_LOSS)

@@ -12,13 +12,10 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.text_edits import scrubbed
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import COMPOSE, STAGES, stage_card
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.erasures import expired
 from pipeline_tasks.store.reading import read_manifest, read_shards
-
-JUDGES = ("extract", "filter_url", "filter_language", "filter_quality", "score_quality")
-"""Stages that reject a document for what it is. A duplicate may be a good text, so reading it says nothing."""
 
 PLACE = ("id", "file", "offset")
 COLUMNS = (*PLACE, "url", "title", "language", "text", "reason", "evidence")
@@ -123,19 +120,23 @@ def read_drawn(root: str, version: Version, drawn: Iterable[Drawn]) -> list[Samp
 
 def reasons_of_judges(root: str, version: Version) -> dict[str, int]:
     """Return how many documents were rejected for each reason that is read of, in the order of the stages."""
-    manifests = _judges(root, version)
-    return {why: rows for stage in JUDGES if stage in manifests for why, rows in manifests[stage].rejected.items()}
+    return {why: rows for manifest in _judges(root, version).values() for why, rows in manifest.rejected.items()}
 
 
 def _judges(root: str, version: Version) -> dict[str, Manifest]:
+    """Return the manifests of the stages that reject a document for what it is, in order.
+
+    A duplicate may be a good text, so reading it says nothing.
+    """
     if COMPOSE in version.manifests:
         message = f"{version.recipe} is a training dataset; read the recipes that its documents are from"
         raise RecipeError(message)
-    return {stage: read_manifest(root, path) for stage, path in version.manifests.items() if stage in JUDGES}
+    judges = [stage for stage in STAGES if stage in version.manifests and stage_card(stage).removes == "unfit"]
+    return {stage: read_manifest(root, version.manifests[stage]) for stage in judges}
 
 
 def _require_known(reasons: Iterable[str], manifests: Mapping[str, Manifest]) -> None:
-    known = {why for stage in JUDGES if stage in manifests for why in manifests[stage].rejected}
+    known = {why for manifest in manifests.values() for why in manifest.rejected}
     if unknown := sorted(set(reasons) - known):
         message = f"nothing was rejected for {', '.join(unknown)}; the reasons are {', '.join(sorted(known)) or 'none'}"
         raise RecipeError(message)

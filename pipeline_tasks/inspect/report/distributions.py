@@ -9,7 +9,7 @@ from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import SUMS
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.plots.distributions import SERIES
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.recipe import STAGES, has_sequences
 from pipeline_tasks.store.reading import read_manifest
 
 THIS, PREVIOUS, EARLIER = SERIES
@@ -87,7 +87,7 @@ def _last_stages(root: str, version: Version) -> dict[str, str]:
     """Return the last stage that profiled each column, of those before packing."""
     last: dict[str, str] = {}
     for stage in _stages(root, version):
-        if stage != "pack":
+        if not has_sequences(stage):
             kept = _kept(root, version.manifests[stage])
             last |= {column: stage for column in kept if kept[column]["count"] and is_measure(column)}
     return last

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec, count_axis
+from pipeline_tasks.recipe import known_card
 
 ROW = 22
 """Pixels of a stage."""
@@ -14,13 +15,16 @@ KINDS = {"kept": "--plot-1", "rejected": "--plot-2", "quarantined": "--bad"}
 MANY = 10_000
 """Rows from which on the axis has them in thousands."""
 
-COPIES = ("mix", "shuffle", "pack")
-"""Stages whose rows are copies of documents or sequences, and not the documents that came in."""
+
+def counts_documents(stage: str) -> bool:
+    """Return whether the rows of a stage are the documents that came in, and not their uses, shares or sequences."""
+    card = known_card(stage)
+    return card is None or (card.conserves == "rows" and card.removes != "surplus")
 
 
 def funnel_plot(steps: Sequence[Mapping[str, Any]]) -> Plot | None:
     """Plot the entries of `inspect.funnel` but those of stages that count other things; None if no row came in."""
-    shown = [step for step in steps if step["stage"] not in COPIES]
+    shown = [step for step in steps if counts_documents(step["stage"])]
     first = shown[0]["rows_in"] if shown else 0
     if not first:
         return None

@@ -27,7 +27,7 @@ from pipeline_tasks.publish.report.html import (
     table,
     tag,
 )
-from pipeline_tasks.recipe import PUBLISH, stage_card
+from pipeline_tasks.recipe import PUBLISH, has_sequences, stage_card
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.tasks.state_cost import SECONDS, StateCost
 from pipeline_tasks.schema import SEAMS
@@ -63,7 +63,7 @@ def _totals(contents: Contents) -> Iterator[tuple[str, str]]:
     manifests = list(contents.manifests.values())
     if manifests:
         yield count(manifests[0].rows_in), "records in the crawl"
-    documents = [manifest for manifest in manifests if manifest.stage != "pack"]
+    documents = [manifest for manifest in manifests if not has_sequences(manifest.stage)]
     if documents:
         yield count(documents[-1].rows), "documents kept"
     if mended := contents.last_with(SEAMS):
@@ -72,8 +72,8 @@ def _totals(contents: Contents) -> Iterator[tuple[str, str]]:
     tokenized = contents.last_with("n_tokens")
     if tokenized:
         yield count(profile_of(tokenized, "n_tokens")["sum"]), "tokens"
-    if "pack" in contents.manifests:
-        yield count(contents.manifests["pack"].rows), "packed sequences"
+    for packed in (manifest for manifest in manifests if has_sequences(manifest.stage)):
+        yield count(packed.rows), "packed sequences"
     if contents.verdicts:
         yield _worst_outcome(contents), f"{len(contents.verdicts)} gates"
     if contents.costs:
@@ -99,7 +99,7 @@ def _funnel_row(contents: Contents, manifest: Manifest, most: int) -> Sequence[C
     idle = (tag("div", str(part), css="dim title") for part in idle_parts(manifest))
     name = join((manifest.stage, tag("div", stage_card(manifest.stage).title, css="dim title"), *idle))
     gate = _gate(contents, manifest.stage)
-    if manifest.stage == "pack":
+    if has_sequences(manifest.stage):
         kept = f"{count(manifest.rows)} seq."
         return (name, count(manifest.rows_in), kept, Html(""), "", size(manifest.bytes), gate)
     share = percent(manifest.rows, manifest.rows_in)
@@ -262,7 +262,7 @@ def tokens(contents: Contents) -> Iterator[Html]:
 
 def _token_row(manifest: Manifest) -> Sequence[Child]:
     profile = profile_of(manifest, "n_tokens")
-    unit = "sequences" if manifest.stage == "pack" else "documents"
+    unit = "sequences" if has_sequences(manifest.stage) else "documents"
     each = f"{profile['sum'] / profile['count']:,.1f}"
     return (manifest.stage, count(profile["sum"]), f"{count(manifest.rows)} {unit}", each, size(manifest.bytes))
 

@@ -7,6 +7,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.facets import Canceled, UnitCost
 from pipeline_tasks.stage import Batches, Engine, Layer, Section, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.mix.bands import banded
 from pipeline_tasks.stages.mix.groups import bands_of, factor_of, factors_of, groups_of
@@ -89,6 +90,22 @@ def writes_for(params: Params) -> pa.Schema:
     return pa.schema([*copies, *([pa.field(BAND, pa.int64())] if params.quality else [])])
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    shares = params.weights or params.tokens
+    asked = shares or params.epochs or params.temperature
+    if not shares:
+        yield Canceled("unlisted", "`weights` and `tokens` name no group, so that every one is kept", "name groups")
+    if not shares and not params.temperature:
+        yield Canceled("max_epochs", "nothing asks for more of a group than it has", "name groups in `weights`")
+    if not (asked or params.quality):
+        yield Canceled("bands", "no group of them has a share", "name groups in `weights`, `tokens` or `epochs`")
+    if not (asked or params.budget_tokens or params.factors or params.quality):
+        yield Canceled("seed", "every document is used once, and none is drawn", "name shares, or a budget")
+    if params.temperature == 1:
+        yield Canceled("temperature", "1 weights groups by what they have", "write a larger one")
+
+
 STAGE: Stage[Params] = Stage(
     name="mix",
     run=run,
@@ -102,4 +119,7 @@ STAGE: Stage[Params] = Stage(
     reads_history=False,
     profiled=("n_tokens", "language", "source", "copies"),
     reasons=("mix:over_budget", "mix:unlisted"),
+    removes="surplus",
+    canceled=canceled,
+    cost=UnitCost(0.025, 1.00, 0.01, 2, rows=1.0),
 )

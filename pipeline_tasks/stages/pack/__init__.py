@@ -1,9 +1,11 @@
 """Pack the tokens of all documents into sequences of one length, and record the pieces of documents in each."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
 
+from pipeline_tasks.facets import Canceled, UnitCost
 from pipeline_tasks.stage import Engine, Shards, Stage
 from pipeline_tasks.stages.pack.by_shard import pack_shard
 from pipeline_tasks.stages.pack.concat import COLUMNS, pack_concat
@@ -16,6 +18,12 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
         kernel = partial(pack_shard, params=params)
         return on.map(kernel, shards, shared=params.tail != "drop", reads=COLUMNS)
     return pack_concat(shards, params, on)
+
+
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    if params.method == "concat" and params.tail == "drop":
+        yield Canceled("pad_id", "`tail: drop` leaves no sequence to pad", "write another `tail`")
 
 
 STAGE: Stage[Params] = Stage(
@@ -31,4 +39,6 @@ STAGE: Stage[Params] = Stage(
     conserves="tokens",
     profiled=("n_tokens",),
     reasons=(TAIL,),
+    canceled=canceled,
+    cost=UnitCost(0.04, 0.02, 0.02, 2),
 )

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -15,6 +15,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Ratio, Weight
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
@@ -397,6 +398,16 @@ def writes_for(params: Params) -> pa.Schema:
     )
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    bounded = {name for name, weight in (*params.weights.items(), *params.bounds.items()) if weight}
+    for name in sorted(name for name, least in params.minima.items() if least and not params.has_source(name)):
+        yield Canceled(f"minima.{name}", "no model gives it", "name one in `classifiers`")
+    if PERPLEXITY not in bounded:
+        for name in ("language_models", "shipped_models"):
+            yield Canceled(name, "`perplexity` has no weight and no minimum", "give it one")
+
+
 STAGE = Stage(
     name="score_quality",
     run=run,
@@ -417,4 +428,7 @@ STAGE = Stage(
     profiled=("score", PERPLEXITY, SEEN, *MOMENTS),
     reasons=(LOW_QUALITY, LOW_COMPONENT),
     title="quality score",
+    removes="unfit",
+    canceled=canceled,
+    cost=UnitCost(0.38, 1.02, 0.02, 4, requests=Requests(20, 6), rows=1.0, published=0.40),
 )

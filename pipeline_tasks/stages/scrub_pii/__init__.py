@@ -14,6 +14,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import OMITTED, Count
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, REDACTION
 from pipeline_tasks.scorers.entities import EntityFinder
@@ -386,6 +387,19 @@ def _idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
     return tuple(idle)
 
 
+def canceled(params: Params) -> Iterator[Canceled]:
+    """Yield the params that have no effect beside the others."""
+    actions = set(actions_of(params).values())
+    if actions == {"drop"}:
+        yield Canceled("max_spans", "`drop` rejects a document for one finding", "give a kind another action")
+    if not params.model:
+        yield Canceled("labels", "`model` names no pipeline", "name one in `model`")
+    if "pseudonymize" not in actions:
+        yield Canceled(
+            "key_name", "no kind is pseudonymized", "write `action: pseudonymize`, or name a kind in `kinds`"
+        )
+
+
 STAGE = Stage(
     name="scrub_pii",
     run=run,
@@ -404,4 +418,6 @@ STAGE = Stage(
     profiled=(*COUNTS, MISSED.name, "language"),
     reasons=(PII,),
     title="Remove personal data",
+    canceled=canceled,
+    cost=UnitCost(0.23, 1.01, 0.01, 2, requests=Requests(13, 3), rows=1.0, published=0.95),
 )

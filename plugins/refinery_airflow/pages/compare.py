@@ -17,7 +17,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.distributions import distribution
-from pipeline_tasks.publish.plots.funnel import COPIES
+from pipeline_tasks.publish.plots.funnel import counts_documents
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.recipe_verdicts import said
 from refinery_airflow.runs.run import base
@@ -171,7 +171,7 @@ class Compared:
 
 
 def _share(stage: str, rows_in: int | None, rows: int | None) -> float | None:
-    return None if stage in COPIES or not rows_in or rows is None else rows / rows_in
+    return None if not counts_documents(stage) or not rows_in or rows is None else rows / rows_in
 
 
 def _largest(groups: Mapping[str, tuple[Amount, Amount]]) -> list[Group]:
@@ -288,7 +288,7 @@ def side_name(version: Version, diff: Diff) -> str:
 
 
 def _stages(diff: Diff) -> Plot | None:
-    counts = {stage.stage: stage.rows for stage in diff.stages if stage.stage not in COPIES}
+    counts = {stage.stage: stage.rows for stage in diff.stages if counts_documents(stage.stage)}
     colors = dict(reversed(_colors(diff).items()))
     return change_plot("Rows that each stage kept", "stage", counts, colors=colors, ranked=False)
 

@@ -1,0 +1,75 @@
+"""What a stage says of itself beyond its columns and params, for those who plan, foretell and show: its facets."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Removal = Literal["", "unfit", "copies", "surplus"]
+"""What a stage's removals say: a document is unfit by itself, another one has its text, or the recipe's own mixture
+leaves it out; "": none of these."""
+
+
+class Canceled(NamedTuple):
+    """A param without effect: its name, `why`, and the `remedy` besides removing it."""
+
+    param: str
+    why: str
+    remedy: str
+
+
+class Requests(NamedTuple):
+    """Requests that read (GET, HEAD) and that write (PUT, POST, LIST)."""
+
+    reads: float
+    writes: float
+
+    def times(self, count: float) -> "Requests":
+        """Return so many of these."""
+        return Requests(self.reads * count, self.writes * count)
+
+    def plus(self, other: "Requests") -> "Requests":
+        """Return the sum."""
+        return Requests(self.reads + other.reads, self.writes + other.writes)
+
+
+NONE = Requests(0, 0)
+OF_A_MODEL = Requests(20, 6)
+"""For each shard, of a stage that reads a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCost:
+    """What a stage costs per byte that it reads: the bytes of its input's files, and of those that layers rest on.
+
+    `seconds` are of one core per megabyte. `kept` are bytes that the next stage reads, `stored` bytes that are written,
+    rejected rows and history included. `objects` are files per shard of the input, receipts included. `bucket` is the
+    memory that a task needs per byte of its bucket, 0 where memory does not follow from the bucket. They are measured
+    by `benchmarks/unit_costs.py` (see `run/unit_costs.py`).
+
+    `requests` are those for each shard of the input, by default as of a stage that reads a model. `bucket_requests` are
+    those for each bucket of the stage that makes them: those behind it have a shard for each. Both are slopes of runs
+    of 8 and 24 files, and of 4 and 16 buckets, by the recipe `web` (`benchmarks/growth.py`).
+
+    `rows` is the share of rows that it kept of the snapshot dev-2026-45 by the recipes `web` and `corpus`: 40.5 % of
+    records in all. `published` is the share of bytes that goes on in a published pipeline at the stage that does the
+    same (`inspect.plan.bases.PUBLISHED_SOURCE`): 0.0095 in all. Filters of URLs count with heuristics.
+    """
+
+    seconds: float
+    kept: float
+    stored: float
+    objects: float
+    bucket: float = 0.0
+    requests: Requests = OF_A_MODEL
+    bucket_requests: Requests = NONE
+    rows: float | None = None
+    published: float | None = None
+
+
+BUCKET_MEMORY = 8.4
+"""Bytes of memory per byte of documents in a bucket: text is 3.6 times as stored, and sorting it needs two copies.
+
+`--buckets 1` over 50 and 200 MB of generated JSON lines: 394 and 999 MB for 24 and 96 MB of documents as stored.
+"""
+
+DEAREST = UnitCost(0.60, 1.0, 1.0, 8)
+"""Of a stage that says nothing of it."""
