@@ -11,8 +11,8 @@ import pyarrow as pa
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.text_edits import scrubbed
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, STAGES, stage_card
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
+from pipeline_tasks.recipe import COMPOSE, known_card
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.erasures import expired
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -131,7 +131,8 @@ def _judges(root: str, version: Version) -> dict[str, Manifest]:
     if COMPOSE in version.manifests:
         message = f"{version.recipe} is a training dataset; read the recipes that its documents are from"
         raise RecipeError(message)
-    judges = [stage for stage in STAGES if stage in version.manifests and stage_card(stage).removes == "unfit"]
+    cards = {stage: known_card(stage) for stage in stages_of(root, version)}
+    judges = [stage for stage, card in cards.items() if card is not None and card.removes == "unfit"]
     return {stage: read_manifest(root, version.manifests[stage]) for stage in judges}
 
 
