@@ -20,7 +20,7 @@ from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import known_card
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Stage
 from pipeline_tasks.store import storage
@@ -129,8 +129,8 @@ def _reasons(manifest: Manifest) -> Iterator[str]:
     """Yield what has changed for a stage by itself."""
     if manifest.writer != WRITER:
         yield f"{manifest.writer} → {WRITER}"
-    if manifest.stage in STAGES:
-        yield from _reasons_of_card(stage_card(manifest.stage), manifest)
+    if card := known_card(manifest.stage):
+        yield from _reasons_of_card(card, manifest)
 
 
 def _reasons_of_card(card: Stage[Any], manifest: Manifest) -> Iterator[str]:

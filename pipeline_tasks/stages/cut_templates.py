@@ -247,7 +247,7 @@ LAYER = Layer(stores=("template_spans", "template_chars", *SEAM_COLUMNS.names), 
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     if not params.most:
         for name in ("documents", "depth"):
             yield Canceled(name, "`most: 0` lets no text lose a line", "raise `most`")

@@ -331,7 +331,7 @@ SKETCHES = pa.schema([pa.field("sketch", pa.list_(pa.uint32()))])
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     if not params.benchmarks:
         return  # `idle` says so
     if params.method == "ngram":

@@ -447,7 +447,7 @@ def _by_justext(params: Params) -> bool:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     methods = {params.method, *params.fallback}
     if "justext" not in methods:
         yield Canceled("language", "it names jusText's stop words, and no method is justext", "add it to `fallback`")

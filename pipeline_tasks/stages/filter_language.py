@@ -458,7 +458,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     kept = {parse_language(code).language for code in params.keep}
     unwanted = sorted(code for code in params.thresholds if parse_language(code).language not in kept)
     if kept and unwanted:

@@ -351,7 +351,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     for profile in params.limits:
         if profile not in params.profiles:
             yield Canceled(profile, "`profiles` does not name it, so its rules judge nothing", "add it to `profiles`")

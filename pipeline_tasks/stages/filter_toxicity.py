@@ -411,7 +411,7 @@ def writes_for(params: Params) -> pa.Schema:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     if params.action == "annotate":
         for name in ("bounds", "fewest", "most"):
             yield Canceled(name, "`action: annotate` rejects no document", "write another `action`")

@@ -239,7 +239,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     lists = (params.domains, params.urls, params.hard_words, params.soft_words, params.subwords)
     if not any(lists):
         return  # `idle` says so

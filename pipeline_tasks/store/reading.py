@@ -17,7 +17,7 @@ from pipeline_tasks.manifest import (
     manifest_path,
     stage_prefix,
 )
-from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, stage_card
+from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, known_card
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
@@ -142,7 +142,8 @@ def is_cleared(root: str, manifest: Manifest) -> bool:
 
 def clears_personal_data(stage: str) -> bool:
     """Return whether a stage clears personal data: one that this release does not know clears none."""
-    return stage in STAGES and stage_card(stage).clears_personal_data
+    card = known_card(stage)
+    return card is not None and card.clears_personal_data
 
 
 def sampled(shards: Iterable[Shard], most: int) -> Iterator[Shard]:

@@ -16,7 +16,7 @@ from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
 from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.recipe import COMPOSE, LAND, PACKED, STAGES, TAKEDOWN, stage_card
+from pipeline_tasks.recipe import COMPOSE, LAND, PACKED, TAKEDOWN, known_card
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.erasures import LOG as ERASURES
@@ -216,7 +216,7 @@ def _stage_totals(stated: Sequence[Stated], evidence: Evidence) -> Iterator[Stag
         manifests = tuple(manifest for _, manifest in parts)
         yield StageTotal(
             stage=stage,
-            title=stage_card(stage).title if stage in STAGES else "",
+            title=card.title if (card := known_card(stage)) else "",
             rows_in=sum(manifest.rows_in for manifest in manifests),
             rows=sum(manifest.rows for manifest in manifests),
             rejected=most_first(manifest.rejected for manifest in manifests),

@@ -30,7 +30,7 @@ def reads_for(params: Params) -> tuple[str, ...]:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     if not params.threshold:
         yield Canceled("similarity", "`threshold: 0` verifies no pair", "raise `threshold`")
     if "quality" not in params.policy:

@@ -91,7 +91,7 @@ def writes_for(params: Params) -> pa.Schema:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     shares = params.weights or params.tokens
     asked = shares or params.epochs or params.temperature
     if not shares:

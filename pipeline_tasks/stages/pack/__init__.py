@@ -21,7 +21,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     if params.method == "concat" and params.tail == "drop":
         yield Canceled("pad_id", "`tail: drop` leaves no sequence to pad", "write another `tail`")
 

@@ -399,7 +399,7 @@ def writes_for(params: Params) -> pa.Schema:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     bounded = {name for name, weight in (*params.weights.items(), *params.bounds.items()) if weight}
     for name in sorted(name for name, least in params.minima.items() if least and not params.has_source(name)):
         yield Canceled(f"minima.{name}", "no model gives it", "name one in `classifiers`")

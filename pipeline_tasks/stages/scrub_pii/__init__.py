@@ -388,7 +388,7 @@ def _idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
 
 
 def canceled(params: Params) -> Iterator[Canceled]:
-    """Yield the params that have no effect beside the others."""
+    """Yield the params that another one, or an absent one, turns off."""
     actions = set(actions_of(params).values())
     if actions == {"drop"}:
         yield Canceled("max_spans", "`drop` rejects a document for one finding", "give a kind another action")

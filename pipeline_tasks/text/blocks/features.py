@@ -300,17 +300,26 @@ def _state(page, features):
             graphed = np.uint8((a ^ _O) | (b ^ _G) | (c ^ _COLON) | (d ^ _T))
             least = min(least, typed, schema, graphed)
         for place in range(at, at + _STRIDE * (least == 0)):
-            if _is_here(page, place, _AT_TYPE):
-                _count_type(page, place + 6, counts)
-            elif _is_here(page, place, _SCHEMA):
-                _count_type(page, place + 11, counts)
-            elif graph == 0 and _is_here(page, place, _OG_TYPE):
-                graph = _graph_type(page, place)
+            graph = _stated(page, place, counts, graph)
         at += _STRIDE
+    for place in range(at, len(page) - 12):
+        graph = _stated(page, place, counts, graph)
     for block in range(len(features)):
         for nth in range(_STATED_COUNT):
             features[block, _F_STATED + nth] = _scaled(counts[nth])
         features[block, _F_OPEN_GRAPH] = graph
+
+
+@compiled
+def _stated(page, at, counts, graph):
+    """Count the type of schema.org that is stated here; return that of Open Graph, the first of the page."""
+    if _is_here(page, at, _AT_TYPE):
+        _count_type(page, at + 6, counts)
+    elif _is_here(page, at, _SCHEMA):
+        _count_type(page, at + 11, counts)
+    elif graph == 0 and _is_here(page, at, _OG_TYPE):
+        return _graph_type(page, at)
+    return graph
 
 
 @inlined

@@ -23,8 +23,8 @@ from pipeline_tasks.text.blocks.reading import (
     CODE,
     HEADED,
     N_LIST,
-    N_PARENT,
     ROW,
+    outermost_list,
 )
 from pipeline_tasks.text.blocks.tags import BASIS, PRIME
 
@@ -123,9 +123,9 @@ def _settle_contents(table, nodes, rows, text, shown, chosen):
     first = 0
     while first < len(table):
         last, count, size = first, 0, 0
-        within = _outermost_list(nodes, table, first)
+        within = outermost_list(nodes, table, first)
         while last < len(table) and (
-            not shown[last] or (_is_link(table, rows, last) and _outermost_list(nodes, table, last) == within)
+            not shown[last] or (_is_link(table, rows, last) and outermost_list(nodes, table, last) == within)
         ):
             count += shown[last] and below[last] >= 0
             size += shown[last]
@@ -140,15 +140,6 @@ def _settle_contents(table, nodes, rows, text, shown, chosen):
                 if heading >= 0 and heading + 1 < len(table) and chosen[heading + 1]:
                     chosen[heading] = True
         first = max(last, first + 1)
-
-
-@inlined
-def _outermost_list(nodes, table, block):
-    """Return the list that a block is in, and in no other one; -1 for none."""
-    within = nodes[table[block, B_NODE], N_LIST]
-    while within >= 0 and nodes[nodes[within, N_PARENT], N_LIST] >= 0:
-        within = nodes[nodes[within, N_PARENT], N_LIST]
-    return within
 
 
 @inlined

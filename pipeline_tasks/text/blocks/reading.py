@@ -876,8 +876,21 @@ def _end_tag(page, at, text, state, stack, keys, nodes, blocks, spans):
     return at
 
 
+# --- lists
+
+
+@inlined
+def outermost_list(nodes, blocks, block):
+    """Return the list that a block is in, and in no other one; -1 for none."""
+    within = nodes[blocks[block, B_NODE], N_LIST]
+    while within >= 0 and nodes[nodes[within, N_PARENT], N_LIST] >= 0:
+        within = nodes[nodes[within, N_PARENT], N_LIST]
+    return within
+
+
 # --- rows of tables
 
+_LEFT_OUT = -(1 << 30)  # how far the text of a cell moves that is not written
 _LONG_CELL, _LONG_CELL_LINES = 300, 2
 """Bytes and line ends above which a cell is laid out as a block: tables are used for layout, too."""
 
@@ -904,7 +917,11 @@ def _join_row(row, state, text, nodes, blocks, spans):
             continue
         has_block = nodes[node, N_LAST] > nodes[node, N_FIRST] and block < last
         if has_block and is_shown < last and blocks[block, B_FLAGS] & IS_HIDDEN:
-            blocks[block, B_LEVEL] = 0
+            for at in range(blocks[block, B_START] - start, blocks[block, B_END] - start):
+                if text[copy + at] == HOLE:  # holes are known by their number
+                    text[out] = HOLE
+                    out += 1
+            blocks[block, B_LEVEL] = _LEFT_OUT
             block += 1
             continue
         if out > start:
@@ -920,8 +937,7 @@ def _join_row(row, state, text, nodes, blocks, spans):
             block += 1
     while out > start and text[out - 1] == TAB:
         out -= 1
-    for moved in range(block - 1, first - 1, -1):  # the last one first: what moved is not met again
-        _shift_spans(state, spans, blocks[moved, B_START], blocks[moved, B_END], blocks[moved, B_LEVEL])
+    _move_spans(state, spans, blocks, first, block, start)
     if is_shown < last:
         blocks[first, B_FLAGS] = blocks[is_shown, B_FLAGS]
     blocks[first, B_LEVEL] = nodes[row, N_LEVEL]
@@ -995,11 +1011,17 @@ def _is_row(row, first, last, state, text, nodes, blocks):
 
 
 @inlined
-def _shift_spans(state, spans, start, end, shift):
-    """Move the spans within a piece of text that moves."""
+def _move_spans(state, spans, blocks, first, last, start):
+    """Move each span of a row once, as far as the text of its cell; those of a cell that is left out become empty."""
     at = state[SPANS] - 1
     while at >= 0 and spans[at, 2] >= start - 4096:
-        if start <= spans[at, 1] and spans[at, 2] <= end:
-            spans[at, 1] += shift
-            spans[at, 2] += shift
+        for block in range(first, last):
+            if blocks[block, B_START] <= spans[at, 1] and spans[at, 2] <= blocks[block, B_END]:
+                shift = blocks[block, B_LEVEL]
+                if shift == _LEFT_OUT:
+                    spans[at, 2] = spans[at, 1]
+                else:
+                    spans[at, 1] += shift
+                    spans[at, 2] += shift
+                break
         at -= 1

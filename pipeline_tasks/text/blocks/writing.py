@@ -47,7 +47,6 @@ from pipeline_tasks.text.blocks.reading import (
     N_FIRST,
     N_ITEM,
     N_LAST,
-    N_LIST,
     N_PARENT,
     N_TAG,
     NO_MARKER,
@@ -56,6 +55,7 @@ from pipeline_tasks.text.blocks.reading import (
     ROW,
     STRONG_SPAN,
     TERM,
+    outermost_list,
 )
 from pipeline_tasks.text.blocks.tags import TAGS
 
@@ -85,8 +85,8 @@ def write_blocks(
 
     `drawn` has the text of each hole. Paragraphs are parted by an empty line; items of a list and rows of a table are
     lines, items with `- ` or their number, what else is in an item below its words, cells with tabs between. Raised
-    numbers are written so: of 2<sup>8</sup> a 28 would be left. Markdown
-    has `#` at headings, fences at code, pipes in tables, stresses and code within paragraphs.
+    numbers are written so: of 2<sup>8</sup> a 28 would be left. Markdown has `#` at headings, fences at code, pipes in
+    tables, stresses and code within paragraphs.
     """
     pieces = np.frombuffer(b"".join(drawn), np.uint8)
     ends = np.cumsum([0, *map(len, drawn)]).astype(np.int64)
@@ -121,8 +121,8 @@ def _write(text, table, nodes, spans, chosen, pieces, ends, starts, marked):
         at = _part(out, at, table, nodes, last, block, is_verse)
         front = at
         indent = _indent(table, nodes, block, begins)
-        at = _mark_front(out, at, table, block, marked, indent)
         empty = min(table[block, B_EMPTY], _MOST_EMPTY)
+        at = _mark_front(out, at, table, block, marked, indent, empty)
         while begin < len(order) and spans[order[begin], 1] < start:
             begin += 1
         body = at
@@ -328,21 +328,12 @@ def _table_of(nodes, table, block):
 
 
 @inlined
-def _begins(nodes, table, block):
+def _begins_entry(nodes, table, block):
     """Return whether a block is the first of its term or definition."""
     node = table[block, B_NODE]
     while node > 0 and nodes[node, N_TAG] not in (_DD, _DT):
         node = nodes[node, N_PARENT]
     return nodes[node, N_FIRST] == block
-
-
-@inlined
-def _outermost_list(nodes, table, block):
-    """Return the list that an item is in, and in no other one."""
-    within = nodes[table[block, B_NODE], N_LIST]
-    while within > 0 and nodes[nodes[within, N_PARENT], N_LIST] >= 0:
-        within = nodes[nodes[within, N_PARENT], N_LIST]
-    return within
 
 
 @inlined
@@ -356,14 +347,14 @@ def _part(out, at, table, nodes, last, block, is_verse):
         or (
             table[block, B_MARKER] != NO_MARKER
             and table[last, B_MARKER] != NO_MARKER
-            and _outermost_list(nodes, table, block) == _outermost_list(nodes, table, last)
+            and outermost_list(nodes, table, block) == outermost_list(nodes, table, last)
         )
         or (kind == ROW and before == ROW and _table_of(nodes, table, last) == _table_of(nodes, table, block))
         or (
             kind in (TERM, DEFINITION)
             and before in (TERM, DEFINITION)
             and kind >= before
-            and _begins(nodes, table, block)
+            and _begins_entry(nodes, table, block)
         )
     )
     out[at] = NEWLINE
@@ -375,7 +366,7 @@ def _part(out, at, table, nodes, last, block, is_verse):
 
 
 @inlined
-def _mark_front(out, at, table, block, marked, indent):
+def _mark_front(out, at, table, block, marked, indent, empty):
     """Write what begins a block: empty cells, number or sign of an item, in Markdown that of a heading or quotation."""
     kind, marker = table[block, B_KIND], table[block, B_MARKER]
     for _ in range(indent):
@@ -385,7 +376,7 @@ def _mark_front(out, at, table, block, marked, indent):
         out[at], out[at + 1] = 62, SPACE
         at += 2
     if kind == ROW:
-        for _ in range(min(table[block, B_EMPTY], _MOST_EMPTY)):
+        for _ in range(empty):
             out[at], out[at + 1] = BAR if marked else TAB, SPACE
             at += 1 + marked
     if kind == HEADED and marked:

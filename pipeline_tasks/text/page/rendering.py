@@ -73,7 +73,7 @@ _LIGATURE = re.compile(r"\s*[a-z0-9]+(?:_[a-z0-9]+)*\s*")
 _ICONS = re.compile(r"(?i)(?:^|[\s_-])(?:icons|symbols)(?:$|[\s_-])")
 _QUOTED = re.compile("\\s*[\"'\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u2018\u2019\u300c\u300e]")
 _ASKS = ("?", "\uff1f", "\u061f")
-COUNT = re.compile(r"\d[\d.,]*(?:\s?[kKmM])?(?:\s\w+)?")
+_COUNT = re.compile(r"\d[\d.,]*(?:\s?[kKmM])?(?:\s\w+)?")
 """What a button in a heading says of readers, `11 claps`: it unfolds nothing, as one of a year may."""
 
 _VERSE = re.compile(f"[{VERSE_SIGNS}]$")
@@ -343,7 +343,7 @@ def _show_buttons(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     changed = False
     for node in nodes:
         if node.closest("h1, h2, h3, h4, h5, h6, dt, summary") is not None:
-            if COUNT.fullmatch(" ".join(node.text.split())) and not node.hasattr("aria-expanded"):
+            if _COUNT.fullmatch(" ".join(node.text.split())) and not node.hasattr("aria-expanded"):
                 continue
             replace(tree, node, "span")
             changed = True

@@ -58,6 +58,16 @@ PAGES = [
     ),
     ("<dl><dt>a<dt>b<dd><p>x<p>y<dd>z<dt>c<dd>w</dl>", "a\nb\nx\n\ny\nz\n\nc\nw", None),
     ("<table><tr><td>A<td><td><td>x<sup>2</sup><td>57<tr><td>B</table>", "A\t\t\tx\u00b2\t57\nB", None),
+    (
+        "<table><tr><td hidden>9<b>9</b><sup>3</sup><td>A<b>b</b><td>x<sup>2</sup><td>y<b>57</b><tr><td>1<td>2</table>",
+        "Ab\tx\u00b2\ty57\n1\t2",
+        "| A**b** | x\u00b2 | y**57** |\n| --- | --- | --- |\n| 1 | 2 |  |",
+    ),
+    (
+        "<table><tr><td hidden><math><mi>a</mi></math><td>A<td>b</table><p>p <math><mi>c</mi></math> q",
+        "TEX\tA\tb\n\np TEX q",
+        None,
+    ),
     ("<table><tr><td style='display:none'>7<td>Name<td>x<tr><td>Other<td>y</table>", "Name\tx\nOther\ty", None),
     ("a <i class='x icons'>word</i> <b class=material-symbols-outlined>home</b>", "a word", None),
     ("<h2>T <button>5 <button>claps</button></h2><p>x <p>y </button> z", "T 5 claps\n\nx\n\ny z", None),
