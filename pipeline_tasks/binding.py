@@ -259,8 +259,14 @@ def require_known(given: Iterable[object], known: Iterable[str], where: str) -> 
     names = tuple(known)
     for key in given:
         if key not in names:
-            message = f"{where}: unknown key {shown(key)}{nearest(str(key), names)}; known keys are: {', '.join(names)}"
-            raise RecipeError(message)
+            raise unknown_key(key, names, where)
+
+
+def unknown_key(key: object, known: Iterable[str], where: str) -> RecipeError:
+    """Return the error of a key that is not `known`, with the nearest that is."""
+    names = tuple(known)
+    message = f"{where}: unknown key {shown(key)}{nearest(str(key), names)}; known keys are: {', '.join(names)}"
+    return RecipeError(message)
 
 
 def nearest(key: str, known: Iterable[str]) -> str:

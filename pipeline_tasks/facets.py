@@ -1,11 +1,33 @@
 """What a stage says of itself beyond its columns and params, for those who plan, foretell and show: its facets."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 Removal = Literal["", "unfit", "copies", "surplus"]
 """What a stage's removals say: a document is unfit by itself, another one has its text, or the recipe's own mixture
 leaves it out; "": none of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """How a recipe has a stage, beside the columns that it reads.
+
+    `builds` says that it makes a training dataset of documents. `place` is where a recipe that builds must have it,
+    counted from its ends as indexes are, from 1 on: 1, 2, -2, -1; 0: anywhere. `brings` are the stages right before it
+    that no recipe names. `sets` are params of other stages of its recipe, by stage; `serves` names the stages without
+    which its own params are for nothing, by param.
+    """
+
+    builds: bool = False
+    place: int = 0
+    brings: tuple[str, ...] = ()
+    sets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    serves: Mapping[str, str] = field(default_factory=dict)
+
+
+PLAIN = Wiring()
+"""Of a stage that a recipe has anywhere."""
 
 
 class Canceled(NamedTuple):

@@ -5,15 +5,17 @@ import os
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
+from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, unknown_key
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
+from pipeline_tasks.seams import Part, part_at, parts
 from pipeline_tasks.shipped import shipped
-from pipeline_tasks.stage import EngineName, Stage
+from pipeline_tasks.stage import EngineName, Stage, always
 from pipeline_tasks.yaml_file import read_yaml
 
 LAND = "land"
@@ -37,41 +39,11 @@ VERDICT = "verdict"
 TRIAL = ".trial"
 """The end of the name under which a recipe's trials are kept: versions of a dataset of their own."""
 
-REFINING = (
-    "ingest",
-    "check_rights",
-    "extract",
-    "filter_url",
-    "filter_language",
-    "filter_quality",
-    "dedup_url",
-    "dedup_exact",
-    "cut_templates",
-    "dedup_minhash",
-    "dedup_paragraphs",
-    "score_quality",
-    "filter_toxicity",
-    "scrub_pii",
-    "decontaminate",
-    "enrich",
-    "embed",
-    "dedup_semantic",
-    "topics",
-)
-"""Stages of recipes that refine a snapshot: cheap and high-rejecting first."""
+STAGES = "pipeline_tasks.stages"
+"""The room of the package's own stages: it names them, and each of its modules exports one as `STAGE`."""
 
-BUILDING = (
-    "tokenize",
-    "select",
-    "mix",
-    "shuffle",
-    "takedown",
-    "pack",
-)
-"""Stages of recipes that build a training dataset."""
-
-STAGES = (*REFINING, *BUILDING)
-"""Every stage that is known, in the order of the docs; what came before what is in manifests and versions alone."""
+SEAM = "refinery.stages"
+"""The entry points of stages that other distributions bring."""
 
 ENGINES: tuple[EngineName, ...] = typing.get_args(EngineName)
 LOCAL, SPARK, RAY = ENGINES
@@ -96,17 +68,15 @@ DEFAULT_BUILD = "corpus"
 """The recipe that builds from versions of the default recipe, `web`."""
 
 TOKENIZE, SELECT, MIX = "tokenize", "select", "mix"
-
 INGEST, CHECK_RIGHTS = "ingest", "check_rights"
-
-FIRST = (TOKENIZE, SELECT)
-"""The first stages of a recipe that builds. Tokens come first: every build finds those that an earlier one made."""
-
 PACKED = ("shuffle", "pack")
-"""The last stages of a recipe that builds: what they write is published."""
-
 TAKEDOWN = "takedown"
-"""The stage that every build has before `pack`, and that no recipe names."""
+
+PLACES = (1, 2, -2, -1)
+"""Where a recipe that builds has stages with a place of their own (`facets.Wiring`): what they write is looked for.
+
+Tokens come first, so that every build finds those that an earlier one made; what the last two write is published.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +352,9 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
         raise RecipeError(message)
-    require_known(steps, tuple(stage for stage in STAGES if stage != TAKEDOWN), f"{where}: stages")
-    written = bind_fields(_Written, {"name": Path(where).stem, **top, **_sections(top, where)}, where)
+    steps = _by_name(steps)
+    _require_stages(steps, where)
+    written = bind_fields(_Written, {"name": Path(where).stem, **top, "stages": steps, **_sections(top, where)}, where)
     if is_trial(written.name):
         message = f"{where}: names that end in {TRIAL} are of trials; give the recipe another name"
         raise RecipeError(message)
@@ -394,13 +365,11 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
     _require_rollout(written.rollout, where)
-    steps = _with_rights(steps, where)
-    stages = tuple(steps)
-    if written.versions is not None:
-        steps = {name: params for step, params in steps.items() for name, params in _with_takedown(step, params)}
-    bound = tuple(_step(name, params, written.run, where) for name, params in steps.items())
+    _require_served(steps, where)
+    _require_places(written, tuple(steps), where)
+    wired = {name: params for step, params in _with_params(steps).items() for name, params in _brought(step, params)}
+    bound = tuple(_step(name, params, written.run, where) for name, params in wired.items())
     _require_columns(bound, where)
-    _require_packed(written, stages, where)
     return Recipe(
         name=written.name,
         title=written.title,
@@ -418,14 +387,34 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     )
 
 
+def _by_name(section: Any) -> Any:  # noqa: ANN401 -- as written
+    """Return a section by names of stages: `module:NAME` is the stage `module.NAME`, as names are parts of paths."""
+    if not isinstance(section, Mapping):
+        return section
+    return {str(key).replace(":", "."): value for key, value in section.items()}
+
+
+def _require_stages(steps: Iterable[str], where: str) -> None:
+    """Raise RecipeError for an unknown stage, and for one that another of the recipe brings."""
+    for step in steps:
+        if step not in _own_stages() and _part(step) is None:
+            raise unknown_key(step, stage_names(), f"{where}: stages")
+        for brought in stage_card(step).wiring.brings:
+            if brought in steps:
+                message = f"{where}: stages: {brought} comes with {step}, and no recipe names it; remove it"
+                raise RecipeError(message)
+
+
 def _sections(top: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the sections that may be written in more than one way; `exports` may be a list of formats."""
     exports = top.get("exports", {})
     if isinstance(exports, list) and all(isinstance(name, str) for name in exports):
         exports = {name: {} for name in exports}
     named = require_mapping(exports, f"{where}: exports")
+    run = _section(top, "run", where)
     return {
-        "run": _section(top, "run", where),
+        "gates": _by_name(top.get("gates", {})),
+        "run": {key: _by_name(value) if key in ("engines", "resources") else value for key, value in run.items()},
         "alerts": _section(top, "alerts", where),
         "exports": {name: {} if settings is None else settings for name, settings in named.items()},
     }
@@ -438,27 +427,28 @@ def _require_rollout(rollout: Sequence[float], where: str) -> None:
         raise RecipeError(message)
 
 
-def _with_rights(steps: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """Return steps whose `ingest` lets through what `check_rights` reads; RecipeError if it is to do so for nothing."""
-    ingest = steps.get(INGEST) or {}
-    if CHECK_RIGHTS in steps:
-        return (
-            {**steps, INGEST: {"rights": True, **ingest}} if isinstance(ingest, Mapping) and INGEST in steps else steps
-        )
-    if isinstance(ingest, Mapping) and ingest.get("rights"):
-        message = f"{where}: ingest: rights lets robots.txt files through for {CHECK_RIGHTS}; add that stage behind it"
-        raise RecipeError(message)
-    return steps
+def _with_params(steps: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return steps with the params that others of the recipe set (`facets.Wiring`); what is written goes before."""
+    wired = dict(steps)
+    for step in steps:
+        for stage, params in stage_card(step).wiring.sets.items():
+            own = wired.get(stage, {}) or {}
+            if stage in wired and isinstance(own, Mapping):
+                wired[stage] = {**params, **own}
+    return wired
+
+
+def _require_served(steps: Mapping[str, Any], where: str) -> None:
+    """Raise RecipeError for a param that is for a stage which the recipe lacks."""
+    for step, params in steps.items():
+        for param, stage in stage_card(step).wiring.serves.items():
+            if isinstance(params, Mapping) and params.get(param) and stage not in steps:
+                message = f"{where}: {step}: {param} is for {stage} alone; add that stage behind it"
+                raise RecipeError(message)
 
 
 def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> None:
-    """Raise RecipeError unless a recipe has `versions` and the stages of a build, or neither: it refines a snapshot."""
-    if written.versions is not None and tuple(steps)[: len(FIRST)] != FIRST:
-        message = (
-            f"{where} has `versions`, so it builds a training dataset; its first stages must be {' and '.join(FIRST)}, "
-            f"and they are {', '.join(tuple(steps)[: len(FIRST)])}"
-        )
-        raise RecipeError(message)
+    """Raise RecipeError for what a recipe says of an input that it has not: landed files, or versions."""
     if written.versions is None and written.exports:
         message = f"{where} refines snapshots, and `exports` are of a training dataset; move them to a recipe of one"
         raise RecipeError(message)
@@ -468,7 +458,7 @@ def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> N
         key = of_landings[0]
         message = f"{where} builds from versions, and `{key}` is of landed files; move it to a recipe that refines"
         raise RecipeError(message)
-    building = [stage for stage in steps if stage in BUILDING]
+    building = [stage for stage in steps if stage_card(stage).wiring.builds]
     if written.versions is None and building:
         message = (
             f"{where} refines snapshots, which ends with documents, and {', '.join(building)} make a training dataset "
@@ -478,33 +468,43 @@ def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> N
         raise RecipeError(message)
 
 
-def _with_takedown(name: str, params: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- as written
-    """Yield a step of a build, behind the takedown if it packs."""
-    if name == PACKED[-1]:
-        yield TAKEDOWN, {}
+def _brought(name: str, params: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- as written
+    """Yield a step behind those that it brings (`facets.Wiring`)."""
+    for before in stage_card(name).wiring.brings:
+        yield before, {}
     yield name, params
 
 
-def _require_packed(written: _Written, stages: tuple[str, ...], where: str) -> None:
-    """Raise RecipeError for a recipe that builds and does not end with the stages whose output is published."""
-    if written.versions is not None and stages[-len(PACKED) :] != PACKED:
-        message = (
-            f"{where} has `versions`, so it builds a training dataset; its last stages must be {' and '.join(PACKED)}, "
-            f"and they are {', '.join(stages[-len(PACKED) :])}"
-        )
-        raise RecipeError(message)
-    if written.versions is not None and written.versions.recipe == written.name:
+def _require_places(written: _Written, stages: tuple[str, ...], where: str) -> None:
+    """Raise RecipeError for a recipe that builds without the stages that have a place of their own, or of itself."""
+    if written.versions is None:
+        return
+    for first, end in ((True, "first"), (False, "last")):
+        places = [place for place in PLACES if (place > 0) == first]
+        given = stages[: len(places)] if first else stages[-len(places) :]
+        if [stage_card(stage).wiring.place for stage in given] != places:
+            wanted = " and ".join(" or ".join(_placed(place)) for place in places)
+            message = (
+                f"{where} has `versions`, so it builds a training dataset; its {end} stages must be {wanted}, "
+                f"and they are {', '.join(given)}"
+            )
+            raise RecipeError(message)
+    if written.versions.recipe == written.name:
         message = (
             f"{where}: recipe {written.name} is built from versions of its own name; give the dataset another name"
         )
         raise RecipeError(message)
 
 
+def _placed(place: int) -> list[str]:
+    """Return the stages that have a place of a recipe."""
+    return [name for name in stage_names() if stage_card(name).wiring.place == place]
+
+
 def gates_of(stages: Iterable[str], versions: Versions | None) -> tuple[str, ...]:
     """Return the names of a recipe's gates: its stages, and `publish` if it refines a snapshot."""
-    if versions is None:
-        return (*stages, PUBLISH)
-    return tuple(name for stage in stages if stage != TAKEDOWN for name, _ in _with_takedown(stage, {}))
+    gates = dict.fromkeys(name for stage in stages for name, _ in _brought(stage, {}))
+    return (*gates, PUBLISH) if versions is None else (*gates,)
 
 
 def _section(top: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
@@ -528,7 +528,7 @@ def _require_columns(steps: Iterable[Step], where: str) -> None:
         params = bind(card, step.params, f"{where}: {step.stage}")
         missing = [column for column in (card.reads_for(params) if card.reads_for else ()) if column not in written]
         if missing:
-            writers = [name for name in STAGES if missing[0] in added_by(stage_card(name))]
+            writers = [name for name in stage_names() if missing[0] in added_by(stage_card(name))]
             way_out = f"put {' or '.join(writers)} before {step.stage}" if writers else "no stage writes it"
             message = (
                 f"{where}: {step.stage} reads the column {missing[0]!r}, which no stage before it writes; {way_out}"
@@ -547,9 +547,60 @@ def require_params(stage: str, params: Mapping[str, object], where: str) -> None
     bind(stage_card(stage), params, where)
 
 
+def stage_names() -> tuple[str, ...]:
+    """Return every stage that is known: the package's own in the order of the docs, and what other distributions bring.
+
+    What came before what is in manifests and versions alone.
+    """
+    return (*_own_stages(), *parts(SEAM, _own_stages()))
+
+
+def _own_stages() -> tuple[str, ...]:
+    names: tuple[str, ...] = importlib.import_module(STAGES).NAMES
+    return names
+
+
+def is_stage(name: str) -> bool:
+    """Return whether there is a stage of a name: this package's, of another distribution, or at `module.NAME`."""
+    try:
+        return name in _own_stages() or _part(name) is not None
+    except RecipeError:
+        return False
+
+
 def known_card(name: str) -> Stage[Any] | None:
-    """Return the card of a stage, None where this release has none of the name: manifests may be of another one."""
-    return stage_card(name) if name in STAGES else None
+    """Return the card of a stage, None where there is none of the name: manifests may be of another release."""
+    return stage_card(name) if is_stage(name) else None
+
+
+def stage_card(name: str) -> Stage[Any]:
+    """Return the card of a stage by its name; RecipeError for an unknown one.
+
+    The module `pipeline_tasks.stages.<name>` exports it as `STAGE`, or a part of another distribution is it, whose
+    version is identity, as that of a library is.
+    """
+    if name in _own_stages():
+        card: Stage[Any] = importlib.import_module(f"{STAGES}.{name}").STAGE
+        return card
+    part = _part(name)
+    if part is None:
+        raise unknown_key(name, stage_names(), "stage")
+    return _brought_card(name, part)
+
+
+@cache
+def _brought_card(name: str, part: Part) -> Stage[Any]:
+    card = part.load(Stage)
+    if card.name != name:
+        message = f"{part}, whose card has the name {card.name!r}; stages have one name everywhere: call it {name!r}"
+        raise RecipeError(message)
+    return replace(card, libraries={**card.libraries, part.distribution: always})
+
+
+def _part(name: str) -> Part | None:
+    """Return the part that another distribution brings by a name, or has at `module.NAME`; None for another name."""
+    module, _, variable = name.rpartition(".")
+    return parts(SEAM).get(name) or (part_at(f"{module}:{variable}") if module else None)
 
 
 def has_sequences(stage: str) -> bool:
@@ -558,8 +609,7 @@ def has_sequences(stage: str) -> bool:
     return card is not None and card.conserves == "tokens"
 
 
-def stage_card(name: str) -> Stage[Any]:
-    """Return the card of a stage by its name: the module `pipeline_tasks.stages.<name>` exports it as `STAGE`."""
-    require_known((name,), STAGES, "stage")
-    card: Stage[Any] = importlib.import_module(f"pipeline_tasks.stages.{name}").STAGE
-    return card
+def refines(stage: str) -> bool:
+    """Return whether a stage refines a snapshot: of documents it makes documents, and no training dataset."""
+    card = known_card(stage)
+    return card is not None and not card.wiring.builds

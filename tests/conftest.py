@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-from pipeline_tasks import recipe
+from pipeline_tasks import stages
 from pipeline_tasks.run.tasks import states
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3.client import s3_client
@@ -179,7 +179,7 @@ def mixed_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy stages of `tests.toys`, as stages that recipes and requests may name."""
-    monkeypatch.setattr(recipe, "STAGES", (*recipe.STAGES, *(card.name for card in CARDS)))
+    monkeypatch.setattr(stages, "NAMES", (*stages.NAMES, *(card.name for card in CARDS)))
     for name, module in MODULES.items():
         monkeypatch.setitem(sys.modules, name, module)
 

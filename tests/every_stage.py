@@ -12,12 +12,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Refined, refine
 from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.scorers.topics import dump_topics, train_topics
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_quality import FILTERS
 from tests.archives import http, response
 from tests.refining import commit_parent
@@ -85,7 +85,7 @@ def land(root: Path, folder: Path, texts: Sequence[str]) -> str:
 
 def chain(root: Path, parent: str, landing: str, given: Mapping[str, Mapping[str, Any]]) -> Iterator[Step]:
     """Run each stage over all rows that the one before it had, kept or rejected."""
-    for stage in STAGES:
+    for stage in NAMES:
         request = RefineRequest(str(root), stage, given.get(stage, {}), parent, landing=landing)
         done = refine(request, engine("local"))
         yield Step(stage, request, done)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stages import NAMES
 from tests.iam import allows, listed
 from tests.small_root import SmallRoot
 
@@ -59,9 +59,7 @@ def test_a_viewer_reads_the_account_and_no_rows(objects: list[str]) -> None:
 def test_a_curator_reads_no_shard_of_a_stage_no_report_and_no_look(objects: list[str]) -> None:
     read = [path for path in objects if reads(CURATOR, path)]
     assert {"publish/shards/a.bin", "publish/b/exports/mds/index.json"} <= {*read}
-    hidden = [
-        path for path in read if path.split("/")[0] in STAGES and not re.search(r"manifest\.|verdict\.json", path)
-    ]
+    hidden = [path for path in read if path.split("/")[0] in NAMES and not re.search(r"manifest\.|verdict\.json", path)]
     assert hidden == []
     assert any("/report-" in path for path in objects)
     assert [path for path in read if "/report-" in path or path.startswith(("access/", "takedowns/"))] == []
@@ -90,7 +88,7 @@ def test_the_pipeline_removes_no_look(objects: list[str]) -> None:
 def test_policies_and_the_table_name_prefixes_that_roots_have() -> None:
     """Those of the listing of what is stored, or a stage."""
     tree = (DOCS / "reference/formats.md").read_text().split("```text\n")[1].split("```")[0]
-    known = {line.split("/")[0] for line in tree.splitlines() if not line.startswith(" ")} | {"vectors", *STAGES}
+    known = {line.split("/")[0] for line in tree.splitlines() if not line.startswith(" ")} | {"vectors", *NAMES}
     page = (DOCS / "how-to/limit-who-sees-texts.md").read_text()
     table = page.split("| prefix |")[1].split("\n\n")[0]
     of_table = {each.split("/")[0] for each in re.findall(r"`([a-z<*][^`]*/[^`]*)`", table)}

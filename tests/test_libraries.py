@@ -17,10 +17,11 @@ from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.libraries import UNICODE, differences, installed
 from pipeline_tasks.manifest import fingerprint_of, load, shared_prefix
 from pipeline_tasks.profiles.removals import DERIVED
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.tasks.task import StageIO, Task, run
 from pipeline_tasks.stage import Batches, Stage
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store import storage
 from tests.documents import documents
 from tests.refining import commit_parent
@@ -114,7 +115,7 @@ def below(card: Stage[Any]) -> set[str]:
     return imported(modules)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", NAMES)
 def test_a_card_names_every_library_below_its_rows_and_no_other(stage: str) -> None:
     card = stage_card(stage)
     unused = {name for named, name in UNUSED if named == stage}
@@ -138,14 +139,14 @@ def needed(library: str) -> set[str]:
 
 
 def test_what_named_libraries_require_is_named_or_explained() -> None:
-    named = {name for stage in STAGES for name in stage_card(stage).libraries}
+    named = {name for stage in NAMES for name in stage_card(stage).libraries}
     assert len(named) > 12
     missing = {(name, each) for name in named for each in needed(name) - named - BEHIND.keys()}
     assert missing == set()
 
 
 def test_exceptions_are_all_in_use() -> None:
-    every = set().union(*(below(stage_card(stage)) for stage in STAGES))
+    every = set().union(*(below(stage_card(stage)) for stage in NAMES))
     assert every >= EXPLAINED.keys()
 
 

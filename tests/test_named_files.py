@@ -14,8 +14,9 @@ import yaml
 from pipeline_tasks.embedded.dag_run import RunOptions, run
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.recipe import STAGES, load_recipe
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.run.recipe_faults import check_recipe
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.text.words.language_model import dump_model
 from tests.fasttext_file import write_model
 from tests.text.words.test_language_model import model
@@ -126,7 +127,7 @@ def _recipe(stage: str, params: Mapping[str, Any]) -> dict[str, Any]:
         stages = {stage: params, "select": {}, "shuffle": {}, "pack": {}}
         return {"versions": {"recipe": "web"}, "stages": stages}
     stages = {**UP_TO_LANGUAGE, stage: params}
-    return {"stages": {name: stages[name] for name in STAGES if name in stages}}
+    return {"stages": {name: stages[name] for name in NAMES if name in stages}}
 
 
 def refusal(recipe: str, path: Path) -> str:

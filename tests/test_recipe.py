@@ -19,9 +19,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import (
-    FIRST,
     RECIPES,
-    STAGES,
     ErrorBudget,
     Recipe,
     Resources,
@@ -33,6 +31,7 @@ from pipeline_tasks.recipe import (
     stage_card,
 )
 from pipeline_tasks.stage import FilePath, Stage
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_quality import FINEWEB
 
 MINIMAL: dict[str, Any] = {"stages": {"toy_map": {"every": 4}, "toy_group": {}}}
@@ -67,7 +66,7 @@ def test_a_recipe_keeps_its_order_and_values() -> None:
 def test_every_recipe_has_a_build_that_its_runs_end_with(recipe: str, build: str) -> None:
     shipped = default_build(recipe)
     assert (shipped.name, shipped.versions and shipped.versions.recipe) == (build, recipe)
-    assert [step.stage for step in shipped.steps] == [*FIRST, "mix", "shuffle", "takedown", "pack"]
+    assert [step.stage for step in shipped.steps] == ["tokenize", "select", "mix", "shuffle", "takedown", "pack"]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +232,7 @@ def test_every_recipe_we_ship_is_sound(name: str) -> None:
     assert recipe.name == name
     assert recipe.title
     stages = [step.stage for step in recipe.steps]
-    assert stages == [stage for stage in STAGES if stage in stages]
+    assert stages == [stage for stage in NAMES if stage in stages]
 
 
 QUALITY_POLICY = {"dedup_minhash": {"policy": ["quality", "lowest_id"]}}
@@ -356,7 +355,7 @@ def numbers(kind: Any, where: str = "") -> Iterator[tuple[str, Any, bool]]:
         yield where, kind, False
 
 
-KINDS = [*(stage_card(name).params for name in STAGES), Recipe, RunSettings, ErrorBudget]
+KINDS = [*(stage_card(name).params for name in NAMES), Recipe, RunSettings, ErrorBudget]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__module__ + "." + kind.__name__)
@@ -373,7 +372,7 @@ SENSELESS = [math.nan, -math.inf, -3, True, "3", 10**400, None, [], {}]
 
 @pytest.mark.parametrize(
     ("stage", "param"),
-    [(name, entry.name) for name in STAGES for entry in fields(stage_card(name).params)
+    [(name, entry.name) for name in NAMES for entry in fields(stage_card(name).params)
      if list(numbers(typing.get_type_hints(stage_card(name).params, include_extras=True)[entry.name]))],
 )  # fmt: skip
 def test_no_number_of_a_stage_may_be_senseless(stage: str, param: str) -> None:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stages import NAMES
 
 PROJECT = Path(__file__).parents[1]
 ASIDE = ("stages", "demo")
@@ -21,7 +21,7 @@ def named() -> Iterator[str]:
     ]
     for path in sorted([*core, *(PROJECT / "plugins").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and node.value in STAGES:
+            if isinstance(node, ast.Constant) and node.value in NAMES:
                 yield f"{path.relative_to(PROJECT)}:{node.lineno}: {node.value}"
 
 

@@ -17,7 +17,7 @@ from pipeline_tasks.inspect.command import add_snapshot, number, print_result, v
 from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import is_stage, stage_card
 from pipeline_tasks.stage import Shard, Stage
 from pipeline_tasks.stages import enrich
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -216,7 +216,7 @@ def _largest(counts: Mapping[str, int]) -> Sequence[tuple[str, int]]:
 
 
 def _cards(version: Version) -> Iterator[Stage[Any]]:
-    return (stage_card(stage) for stage in version.manifests if stage in STAGES)
+    return (stage_card(stage) for stage in version.manifests if is_stage(stage))
 
 
 def _shards(root: str, version: Version) -> list[tuple[Shard, bool]]:

@@ -10,7 +10,7 @@ from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import STAGES, has_sequences
+from pipeline_tasks.recipe import has_sequences, is_stage
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_in_order
@@ -45,7 +45,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def funnel(root: str, of: Version | UnpublishedRun) -> list[dict[str, Any]]:
     """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason."""
-    read = read_in_order(root, {stage: referred for stage, referred in of.manifests.items() if stage in STAGES})
+    read = read_in_order(root, {stage: referred for stage, referred in of.manifests.items() if is_stage(stage)})
     return [_step(stage, manifest, of.manifests[stage]) for stage, manifest in read.items()]
 
 

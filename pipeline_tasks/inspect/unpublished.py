@@ -18,7 +18,7 @@ from pipeline_tasks.publish.ledger import Ledger, is_absent, ledger_of, name_in_
 from pipeline_tasks.publish.ledger.database import Row
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
-from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, STAGES
+from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, is_stage
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
@@ -309,7 +309,7 @@ def _origin(root: str, fingerprint: str) -> str:
 
 def _before(chain: Mapping[str, str], stage: str, *, judged: bool) -> dict[str, str]:
     """Return the manifests of a chain before a stage, with its own if its gate failed; later ones are of other runs."""
-    if stage not in STAGES:  # a task before all stages
+    if not is_stage(stage):  # a task before all stages
         return {}
     before = dict(takewhile(lambda entry: entry[0] != stage, chain.items()))
     return before | ({stage: chain[stage]} if judged and stage in chain else {})

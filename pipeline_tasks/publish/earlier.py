@@ -12,7 +12,7 @@ from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import is_stage, stage_card
 from pipeline_tasks.sealed import path_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -69,7 +69,7 @@ def earlier_than(root: str, recipe: str, snapshot: str) -> Earlier:
 def _saved(root: str, version: Version) -> tuple[str, ...]:
     if version.saved is not None:
         return version.saved
-    with_history = (stage for stage in version.manifests if stage in STAGES and stage_card(stage).history)
+    with_history = (stage for stage in version.manifests if is_stage(stage) and stage_card(stage).history)
     return saved_history({stage: read_manifest(root, version.manifests[stage]) for stage in with_history})
 
 

@@ -17,7 +17,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, has_sequences
+from pipeline_tasks.recipe import PUBLISH, VERDICT, has_sequences, is_stage
 from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_in_order
@@ -145,7 +145,7 @@ def summary_path(recipe: str, manifests: Mapping[str, str], verdicts: Mapping[st
 def summarize(root: str, manifests: Mapping[str, str], verdicts: Mapping[str, str]) -> Summary:
     """Return the summary of manifests and verdicts, which are references by stage."""
     judged = {gate: read_verdict(root, referred) for gate, referred in verdicts.items() if referred}
-    known = {stage: referred for stage, referred in manifests.items() if stage in STAGES}
+    known = {stage: referred for stage, referred in manifests.items() if is_stage(stage)}
     stages = [_stage_summary(each, judged.get(stage)) for stage, each in read_in_order(root, known).items()]
     whole = judged.get(PUBLISH)
     required = override_of(judged.get(VERDICT))

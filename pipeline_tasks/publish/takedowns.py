@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.origin import DIGEST
-from pipeline_tasks.recipe import CHECK_RIGHTS, COMPOSE, INGEST, LAND, PACKED, REFINING, SELECT, TAKEDOWN
+from pipeline_tasks.recipe import CHECK_RIGHTS, COMPOSE, INGEST, LAND, PACKED, SELECT, TAKEDOWN, refines
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
@@ -293,7 +293,7 @@ def _documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
     """Return the manifest with the documents that leave: behind the shuffle of a build, or of a refined snapshot."""
     if COMPOSE in by_stage:
         return by_stage.get(TAKEDOWN, by_stage[SHUFFLE])
-    return [manifest for stage, manifest in in_order(by_stage).items() if stage in REFINING][-1]
+    return [manifest for stage, manifest in in_order(by_stage).items() if refines(stage)][-1]
 
 
 def with_taken_down(request: RefineRequest) -> RefineRequest:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.recipe import REFINING, STAGES, Recipe, Step, stage_card
+from pipeline_tasks.recipe import Recipe, Step, refines, stage_card, stage_names
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.schema import DOCUMENT, RECORD
@@ -168,7 +168,7 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
 
 def _documents() -> Iterator[str]:
     """Yield the columns that documents of a refined snapshot may have."""
-    for stage in REFINING:
+    for stage in filter(refines, stage_names()):
         yield from stage_card(stage).writes.names
 
 
@@ -184,4 +184,4 @@ def _way_out(missing: Sequence[str], removed: Mapping[str, str]) -> str:
 
 def _writer(column: str) -> str:
     """Return the first of all stages that writes a column."""
-    return next((name for name in STAGES if column in stage_card(name).writes.names), INGEST)
+    return next((name for name in stage_names() if column in stage_card(name).writes.names), INGEST)

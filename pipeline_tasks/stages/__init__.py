@@ -1,4 +1,33 @@
-"""One file per stage; each exports its card as `STAGE`.
+"""One file per stage, or a folder of that name; each exports its card as `STAGE`.
 
 Imports the vocabulary, `filters` and `text`; knows nothing of engines, storage or Airflow.
 """
+
+NAMES = (
+    "ingest",
+    "check_rights",
+    "extract",
+    "filter_url",
+    "filter_language",
+    "filter_quality",
+    "dedup_url",
+    "dedup_exact",
+    "cut_templates",
+    "dedup_minhash",
+    "dedup_paragraphs",
+    "score_quality",
+    "filter_toxicity",
+    "scrub_pii",
+    "decontaminate",
+    "enrich",
+    "embed",
+    "dedup_semantic",
+    "topics",
+    "tokenize",
+    "select",
+    "mix",
+    "shuffle",
+    "takedown",
+    "pack",
+)
+"""The stages of this package, in the order in which docs and tables over many recipes show them."""

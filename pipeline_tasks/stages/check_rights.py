@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RIGHT, RIGHTS, ROBOTS
 from pipeline_tasks.stage import (
@@ -424,4 +424,5 @@ STAGE = Stage(
     reasons=(ROBOTS_RECORD, *(f"check_rights:{signal}" for signal in ACTED_ON)),
     title="What publishers say of the use of a page",
     cost=UnitCost(0.02, 1.01, 0.02, 8),
+    wiring=Wiring(sets={"ingest": {"rights": True}}),
 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Range
-from pipeline_tasks.facets import Requests, UnitCost
+from pipeline_tasks.facets import Requests, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import HTTP_RIGHTS, PAGE, RECORD, ROBOTS
 from pipeline_tasks.stage import (
@@ -408,4 +408,5 @@ STAGE = Stage(
     ),
     title="Select pages",
     cost=UnitCost(0.026, 1.01, 0.02, 5, requests=Requests(21, 7), rows=0.598),
+    wiring=Wiring(serves={"rights": "check_rights"}),
 )

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.constraints import OMITTED, Range
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import (
@@ -246,4 +246,5 @@ STAGE: Stage[Params] = Stage(
     profiled=("n_tokens", "language", "source"),
     reasons=(TAKEN_DOWN, SUPERSEDED, WHERE),
     cost=UnitCost(0.015, 1.00, 0.01, 2, rows=1.0),
+    wiring=Wiring(builds=True, place=2),
 )

@@ -6,7 +6,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Layer, Shards, Stage, reject
@@ -59,4 +59,5 @@ STAGE: Stage[Params] = Stage(
     profiled=("n_tokens",),
     reasons=(TAKEN_DOWN,),
     cost=UnitCost(0.015, 1.00, 0.01, 2, rows=1.0),
+    wiring=Wiring(builds=True),
 )

@@ -17,7 +17,7 @@ from pipeline_tasks.manifest import (
     manifest_path,
     stage_prefix,
 )
-from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, known_card
+from pipeline_tasks.recipe import COMPOSE, known_card
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
@@ -103,7 +103,7 @@ def parent_of(root: str, manifest: Manifest) -> Manifest | None:
     if not manifest.parents:
         return None
     store = storage.connect(root)
-    paths = [manifest_path(stage, manifest.parents[0]) for stage in (LAND, COMPOSE, *STAGES)]
+    paths = [manifest_path(stage, manifest.parents[0]) for stage in store.folders()]
     sizes = storage.each(store, store.size, paths)
     known = [path for path, size in zip(paths, sizes, strict=True) if size is not None]
     return read_manifest(root, known[0]) if known else None

@@ -12,7 +12,7 @@ from pipeline_tasks.libraries import REFINERY, present
 from pipeline_tasks.manifest import FORMAT, WRITER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.outdated import Outdated, OutdatedVersion, outdated
-from pipeline_tasks.recipe import STAGES, is_trial, stage_card
+from pipeline_tasks.recipe import is_trial, stage_card, stage_names
 from pipeline_tasks.run.sizes import in_bytes
 
 SHOWN = 8
@@ -46,7 +46,7 @@ def outdated_versions(root: str, recipe: str = "") -> list[OutdatedVersion]:
 
 def upgrade_facts(root: str, found: Sequence[OutdatedVersion]) -> dict[str, Any]:
     """Return what is outdated as JSON values."""
-    names = sorted({name for stage in STAGES for name in stage_card(stage).libraries})
+    names = sorted({name for stage in stage_names() for name in stage_card(stage).libraries})
     return {
         "root": root,
         "release": present([REFINERY]).get(REFINERY, ""),

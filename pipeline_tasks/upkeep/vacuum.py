@@ -18,7 +18,7 @@ from pipeline_tasks.publish.logs.lost_log import require_log
 from pipeline_tasks.publish.trainers.place import FILES
 from pipeline_tasks.publish.trainers.versions import EXPORTS
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
-from pipeline_tasks.recipe import COMPOSE, PUBLISH, STAGES
+from pipeline_tasks.recipe import COMPOSE, PUBLISH, is_stage, stage_names
 from pipeline_tasks.run.tasks.row_cache import CACHE
 from pipeline_tasks.run.tasks.task import stored_receipt
 from pipeline_tasks.store import storage
@@ -166,7 +166,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     fenced, total = [], 0
     below: set[str] = set(rules.in_force)
     # A stage's shared prefix is the last of the stage: fingerprints have hex digits.
-    for prefix in prefixes(store, (*STAGES, COMPOSE, COMPACTED)):
+    for prefix in prefixes(store, (*stage_folders(store, rules.published), COMPACTED)):
         total += sum(entry.bytes for entry in prefix.entries)
         _require_manifest(store, prefix, rules)
         below |= _below(store, prefix)
@@ -232,6 +232,13 @@ def prefixes(store: Store, stages: Iterable[str]) -> Iterator[Prefix]:
         for name, group in groupby(store.list(stage), key=lambda entry: _prefix_of(entry.path)):
             entries = tuple(group)
             yield Prefix(name, entries, tuple(_committed(store, entries)))
+
+
+def stage_folders(store: Store, published: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders of stages: of those that are known, that dataset versions name, and of compositions."""
+    named = (prefix.partition("/")[0] for prefix in sorted(published))
+    there = (folder for folder in store.folders() if is_stage(folder))
+    return tuple(dict.fromkeys((*stage_names(), *there, *named, COMPOSE)))
 
 
 def _prefix_of(path: str) -> str:
@@ -388,7 +395,8 @@ def _take_back(store: Store, removed: frozenset[str]) -> None:
     Runs look at their shards behind their commit (`run.runner`), so one of the two sees the other.
     """
     touched = {_prefix_of(path) for path in removed}
-    for stage in sorted({prefix.partition("/")[0] for prefix in touched} & {*STAGES, COMPOSE, COMPACTED}):
+    stages = {prefix.partition("/")[0] for prefix in touched}
+    for stage in sorted(stage for stage in stages if stage in (COMPOSE, COMPACTED) or is_stage(stage)):
         is_any = any(is_shared(prefix) and prefix.startswith(f"{stage}/") for prefix in touched)
         for entry in store.list(stage):
             if is_slot(entry) and entry.bytes != len(ABANDONED) and (is_any or _prefix_of(entry.path) in touched):

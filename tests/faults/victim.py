@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pipeline_tasks import recipe
+from pipeline_tasks import stages
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
@@ -32,7 +32,7 @@ def main(  # noqa: PLR0917 -- a command line
     address: str = "",
 ) -> None:
     """Refine `stage` over `parent` (or `compact` the root) on an engine; print how many objects this process wrote."""
-    recipe.STAGES = (*recipe.STAGES, *(card.name for card in CARDS))
+    stages.NAMES = (*stages.NAMES, *(card.name for card in CARDS))
     sys.modules.update(MODULES)  # type: ignore[arg-type] -- what `import` would give
     writes = strike_at(STRIKES.get(strike), when, int(at))
     if stage == "compact":

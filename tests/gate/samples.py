@@ -16,8 +16,9 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
-from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT, stage_card
 from pipeline_tasks.sealed import digest_of
+from pipeline_tasks.stages import NAMES
 from tests.refining import commit_manifest, made_up_shard
 
 ROWS = 20_000
@@ -446,7 +447,7 @@ def stored(root: Path, manifest: Manifest) -> str:
 def judged(root: Path, manifest: Manifest, previous: Manifest | None = None, **kwargs: Any) -> Verdict:
     """Store a manifest (its parent too, where tokens are counted) and judge it."""
     if manifest.stage in ("tokenize", "shuffle", "pack"):
-        before = STAGES[STAGES.index(manifest.stage) - 1]
+        before = NAMES[NAMES.index(manifest.stage) - 1]
         parent = stored(root, healthy(before))
         manifest = replace(manifest, parents=(parent.split("/")[1],), parent_digests=("0" * 64,))
     return judge(str(root), stored(root, manifest), stored(root, previous) if previous else "", **kwargs)

@@ -26,8 +26,9 @@ from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import losses
-from pipeline_tasks.recipe import PUBLISH, STAGES, VERDICT, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT, stage_card
 from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store.shards.file import ShardWriter
 from tests.documents import documents as table_of
 from tests.gate.samples import SUITES, bad, healthy, judged, kept, numbers, stored
@@ -43,7 +44,7 @@ TRAILING = {("dedup_url", "site_rise_max"), ("dedup_exact", "site_rise_max")}
 
 
 def test_every_stage_has_a_suite() -> None:
-    assert set(SUITES) == {EVERY, *STAGES}
+    assert set(SUITES) == {EVERY, *NAMES}
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -95,9 +96,9 @@ def is_known(code: str) -> bool:
             return False
         (commands,) = (action.choices for action in build_parser([command])._actions if action.dest == "command")
         return set(options) <= set(commands[command]._option_string_actions)  # type: ignore[call-overload, index]
-    params = {entry.name for stage in STAGES for entry in fields(stage_card(stage).params)}
+    params = {entry.name for stage in NAMES for entry in fields(stage_card(stage).params)}
     key, *_, last = code.split(": ") * 2
-    return key in params | {*STAGES} or (key == "gates" and last in {*FACTS, *SNAPSHOT_FACTS})
+    return key in params | {*NAMES} or (key == "gates" and last in {*FACTS, *SNAPSHOT_FACTS})
 
 
 @pytest.mark.parametrize("suite", [*SUITES, PUBLISH, VERDICT])
@@ -108,7 +109,7 @@ def test_a_bound_has_limits_or_is_learned(suite: str) -> None:
 
 
 def test_facts_and_their_meanings_are_the_same_names(tmp_path: Path) -> None:
-    facts = {name for stage in STAGES for name in compute_facts(str(tmp_path), healthy(stage), healthy(stage))}
+    facts = {name for stage in NAMES for name in compute_facts(str(tmp_path), healthy(stage), healthy(stage))}
     patterns = [re.sub("<[a-z]+>", ".+", name) for names in FACTS for name in names.split(", ")]
     assert sorted(fact for fact in facts if not any(re.fullmatch(pattern, fact) for pattern in patterns)) == []
     assert [pattern for pattern in patterns if not any(re.fullmatch(pattern, fact) for fact in facts)] == []

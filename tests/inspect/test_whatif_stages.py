@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.whatif.stages import MEASURES, stage_bounds, stage_f
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_toxicity import BOUNDS
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY
 from tests.documents import documents
@@ -242,4 +242,4 @@ def test_the_command_predicts_stages_beside_each_other(
 
 
 def test_every_measure_is_of_a_stage() -> None:
-    assert {measure.stage for measure in MEASURES} <= set(STAGES)
+    assert {measure.stage for measure in MEASURES} <= set(NAMES)

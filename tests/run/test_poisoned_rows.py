@@ -15,9 +15,10 @@ import pytest
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import BudgetExceeded, KernelFailed, MachineFailed, NoMemory
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import STAGES, ErrorBudget, stage_card
+from pipeline_tasks.recipe import ErrorBudget, stage_card
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.stage import Batches, Kernel, Shards
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store.reading import read_shards
 from tests.every_stage import WORDS, Step, chain, land, params
 
@@ -131,7 +132,7 @@ def fault_of(steps: dict[str, Step]) -> Fault:
     return Fault(ids=frozenset(row[name] for row in rows for name in ("id", "url")), vectors=vectors)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", NAMES)
 def test_a_record_on_which_a_kernel_raises_is_quarantined(stage: str, steps: dict[str, Step], tmp_path: Path) -> None:
     """Of tokens and copies nothing may be lost: there the record is named, and the run ends."""
     step, fault = steps[stage], fault_of(steps)

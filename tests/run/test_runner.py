@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks import recipe
+from pipeline_tasks import stages
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import (
     BudgetExceeded,
@@ -321,7 +321,7 @@ def test_a_manifest_has_every_layer_that_its_own_rest_on(
     """What it does not have goes at the commit, or with a vacuum."""
     schema = functools.reduce(pa.Schema.append, [pa.field(name, pa.int64()) for name in ("a", "b", "c")], ROWS)
     card = Stage("toy_stack", run_stack, NoParams, ROWS, schema, 1, splits=True, engine="local")
-    monkeypatch.setattr(recipe, "STAGES", (*recipe.STAGES, card.name))
+    monkeypatch.setattr(stages, "NAMES", (*stages.NAMES, card.name))
     monkeypatch.setitem(sys.modules, "pipeline_tasks.stages.toy_stack", SimpleNamespace(STAGE=card))
     _, manifest, _ = run(tmp_path, "toy_stack", parent)
     assert len(manifest.below) == 2 * len(manifest.shards) == 6

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_language import without
 from tests.every_stage import chain, land, params
 
@@ -78,7 +78,7 @@ def times(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, float], d
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", NAMES)
 def test_work_grows_with_the_length(stage: str, times: tuple[dict[str, float], dict[str, float]]) -> None:
     short, long = (part[stage] for part in times)
     assert long < LEAST or long < MOST * short, (short, long)

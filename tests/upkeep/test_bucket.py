@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
-from pipeline_tasks.recipe import STAGES as ALL_STAGES
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store.storage import connect
 from pipeline_tasks.upkeep import bucket, zone_users
 from pipeline_tasks.upkeep.zone_users import LOGS, Keys, users_of
@@ -118,7 +118,7 @@ def test_no_engine_may_write_a_folder_that_is_not_its_own() -> None:
     named = set(re.findall(r'^(?:[A-Z]+) = "(readings|intruders|maps|vectors)"$', sources(), re.MULTILINE))
     assert named == {"readings", "intruders", "maps", "vectors"}
     tops = {name for name in listed | named if re.fullmatch(r"[a-z]+", name)}
-    own = {*ALL_STAGES, "cache", "requests", "tokenizers"}
+    own = {*NAMES, "cache", "requests", "tokenizers"}
     _, spark, _ = users_of(environment("", **ENGINES))
     written = {
         top

@@ -38,11 +38,6 @@ EVERYTHING = -3600.0
 """A grace by which a file that was just written is old."""
 
 
-@pytest.fixture(autouse=True)
-def toy_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vacuum, "STAGES", ("toy_map", "toy_group"))
-
-
 @pytest.fixture
 def parent(tmp_path: Path) -> str:
     return commit_parent(tmp_path, [table(0, 120), table(120, 80)])

@@ -3,7 +3,8 @@
 import importlib
 
 from pipeline_tasks.cli.reference.markdown import docstring, generated_note, names
-from pipeline_tasks.recipe import ENGINES, STAGES, stage_card
+from pipeline_tasks.recipe import ENGINES, stage_card
+from pipeline_tasks.stages import NAMES
 
 HEAD = """
 An engine runs the kernels of a stage. Every engine gives the same shards, byte for byte. A stage has a default engine;
@@ -18,6 +19,6 @@ def engines_page() -> str:
 
 
 def _section(name: str) -> str:
-    stages = [stage for stage in STAGES if stage_card(stage).engine == name]
+    stages = [stage for stage in NAMES if stage_card(stage).engine == name]
     module = importlib.import_module(f"pipeline_tasks.engines.{name}")
     return f"\n## {name}\n\n{docstring(module)}\n\nDefault of: {names(stages)}"

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from pipeline_tasks import schema
 from pipeline_tasks.cli.reference.markdown import default, docstring, first_sentence, generated_note, names, table
-from pipeline_tasks.recipe import STAGES, stage_card
+from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stage import FilePath, Stage
+from pipeline_tasks.stages import NAMES
 
 SETS = (("RECORD", schema.RECORD), ("DOCUMENT", schema.DOCUMENT), ("PAGE", schema.PAGE), ("LOCATOR", schema.LOCATOR))
 """Named sets of columns, the widest first: the columns of a stage are a set and further columns."""
@@ -36,7 +37,7 @@ Sets of columns:
 
 def stages_page() -> str:
     """Return the page as Markdown."""
-    cards = [stage_card(name) for name in STAGES]
+    cards = [stage_card(name) for name in NAMES]
     head = ["# Stages\n", generated_note("the cards and docstrings of `pipeline_tasks/stages/`"), HEAD.strip() + "\n"]
     rows = ([f"[{card.name}](#{card.name})", _sentence(card), card.engine, _yes(card.splits)] for card in cards)
     contents = table(("stage", "what it does", "engine", "splits"), rows)

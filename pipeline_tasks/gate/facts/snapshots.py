@@ -8,7 +8,7 @@ from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.facts.rows import NOT_PAGES
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import STAGES, has_sequences, stage_card
+from pipeline_tasks.recipe import has_sequences, is_stage, stage_card
 from pipeline_tasks.store.reading import read_in_order
 
 NO_LOSS = ("copies", "surplus")
@@ -45,12 +45,12 @@ def refined_manifests(root: str, manifests: Mapping[str, str]) -> dict[str, Mani
     RecipeError where no stage has documents.
     """
     require_documents(manifests)
-    return read_in_order(root, {stage: referred for stage, referred in manifests.items() if stage in STAGES})
+    return read_in_order(root, {stage: referred for stage, referred in manifests.items() if is_stage(stage)})
 
 
 def require_documents(manifests: Mapping[str, str]) -> None:
     """Raise RecipeError where no stage of a snapshot has documents."""
-    if not any(stage in STAGES and not has_sequences(stage) for stage in manifests):
+    if not any(is_stage(stage) and not has_sequences(stage) for stage in manifests):
         named = ", ".join(manifests) or "none"
         message = f"name the manifest of a stage with documents, such as ingest; the snapshot has those of: {named}"
         raise RecipeError(message)
@@ -72,7 +72,7 @@ class _Counts:
 
 
 def _counts(manifests: Iterable[Manifest]) -> _Counts:
-    ordered = [manifest for manifest in manifests if manifest.stage in STAGES]
+    ordered = [manifest for manifest in manifests if is_stage(manifest.stage)]
     records = ordered[0].rows_in
     return _Counts(
         records=records,

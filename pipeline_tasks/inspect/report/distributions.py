@@ -9,7 +9,7 @@ from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import SUMS
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.plots.distributions import SERIES
-from pipeline_tasks.recipe import STAGES, has_sequences
+from pipeline_tasks.recipe import has_sequences, is_stage
 from pipeline_tasks.store.reading import read_manifest
 
 THIS, PREVIOUS, EARLIER = SERIES
@@ -94,7 +94,7 @@ def _last_stages(root: str, version: Version) -> dict[str, str]:
 
 
 def _stages(root: str, version: Version) -> list[str]:
-    return [stage for stage in stages_of(root, version) if stage in STAGES]
+    return [stage for stage in stages_of(root, version) if is_stage(stage)]
 
 
 def _profile(root: str, version: Version, stage: str, column: str) -> Profile | None:

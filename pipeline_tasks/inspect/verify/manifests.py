@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
 from pipeline_tasks.manifest import Manifest, fingerprint_in, in_order
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, LAND, STAGES, stage_card
+from pipeline_tasks.recipe import COMPOSE, LAND, is_stage, stage_card
 from pipeline_tasks.run.runner import check_conservation
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_committed
@@ -39,8 +39,8 @@ class Manifests:
 
     def of(self, version: Version) -> dict[str, Committed]:
         """Return the readable manifests of a version by stage, in order; the others are problems."""
-        known = (LAND, COMPOSE, *STAGES)
-        read = {stage: self.read(path, version) for stage, path in version.manifests.items() if stage in known}
+        known = [stage for stage in version.manifests if stage in (LAND, COMPOSE) or is_stage(stage)]
+        read = {stage: self.read(version.manifests[stage], version) for stage in known}
         readable = {stage: committed for stage, committed in read.items() if committed is not None}
         return {stage: readable[stage] for stage in in_order({name: of.manifest for name, of in readable.items()})}
 

@@ -10,7 +10,7 @@ from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import COMPOSE, STAGES, stage_card
+from pipeline_tasks.recipe import COMPOSE, is_stage, stage_card
 from pipeline_tasks.sealed import seal, sha256, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -132,13 +132,13 @@ def read_origin_file(uri: str) -> Origin:
 
 def require_same_code(origin: Origin) -> None:
     """Raise ContractError if this release would write other bytes: it lists each stage and package that differs."""
-    cards = [(step, stage_card(step.stage).version) for step in origin.steps if step.stage in STAGES]
+    cards = [(step, stage_card(step.stage).version) for step in origin.steps if is_stage(step.stage)]
     differing = [f"{step.stage} {step.version} (here {now})" for step, now in cards if step.version != now]
     libraries = {name: known for step in origin.steps for name, known in step.libraries.items()}
     differing += differences(libraries, present(libraries))
     if origin.writer != WRITER:
         differing.append(f"{origin.writer} (here {WRITER})")
-    unknown = [step.stage for step in origin.steps if step.stage not in (*STAGES, COMPOSE)]
+    unknown = [step.stage for step in origin.steps if step.stage != COMPOSE and not is_stage(step.stage)]
     differing += [f"{stage} (which is not here)" for stage in unknown]
     if differing:
         message = (

@@ -26,7 +26,7 @@ from pipeline_tasks.publish.ledger.database import (
 from pipeline_tasks.publish.logs.ablation_log import Ablation
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import Takedown
-from pipeline_tasks.recipe import LAND, PUBLISH, STAGES, VERDICT
+from pipeline_tasks.recipe import LAND, PUBLISH, VERDICT, stage_names
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
@@ -371,7 +371,7 @@ def _manifest_row(path: str, manifest: Manifest) -> Row:
 
 
 def _stage_rank(stage: str) -> int:
-    ranked = (*STAGES, PUBLISH)  # the gate before a snapshot is published comes last
+    ranked = (*stage_names(), PUBLISH)  # the gate before a snapshot is published comes last
     return ranked.index(stage) if stage in ranked else -1
 
 

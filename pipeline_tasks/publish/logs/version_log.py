@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.publish.published import Promised, PublishedFile
-from pipeline_tasks.recipe import COMPOSE, LAND, REFINING
+from pipeline_tasks.recipe import COMPOSE, LAND, refines, stage_names
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import ChainEntry, dataset_log, entry_path, next_number, read_chain
@@ -71,11 +71,11 @@ class Version:
         """The reference of the documents of a snapshot's version: of the last stage that refined it.
 
         Versions of earlier releases may have tokens of their own behind it, and those that name no order have run no
-        recipe whose last stage was not the last one of `REFINING`. RecipeError for a training dataset, which has
+        recipe whose last stage was not the last one of all that refine. RecipeError for a training dataset, which has
         none: its documents are those of snapshots.
         """
-        ordered = self.stages or [stage for stage in REFINING if stage in self.manifests]
-        refined = [self.manifests[stage] for stage in ordered if stage in REFINING]
+        ordered = self.stages or [stage for stage in stage_names() if stage in self.manifests]
+        refined = [self.manifests[stage] for stage in ordered if refines(stage)]
         if not refined:
             message = (
                 f"{self.recipe} is a training dataset; name a recipe whose snapshots it was built from by --recipe "

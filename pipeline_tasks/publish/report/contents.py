@@ -12,7 +12,7 @@ import xxhash
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Retraction
-from pipeline_tasks.recipe import STAGES
+from pipeline_tasks.recipe import is_stage
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_in_order, read_shards, sampled
 
@@ -45,7 +45,7 @@ class Contents:
     @cached_property
     def manifests(self) -> Mapping[str, Manifest]:
         """The manifests by stage, each after the one that it was made of, without that of the landed snapshot."""
-        return read_in_order(self.root, {stage: path for stage, path in self.paths.items() if stage in STAGES})
+        return read_in_order(self.root, {stage: path for stage, path in self.paths.items() if is_stage(stage)})
 
     @cached_property
     def verdicts(self) -> Mapping[str, Verdict]:

@@ -10,7 +10,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.report.contents import Contents, profile_of
 from pipeline_tasks.publish.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.publish.superseded import near_manifests, superseded_by
-from pipeline_tasks.recipe import REFINING
+from pipeline_tasks.recipe import refines
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 
@@ -136,7 +136,7 @@ def quarantine(contents: Contents) -> Iterator[Html]:
 def kept_documents(contents: Contents) -> Iterator[Html]:
     """Show the beginnings of kept documents, after personal data was removed."""
     cleared = dropwhile(lambda each: not clears_personal_data(each.stage), contents.manifests.values())
-    documents = [manifest for manifest in cleared if manifest.rows and manifest.stage in REFINING]
+    documents = [manifest for manifest in cleared if manifest.rows and refines(manifest.stage)]
     if not documents:
         return
     sample = contents.sample(documents[-1].shards, ("url", "title", "text", "language"), SAMPLES)

@@ -7,7 +7,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_tasks.facets import Canceled, UnitCost
+from pipeline_tasks.facets import Canceled, UnitCost, Wiring
 from pipeline_tasks.stage import Batches, Engine, Layer, Section, Shards, Stage, reject, replace_column
 from pipeline_tasks.stages.mix.bands import banded
 from pipeline_tasks.stages.mix.groups import bands_of, factor_of, factors_of, groups_of
@@ -122,4 +122,5 @@ STAGE: Stage[Params] = Stage(
     removes="surplus",
     canceled=canceled,
     cost=UnitCost(0.025, 1.00, 0.01, 2, rows=1.0),
+    wiring=Wiring(builds=True),
 )

@@ -5,7 +5,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipeline_tasks.facets import Canceled, UnitCost
+from pipeline_tasks.facets import Canceled, UnitCost, Wiring
 from pipeline_tasks.stage import Engine, Shards, Stage
 from pipeline_tasks.stages.pack.by_shard import pack_shard
 from pipeline_tasks.stages.pack.concat import COLUMNS, pack_concat
@@ -41,4 +41,5 @@ STAGE: Stage[Params] = Stage(
     reasons=(TAIL,),
     canceled=canceled,
     cost=UnitCost(0.04, 0.02, 0.02, 2),
+    wiring=Wiring(builds=True, place=-1, brings=("takedown",)),
 )

@@ -4,7 +4,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Engine, Layer, Section, Shards, Stage, always
@@ -74,4 +74,5 @@ STAGE: Stage[Params] = Stage(
     reasons=("tokenize:empty", "tokenize:reserved"),
     engine="ray",
     cost=UnitCost(0.16, 1.90, 0.92, 3, rows=1.0),
+    wiring=Wiring(builds=True, place=1),
 )

@@ -14,7 +14,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.trainers.place import FILES
-from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, STAGES, TAKEDOWN, TOKENIZE
+from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, TAKEDOWN, TOKENIZE
 from pipeline_tasks.run.tasks.row_cache import CACHE as CACHE_FOLDER
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
@@ -36,7 +36,7 @@ from pipeline_tasks.upkeep.retention.policy import (
     Policy,
 )
 from pipeline_tasks.upkeep.retention.rows import content_bytes, says
-from pipeline_tasks.upkeep.vacuum import DAY, Prefix, clock, export_of, prefixes
+from pipeline_tasks.upkeep.vacuum import DAY, Prefix, clock, export_of, prefixes, stage_folders
 
 BLANK, REMOVE, DELETE, COLD = "blank", "remove", "delete", "cold"
 """What is done: rows are blanked, a named object is removed, one that nothing names is, or the class changes."""
@@ -154,7 +154,8 @@ def _look(root: str) -> _Root:
         require_log(root, recipe)
     versions = [version for recipe in sorted(recipes) for version in version_log.versions(root, recipe)]
     live = [version for recipe in sorted(recipes) for version in version_log.latest_by_snapshot(root, recipe)]
-    stages = [prefix for prefix in prefixes(store, (*STAGES, COMPOSE)) if prefix.manifests]
+    published = [path for version in versions for path in version.manifests.values()]
+    stages = [prefix for prefix in prefixes(store, stage_folders(store, published)) if prefix.manifests]
     return _Root(root, store, {entry.path: entry for entry in store.list("")}, stages, versions, live, clock(store))
 
 
