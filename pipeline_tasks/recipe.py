@@ -45,6 +45,9 @@ STAGES = "pipeline_tasks.stages"
 SEAM = "refinery.stages"
 """The entry points of stages that other distributions bring."""
 
+DASHES = "--"
+"""What a stage that a recipe names by `module:NAME` has in place of points and colon: its name is a part of paths."""
+
 ENGINES: tuple[EngineName, ...] = typing.get_args(EngineName)
 LOCAL, SPARK, RAY = ENGINES
 
@@ -388,16 +391,20 @@ def parse_recipe(raw: object, where: str) -> Recipe:
 
 
 def _by_name(section: Any) -> Any:  # noqa: ANN401 -- as written
-    """Return a section by names of stages: `module:NAME` is the stage `module.NAME`, as names are parts of paths."""
+    """Return a section by names of stages: `module:NAME` is the stage `module--NAME`, as task groups have no points."""
     if not isinstance(section, Mapping):
         return section
-    return {str(key).replace(":", "."): value for key, value in section.items()}
+    return {_dashed(str(key)) if ":" in str(key) else key: value for key, value in section.items()}
+
+
+def _dashed(place: str) -> str:
+    return place.replace(":", DASHES).replace(".", DASHES)
 
 
 def _require_stages(steps: Iterable[str], where: str) -> None:
     """Raise RecipeError for an unknown stage, and for one that another of the recipe brings."""
     for step in steps:
-        if step not in _own_stages() and _part(step) is None:
+        if not is_own(step) and _part(step) is None:
             raise unknown_key(step, stage_names(), f"{where}: stages")
         for brought in stage_card(step).wiring.brings:
             if brought in steps:
@@ -561,11 +568,16 @@ def _own_stages() -> tuple[str, ...]:
 
 
 def is_stage(name: str) -> bool:
-    """Return whether there is a stage of a name: this package's, of another distribution, or at `module.NAME`."""
+    """Return whether there is a stage of a name: this package's, of another distribution, or at `module--NAME`."""
     try:
-        return name in _own_stages() or _part(name) is not None
+        return is_own(name) or _part(name) is not None
     except RecipeError:
         return False
+
+
+def is_own(name: str) -> bool:
+    """Return whether a stage is of this package."""
+    return name in _own_stages()
 
 
 def known_card(name: str) -> Stage[Any] | None:
@@ -579,7 +591,7 @@ def stage_card(name: str) -> Stage[Any]:
     The module `pipeline_tasks.stages.<name>` exports it as `STAGE`, or a part of another distribution is it, whose
     version is identity, as that of a library is.
     """
-    if name in _own_stages():
+    if is_own(name):
         card: Stage[Any] = importlib.import_module(f"{STAGES}.{name}").STAGE
         return card
     part = _part(name)
@@ -591,16 +603,14 @@ def stage_card(name: str) -> Stage[Any]:
 @cache
 def _brought_card(name: str, part: Part) -> Stage[Any]:
     card = part.load(Stage)
-    if card.name != name:
-        message = f"{part}, whose card has the name {card.name!r}; stages have one name everywhere: call it {name!r}"
-        raise RecipeError(message)
-    return replace(card, libraries={**card.libraries, part.distribution: always})
+    return replace(card, name=name, libraries={**card.libraries, part.distribution: always})
 
 
 def _part(name: str) -> Part | None:
-    """Return the part that another distribution brings by a name, or has at `module.NAME`; None for another name."""
-    module, _, variable = name.rpartition(".")
-    return parts(SEAM).get(name) or (part_at(f"{module}:{variable}") if module else None)
+    """Return the part that another distribution brings by a name, or has at `module--NAME`; None for another name."""
+    module, _, variable = name.rpartition(DASHES)
+    place = f"{module.replace(DASHES, '.')}:{variable}"
+    return parts(SEAM).get(name) or (part_at(place) if module else None)
 
 
 def has_sequences(stage: str) -> bool:

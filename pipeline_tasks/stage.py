@@ -312,8 +312,8 @@ class Stage(Generic[P]):
     returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
-    another one, or an absent one, turns off. `wiring` says how a recipe has it. These are facets (`facets`): they are
-    no identity.
+    another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite
+    of expectations, if it is of another distribution. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -345,6 +345,7 @@ class Stage(Generic[P]):
     cost: UnitCost = DEAREST
     canceled: Callable[[P], Iterator[Canceled]] | None = None
     wiring: Wiring = PLAIN
+    suite: str = ""
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

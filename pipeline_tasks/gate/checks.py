@@ -1,19 +1,25 @@
 """Checks what a person writes for gates, before anything runs: bounds of a recipe, and overrides."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS
-from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite
+from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite, suite_at
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of, is_own, stage_card
 
 
 def suites_of(gate: str) -> list[Expectation]:
     """Return the expectations of a stage's gate, or of one of those before the first stage and before publication."""
-    return load_suite(gate) if gate in (VERDICT, PUBLISH) else load_suite(EVERY) + load_suite(gate)
+    if gate in (VERDICT, PUBLISH):
+        return load_suite(gate)
+    if is_own(gate):
+        return load_suite(EVERY) + load_suite(gate)
+    brought = stage_card(gate).suite
+    return load_suite(EVERY) + (suite_at(Path(brought)) if brought else [])
 
 
 def gate_names(recipe: Recipe) -> tuple[str, ...]:

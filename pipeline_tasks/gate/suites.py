@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
@@ -87,14 +88,18 @@ Under `previous:` or `trailing:` are the band and severity of the learned bound;
 
 
 def load_suite(name: str) -> list[Expectation]:
+    """Return the expectations of one of our own suites."""
+    return suite_at(EXPECTATIONS / f"{name}.json")
+
+
+def suite_at(path: Path) -> list[Expectation]:
     """Return a suite's expectations; `needs` is that of the expectation's meta, or else of the suite's."""
-    path = EXPECTATIONS / f"{name}.json"
     try:
         suite = json.loads(path.read_text(encoding="utf-8"))
         needs = suite.get("meta", {}).get("needs", {})
-        return [_expectation(raw, needs, f"{EXPECTATIONS.name}/{path.name}") for raw in suite["expectations"]]
+        return [_expectation(raw, needs, f"{path.parent.name}/{path.name}") for raw in suite["expectations"]]
     except (OSError, ValueError, KeyError) as error:
-        message = f"{path} is not a suite of expectations ({error}); restore it from the repository"
+        message = f"{path} is not a suite of expectations ({error}); restore it from where it was installed"
         raise RecipeError(message) from error
 
 
