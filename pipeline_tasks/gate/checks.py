@@ -9,17 +9,17 @@ from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite, suite_at
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of, is_own, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of, is_own, known_card, stage_card
 
 
 def suites_of(gate: str) -> list[Expectation]:
     """Return the expectations of a stage's gate, or of one of those before the first stage and before publication."""
     if gate in (VERDICT, PUBLISH):
         return load_suite(gate)
-    if is_own(gate):
+    brought = None if is_own(gate) else known_card(gate)
+    if brought is None:
         return load_suite(EVERY) + load_suite(gate)
-    brought = stage_card(gate).suite
-    return load_suite(EVERY) + (suite_at(Path(brought)) if brought else [])
+    return load_suite(EVERY) + (suite_at(Path(brought.suite)) if brought.suite else [])
 
 
 def gate_names(recipe: Recipe) -> tuple[str, ...]:
