@@ -487,5 +487,5 @@ STAGE = Stage(
     title="Pages into documents",
     removes="unfit",
     canceled=canceled,
-    cost=UnitCost(0.36, 0.22, 0.22, 3, requests=Requests(8, 2), rows=0.996, published=0.50),
+    cost=UnitCost(0.27, 0.22, 0.22, 3, requests=Requests(8, 2), rows=0.996, published=0.50),
 )
