@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, unknown_key
+from pipeline_tasks import seams
+from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
@@ -364,7 +365,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
-    require_known(written.exports, EXPORTS, f"{where}: exports")
+    require_known(written.exports, export_names(), f"{where}: exports")
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
     _require_rollout(written.rollout, where)
@@ -619,7 +620,13 @@ def has_sequences(stage: str) -> bool:
     return card is not None and card.conserves == "tokens"
 
 
-def refines(stage: str) -> bool:
-    """Return whether a stage refines a snapshot: of documents it makes documents, and no training dataset."""
-    card = known_card(stage)
-    return card is not None and not card.wiring.builds
+def stage_card(name: str) -> Stage[Any]:
+    """Return the card of a stage by its name: the module `pipeline_tasks.stages.<name>` exports it as `STAGE`."""
+    require_known((name,), STAGES, "stage")
+    card: Stage[Any] = importlib.import_module(f"pipeline_tasks.stages.{name}").STAGE
+    return card
+
+
+def export_names() -> tuple[str, ...]:
+    """Return the formats in which a build may be exported: ours, then those that other distributions bring."""
+    return (*EXPORTS, *seams.parts(seams.EXPORTS, EXPORTS))
