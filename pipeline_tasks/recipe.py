@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pipeline_tasks import seams
-from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
+from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, unknown_key
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
@@ -620,11 +620,10 @@ def has_sequences(stage: str) -> bool:
     return card is not None and card.conserves == "tokens"
 
 
-def stage_card(name: str) -> Stage[Any]:
-    """Return the card of a stage by its name: the module `pipeline_tasks.stages.<name>` exports it as `STAGE`."""
-    require_known((name,), STAGES, "stage")
-    card: Stage[Any] = importlib.import_module(f"pipeline_tasks.stages.{name}").STAGE
-    return card
+def refines(stage: str) -> bool:
+    """Return whether a stage refines a snapshot: of documents it makes documents, and no training dataset."""
+    card = known_card(stage)
+    return card is not None and not card.wiring.builds
 
 
 def export_names(asked: Iterable[str] = ()) -> tuple[str, ...]:
