@@ -151,7 +151,7 @@ class WhatIf:
         """The YAML for the recipe; "" without a change of it."""
         own = {forecast.key: forecast.bound for forecast in self.stage_forecasts if forecast.bound}
         lines = [*recipe_lines(self.forecast.bounds, self.changes.get(PACKS, ""))] if self.forecast else []
-        return "\n".join([*lines, *stage_recipe_lines({bound.measure.key: bound.now for bound in self.stages}, own)])
+        return "\n".join([*lines, *stage_recipe_lines({each.key: each.bound.now for each in self.stages}, own)])
 
     @property
     def own_lines(self) -> str:
@@ -197,16 +197,17 @@ class WhatIf:
 
     def stage_field(self, bound: StageBound) -> Field:
         """Return the field of a bound of another stage."""
-        value = self.changes.get(bound.measure.key, _field_value(bound.now))
+        now, side = bound.bound.now, bound.bound.side
+        value = self.changes.get(bound.key, _field_value(now))
         least, most = (_field_value(end) for end in (bound.range.least, bound.range.most))
-        least = _field_value(bound.now) if bound.measure.side == "higher" else least
-        most = _field_value(bound.now) if bound.measure.side == "lower" else most
-        slider = most or _field_value(SLIDER * max(bound.now, 1))
+        least = _field_value(now) if side == "higher" else least
+        most = _field_value(now) if side == "lower" else most
+        slider = most or _field_value(SLIDER * max(now, 1))
         return Field(value, "number" if _is_number(value) else "text", least, most, slider, "as now")
 
     def stage_forecast(self, bound: StageBound) -> StageForecast | None:
         """Return the forecast of a bound of another stage; None if it is as it is now."""
-        return next((each for each in self.stage_forecasts if each.key == bound.measure.key), None)
+        return next((each for each in self.stage_forecasts if each.key == bound.key), None)
 
     def trial(self, root: str) -> str:
         """Return the command that refines a part of the snapshot by a copy of the recipe with these lines."""
@@ -258,7 +259,7 @@ def whatif_of(
     if not stages:
         published(root, version)  # raises: nothing of the version can be predicted
     language, target = (dict(query).get(name, "").strip() for name in (LANGUAGE, TARGET))
-    changes = {stage_key(key): value for key, value in query if key not in (LANGUAGE, TARGET)}
+    changes = {stage_key(key, stages): value for key, value in query if key not in (LANGUAGE, TARGET)}
     page = WhatIf(version, language, changes, Goal(target, 0), stages=stages)
     try:
         page = _with_stages(root, page)
@@ -274,7 +275,7 @@ def whatif_of(
 
 def _with_stages(root: str, page: WhatIf) -> WhatIf:
     """Return the page with the forecasts of other stages, without changes that are none."""
-    now = {bound.measure.key: bound.now for bound in page.stages}
+    now = {each.key: each.bound.now for each in page.stages}
     changed = {
         key: value.strip() for key, value in page.of_stages.items() if not _is_as_now(value.strip(), now.get(key))
     }
