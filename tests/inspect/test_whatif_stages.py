@@ -231,6 +231,8 @@ def test_a_stored_similarity_lets_rows_back_and_no_lower_one_is_guessed(tmp_path
     [
         ("extract.min_chars=many", "must be a number"),
         ("extract.min_chars=-1", "min_chars"),
+        ("extract.min_chars=inf", "min_chars must be a whole number"),
+        ("extract.min_chars=nan", "min_chars must be a whole number"),
         ("dedup_minhash.threshold=2", "threshold"),
         ("score_quality.minimum=0.1", "has no score_quality"),
     ],

@@ -1,5 +1,6 @@
 """Predicts what other bounds of stages but `filter_quality` would keep, from what these store of their rows."""
 
+import math
 import typing
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -207,7 +208,7 @@ def _require_valid(manifest: Manifest, judged: _Judged) -> None:
     stage, key, now, then = judged.measure.stage, judged.measure.key, judged.bound.now, judged.then
     group, _, name = judged.bound.param.partition(".")
     is_whole = typing.get_type_hints(type(judged.params)).get(group) is int
-    value: Any = round(then) if is_whole else then
+    value: Any = round(then) if is_whole and math.isfinite(then) else then
     value = {**getattr(judged.params, group), name: value} if name else value
     _params(stage, {**manifest.params, group: value}, key)
     side = judged.bound.side
