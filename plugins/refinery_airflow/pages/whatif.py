@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.plan.version_costs import tokens_of
-from pipeline_tasks.inspect.whatif import Forecast, published, whatif
+from pipeline_tasks.inspect.whatif import JUDGE, Forecast, published, whatif
 from pipeline_tasks.inspect.whatif.bounds import (
     NAMED_PACKS,
     PACKS,
@@ -39,9 +39,6 @@ from refinery_airflow.runs.run import base, dag_of
 
 LANGUAGE = "language"
 """Name of the field that chooses whose bounds the form shows."""
-
-QUALITY = "filter_quality"
-"""The stage whose bounds are changed."""
 
 MOST_ROWS = 500_000
 """Rows whose signals a request reads; of a larger snapshot a sample of whole shards."""
@@ -263,7 +260,7 @@ def whatif_of(
     page = WhatIf(version, language, changes, Goal(target, 0), stages=stages)
     try:
         page = _with_stages(root, page)
-        if QUALITY not in version.manifests:
+        if JUDGE not in version.manifests:
             return _require_known(page)
         page = replace(page, choices=choices(root, version))
         page = replace(page, changes={**differing(root, version, page.of_quality), **page.of_stages})
@@ -295,7 +292,7 @@ def _is_as_now(written: str, now: float | None) -> bool:
 def _require_known(page: WhatIf) -> WhatIf:
     """Return a page without `filter_quality`; RecipeError for a change of it."""
     if page.of_quality:
-        message = f"{', '.join(page.of_quality)}: this snapshot has no {QUALITY}"
+        message = f"{', '.join(page.of_quality)}: this snapshot has no {JUDGE}"
         raise RecipeError(message)
     return page
 
@@ -326,7 +323,7 @@ def outlook_of(tokens: int, forecast: Forecast, costs: Sequence[Mapping[str, Any
     now, then = forecast.characters
     share = then / now if now else 0.0
     pair = (tokens, round(tokens * share)) if tokens and now else None
-    behind = stages[stages.index(QUALITY) + 1 :] if QUALITY in stages else ()
+    behind = stages[stages.index(JUDGE) + 1 :] if JUDGE in stages else ()
     later = sum(float(row["cost_usd"]) for row in costs if row["stage"] in behind)
     cost = sum(float(row["cost_usd"]) for row in costs)
     return Outlook(pair, (cost, cost - later + later * share) if cost and now else None)
