@@ -1,8 +1,10 @@
 """What a stage says of itself beyond its columns and params, for those who plan, foretell and show: its facets."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+import pyarrow as pa
 
 Removal = Literal["", "unfit", "copies", "surplus"]
 """What a stage's removals say: a document is unfit by itself, another one has its text, or the recipe's own mixture
@@ -95,3 +97,28 @@ BUCKET_MEMORY = 8.4
 
 DEAREST = UnitCost(0.60, 1.0, 1.0, 8)
 """Of a stage that says nothing of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A param that is a bound on a measure which rows store: what another value would keep can be counted.
+
+    `param` is its name in a recipe, with a dot for an entry of a mapping (`minima.edu`); `aliases` are other names of
+    it. `now` is its value, `most` the end of its range, which begins with 0. It rejects rows whose measure is `below`
+    or `above` it, or `from` it on, by `reason`. `measured` returns the measure of rows, null for those on which it does
+    not decide alone: without it that is the first of `columns`, which kept and rejected rows have alike. A bound
+    without columns takes it from the evidence of rejected rows, and says to which `side` that is enough. `is_exact` is
+    False where other params may decide on the same rows, `note` says more of it.
+    """
+
+    param: str
+    now: float
+    reason: str
+    columns: tuple[str, ...] = ()
+    measured: Callable[[pa.RecordBatch], pa.Array] | None = None
+    rejects: Literal["below", "above", "from"] = "below"
+    most: float = 1.0
+    side: Literal["both", "higher", "lower"] = "both"
+    is_exact: bool = True
+    note: str = ""
+    aliases: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, PLAIN, Canceled, Removal, UnitCost, Wiring
+from pipeline_tasks.facets import DEAREST, PLAIN, Bound, Canceled, Removal, UnitCost, Wiring
 
 P = TypeVar("P")
 
@@ -313,7 +313,9 @@ class Stage(Generic[P]):
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
     another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite
-    of expectations, if it is of another distribution. These are facets (`facets`): they are no identity.
+    of expectations, if it is of another distribution. `bounds` returns the params that are bounds on what rows store.
+    Where they decide together, `redecide` returns the reason of each row, kept or rejected, by each of some other
+    bounds (values by their params). These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -346,6 +348,8 @@ class Stage(Generic[P]):
     canceled: Callable[[P], Iterator[Canceled]] | None = None
     wiring: Wiring = PLAIN
     suite: str = ""
+    bounds: Callable[[P], tuple[Bound, ...]] | None = None
+    redecide: Callable[[P, pa.RecordBatch, Sequence[Mapping[str, float]]], list[pa.Array]] | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

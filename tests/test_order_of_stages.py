@@ -43,7 +43,8 @@ def test_no_module_takes_the_table_of_stages_for_what_came_before_what() -> None
 
 
 @pytest.mark.parametrize(
-    "use", ["from pipeline_tasks.recipe import stage_names", "x = recipe.stage_names()", "x = stages.NAMES.index('pack')"]
+    "use",
+    ["from pipeline_tasks.recipe import stage_names", "x = recipe.stage_names()", "x = stages.NAMES.index('pack')"],
 )
 def test_each_use_as_an_order_is_found(use: str) -> None:
     assert takes_table(ast.parse(use))

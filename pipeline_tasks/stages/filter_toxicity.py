@@ -1,6 +1,7 @@
 """Reject or redact texts that offend or are adult content, by words and models; a word that is mentioned is no hit."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Count, Limit, Ratio
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
@@ -419,6 +420,33 @@ def canceled(params: Params) -> Iterator[Canceled]:
         yield Canceled("fewest", "`bounds` names no label", "name labels in `bounds`")
 
 
+def bounds(params: Params) -> tuple[Bound, ...]:
+    """Return the bound of each label on its words: with `annotate` none rejects anything."""
+    now = {} if params.action == "annotate" else params.bounds
+    return tuple(
+        Bound(
+            f"bounds.{label}",
+            now.get(label, math.inf),
+            reason_of(label),
+            columns=(column, HITS),
+            measured=partial(_decided_by, column=column, fewest=params.fewest),
+            rejects="above",
+            most=math.inf,
+        )
+        for label, column in zip(LABELS, COLUMNS, strict=True)
+    )
+
+
+def _decided_by(batch: pa.RecordBatch, *, column: str, fewest: int) -> pa.Array:
+    """Return the rates of rows on which a bound decides alone: kept ones with enough hits, and rejected by no other."""
+    if "evidence" in batch.schema.names:
+        alone = [len(json.loads(evidence)) == 1 for evidence in batch.column("evidence").to_pylist()]
+        decides = pa.array(alone, pa.bool_())
+    else:
+        decides = pc.greater_equal(batch.column(HITS), fewest)
+    return pc.if_else(decides, batch.column(column), pa.scalar(None, pa.float64()))
+
+
 STAGE = Stage(
     name="filter_toxicity",
     run=run,
@@ -445,5 +473,6 @@ STAGE = Stage(
     reasons=(*map(reason_of, LABELS), *map(score_reason_of, LABELS)),
     title="Take out what offends, and adult content",
     canceled=canceled,
+    bounds=bounds,
     cost=UnitCost(0.2, 1.02, 0.02, 4),
 )

@@ -34,6 +34,7 @@ from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.inspect.report.shares import site_shares
 from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
+from pipeline_tasks.inspect.whatif import JUDGE
 from pipeline_tasks.inspect.whatif.stages import stage_bounds
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.profiles.sums import SITE, SUMS
@@ -384,7 +385,7 @@ def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLR
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
         has_vectors=EMBED in version.manifests,
-        can_predict="filter_quality" in version.manifests or bool(stage_bounds(root(), version)),
+        can_predict=JUDGE in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
         sites=sites,

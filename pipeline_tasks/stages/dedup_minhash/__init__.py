@@ -56,5 +56,6 @@ STAGE = Stage(
     title="near duplicates out",
     removes="copies",
     canceled=canceled,
+    bounds=lambda params: (likeness_of(params).bound,),
     cost=UnitCost(0.27, 1.00, 1.73, 8, requests=Requests(180, 72), rows=0.992, published=0.50),
 )

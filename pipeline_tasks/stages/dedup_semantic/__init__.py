@@ -79,5 +79,6 @@ STAGE = Stage(
     reasons=("dedup_semantic:near_duplicate",),
     title="documents that say the same out",
     removes="copies",
+    bounds=lambda params: (likeness_of(params).bound,),
     cost=UnitCost(0.5, 1.00, 0.5, 8),
 )
