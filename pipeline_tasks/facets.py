@@ -16,6 +16,13 @@ class Canceled(NamedTuple):
     remedy: str
 
 
+class VectorModel(NamedTuple):
+    """A model that makes vectors: the name that these have, and the languages that it knows, none if it says none."""
+
+    name: str
+    languages: tuple[str, ...] = ()
+
+
 class Requests(NamedTuple):
     """Requests that read (GET, HEAD) and that write (PUT, POST, LIST)."""
 

@@ -25,9 +25,6 @@ COMPOSE = "compose"
 BUILD = "build"
 """The name that versions of a training dataset have in the place of a snapshot's."""
 
-EMBED = "embed"
-"""The stage that gives documents vectors: its recipes have a store of these (`publish.vectors`)."""
-
 PUBLISH = "publish"
 """The name of what makes a version of a snapshot, and of the gate before it."""
 
@@ -556,6 +553,12 @@ def has_sequences(stage: str) -> bool:
     """Return whether the rows of a stage are sequences of tokens, and no documents."""
     card = known_card(stage)
     return card is not None and card.conserves == "tokens"
+
+
+def adds(stage: str, column: str) -> bool:
+    """Return whether a stage always writes a column, and does not need it."""
+    card = known_card(stage)
+    return card is not None and column in added_by(card)
 
 
 def stage_card(name: str) -> Stage[Any]:

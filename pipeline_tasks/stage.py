@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, Canceled, Removal, UnitCost
+from pipeline_tasks.facets import DEAREST, Canceled, Removal, UnitCost, VectorModel
 
 P = TypeVar("P")
 
@@ -312,7 +312,8 @@ class Stage(Generic[P]):
     returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
-    another one, or an absent one, turns off. These are facets (`facets`): they are no identity.
+    another one, or an absent one, turns off. `vectors` returns the model whose vectors the stage makes, or that its own
+    files were made of, by params whose files are on this machine. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -343,6 +344,7 @@ class Stage(Generic[P]):
     removes: Removal = ""
     cost: UnitCost = DEAREST
     canceled: Callable[[P], Iterator[Canceled]] | None = None
+    vectors: Callable[[P], VectorModel] | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.facets import VectorModel
 from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.recipe import REFINING, STAGES, Recipe, Step, stage_card
+from pipeline_tasks.recipe import REFINING, STAGES, Recipe, Step, adds, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
-from pipeline_tasks.schema import DOCUMENT, RECORD
+from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD
 from pipeline_tasks.store.files import localize
 
-INGEST, EMBED, TOPICS = "ingest", "embed", "topics"
+INGEST = "ingest"
 
 PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
@@ -65,24 +66,36 @@ def missing_files(recipe: Recipe) -> Iterator[Finding]:
 def file_faults(recipe: Recipe) -> Iterator[Finding]:
     """Yield a fault per stage with files that are not what they should be: they are read as by its kernels."""
     found = [fault for step in recipe.steps for fault in _fault_of(step, partial(check_files, step))]
-    yield from found or _foreign_topics(recipe)
+    yield from found or _foreign_vectors(recipe)
 
 
-def _foreign_topics(recipe: Recipe) -> Iterator[Finding]:
-    """Find topics of vectors that another model than that of `embed` made: the two cannot be compared."""
-    steps = {step.stage: step for step in recipe.steps}
-    if TOPICS not in steps or EMBED not in steps:
+def _foreign_vectors(recipe: Recipe) -> Iterator[Finding]:
+    """Find files that were made of vectors of another model than the recipe's: the two cannot be compared."""
+    maker = maker_of_vectors(recipe)
+    others = [step for step in recipe.steps if step is not maker and stage_card(step.stage).vectors]
+    if maker is None or not others:
         return
-    from pipeline_tasks.scorers.embedder import name_of_vectors
-    from pipeline_tasks.scorers.topics import read_topics
+    made = vectors_of(maker).name
+    for step in others:
+        of = vectors_of(step).name
+        if of != made:
+            message = (
+                f"its {step.stage} are of vectors of {of}, and those of {maker.stage} are of {made}, which cannot be "
+                f"compared; train {step.stage} with the model of `{maker.stage}` (`refinery train-{step.stage}`), or "
+                "name that model there"
+            )
+            yield Finding(fault=True, where=step.stage, message=message)
 
-    of, made = read_topics(local_params(steps[TOPICS]).topics).model, name_of_vectors(local_params(steps[EMBED]))
-    if of != made:
-        message = (
-            f"its topics are of vectors of {of}, and those of embed are of {made}, which cannot be compared; train "
-            "topics with the model of `embed` (`refinery train-topics`), or name that model there"
-        )
-        yield Finding(fault=True, where=TOPICS, message=message)
+
+def maker_of_vectors(recipe: Recipe) -> Step | None:
+    """Return the step that makes vectors of texts, None without one whose card says of which model they are."""
+    return next((step for step in recipe.steps if adds(step.stage, EMBEDDING) and stage_card(step.stage).vectors), None)
+
+
+def vectors_of(step: Step) -> VectorModel:
+    """Return the model whose vectors a step makes, or that its files were made of; the files are read."""
+    card = stage_card(step.stage)
+    return card.vectors(local_params(step)) if card.vectors else VectorModel("")
 
 
 def _fault_of(step: Step, check: Callable[[], object]) -> Iterator[Finding]:
