@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import NO_COPIES, Copies
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import EngineName, Stage
@@ -559,6 +560,12 @@ def adds(stage: str, column: str) -> bool:
     """Return whether a stage always writes a column, and does not need it."""
     card = known_card(stage)
     return card is not None and column in added_by(card)
+
+
+def copies_of(stage: str) -> Copies:
+    """Return how a stage removes documents for the sake of others."""
+    card = known_card(stage)
+    return card.copies if card else NO_COPIES
 
 
 def stage_card(name: str) -> Stage[Any]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, Canceled, Removal, UnitCost, VectorModel
+from pipeline_tasks.facets import DEAREST, NO_COPIES, Canceled, Copies, Removal, UnitCost, VectorModel
 
 P = TypeVar("P")
 
@@ -313,7 +313,8 @@ class Stage(Generic[P]):
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
     another one, or an absent one, turns off. `vectors` returns the model whose vectors the stage makes, or that its own
-    files were made of, by params whose files are on this machine. These are facets (`facets`): they are no identity.
+    files were made of, by params whose files are on this machine. `copies` is how it removes documents for the sake of
+    others. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -345,6 +346,7 @@ class Stage(Generic[P]):
     cost: UnitCost = DEAREST
     canceled: Callable[[P], Iterator[Canceled]] | None = None
     vectors: Callable[[P], VectorModel] | None = None
+    copies: Copies = NO_COPIES
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

@@ -5,9 +5,6 @@ from typing import Literal
 
 from pipeline_tasks.text.near.ranking import Policy
 
-NEAR = ("dedup_minhash", "dedup_semantic")
-"""Stages that keep one of each cluster of all snapshots: a later snapshot may supersede what an earlier one kept."""
-
 Similarity = Literal["jaccard", "containment", "cosine"]
 
 

@@ -6,21 +6,15 @@ from typing import Any
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import Recipe, Step, adds, stage_card
+from pipeline_tasks.recipe import Recipe, Step, adds, copies_of, stage_card
 from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
 from pipeline_tasks.schema import EMBEDDING, EMBEDDING_LANGUAGES, EMBEDDING_MODEL
 from pipeline_tasks.scorers.model_card import listed
-from pipeline_tasks.stages import dedup_minhash, dedup_semantic
-from pipeline_tasks.stages.dedup_minhash.params import DECIDING as BY_WORDS
-from pipeline_tasks.stages.dedup_semantic.params import DECIDING as BY_MEANING
 from pipeline_tasks.store.reading import read_manifest
 
 Settings = dict[str, Any]
 """What must stay the same as long as there is history, by the name of the setting; None: unknown."""
-
-DECIDING = {dedup_minhash.STAGE.name: BY_WORDS, dedup_semantic.STAGE.name: BY_MEANING}
 
 LANGUAGE = "language"
 
@@ -31,12 +25,11 @@ def history_faults(root: str, recipe: Recipe, dataset: str, snapshot: str) -> It
     Snapshots are those that the run would have as history. A stage that is not in the recipe is not looked at, nor is
     the model of one: it may be on a cluster.
     """
-    if not any(step.stage in NEAR for step in recipe.steps):
-        return
-    earlier = version_log.earlier(root, dataset, snapshot)
-    for step in recipe.steps:
+    near = [step for step in recipe.steps if copies_of(step.stage).over_snapshots]
+    earlier = version_log.earlier(root, dataset, snapshot) if near else []
+    for step in near:
         known = next((version for version in reversed(earlier) if step.stage in version.manifests), None)
-        if step.stage not in NEAR or known is None:
+        if known is None:
             continue
         before = _settings_before(root, step.stage, known.manifests)
         now = _settings_now(recipe, step)
@@ -106,4 +99,4 @@ def _settings_now(recipe: Recipe, step: Step) -> Settings:
 
 
 def _deciding(stage: str, params: Any) -> Settings:  # noqa: ANN401 -- the card's Params
-    return {name: getattr(params, name) for name in DECIDING[stage]}
+    return {name: getattr(params, name) for name in copies_of(stage).deciding}

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import VectorModel
-from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.recipe import REFINING, STAGES, Recipe, Step, adds, stage_card
+from pipeline_tasks.recipe import REFINING, STAGES, Recipe, Step, adds, copies_of, stage_card
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD
@@ -139,15 +139,16 @@ def policy_faults(recipe: Recipe) -> Iterator[Finding]:
     A document that the one supersedes may be that for which the other rejects its winner: then neither stays. With one
     order of all documents, the first of any documents that are alike is never lost.
     """
-    policies = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps if step.stage in NEAR}
+    near = (step for step in recipe.steps if copies_of(step.stage).over_snapshots)
+    policies = {step.stage: bind(stage_card(step.stage), step.params) for step in near}
     orders = {stage: (params.policy, params.sources, params.quality) for stage, params in policies.items()}
-    if len(set(orders.values())) > 1:
-        first, second = orders
-        message = (
-            f"keeps documents by {', '.join(orders[second][0])}, and {first} by {', '.join(orders[first][0])}: over "
-            "days both could lose the same text; give them the same `policy`, `sources` and `quality`"
-        )
-        yield Finding(fault=True, where=second, message=message)
+    for (first, before), (second, order) in pairwise(orders.items()):
+        if before != order:
+            message = (
+                f"keeps documents by {', '.join(order[0])}, and {first} by {', '.join(before[0])}: over days both "
+                "could lose the same text; give them the same `policy`, `sources` and `quality`"
+            )
+            yield Finding(fault=True, where=second, message=message)
 
 
 # --- Order ----------------------------------------------------------------------------------------------------

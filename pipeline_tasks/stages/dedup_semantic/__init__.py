@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.facets import Copies, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
@@ -17,6 +17,7 @@ from pipeline_tasks.schema import DOCUMENT, EMBEDDING, EMBEDDING_LANGUAGES, EMBE
 from pipeline_tasks.scorers.model_card import listed
 from pipeline_tasks.stage import Engine, Idle, Shards, Stage, always
 from pipeline_tasks.stages.dedup_semantic.params import (
+    DECIDING,
     LANGUAGE,
     MEASURES,
     VECTORS,
@@ -78,5 +79,6 @@ STAGE = Stage(
     reasons=("dedup_semantic:near_duplicate",),
     title="documents that say the same out",
     removes="copies",
+    copies=Copies("some", over_snapshots=True, deciding=DECIDING, title="Documents that say the same"),
     cost=UnitCost(0.5, 1.00, 0.5, 8),
 )
