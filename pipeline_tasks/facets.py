@@ -40,6 +40,36 @@ class Canceled(NamedTuple):
     remedy: str
 
 
+class VectorModel(NamedTuple):
+    """A model that makes vectors: the name that these have, and the languages that it knows, none if it says none."""
+
+    name: str
+    languages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How a stage removes documents for the sake of others.
+
+    `compared` are the documents that it compares: all, or some, as it needs more of them than every one has; "" for a
+    stage that compares none. With `equal`, a copy has the id of the document that stays. With `over_snapshots`, one of
+    each cluster of all snapshots stays, by the params `policy`, `sources` and `quality`: a later snapshot may supersede
+    what an earlier one kept. `replaced` is the section of history that names documents of earlier snapshots whose URL
+    has a newer one (`id`, `snapshot`, `by_id`, `by_snapshot`), "" for none. `deciding` are the params that stay as they
+    are as long as there is history. `title` is over its removals in a report.
+    """
+
+    compared: Literal["", "all", "some"] = ""
+    equal: bool = False
+    over_snapshots: bool = False
+    replaced: str = ""
+    deciding: tuple[str, ...] = ()
+    title: str = ""
+
+
+NO_COPIES = Copies()
+
+
 class Requests(NamedTuple):
     """Requests that read (GET, HEAD) and that write (PUT, POST, LIST)."""
 

@@ -13,6 +13,7 @@ from pipeline_tasks import seams
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, unknown_key
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import NO_COPIES, Copies
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.seams import Part, part_at, parts
 from pipeline_tasks.shipped import shipped
@@ -27,9 +28,6 @@ COMPOSE = "compose"
 
 BUILD = "build"
 """The name that versions of a training dataset have in the place of a snapshot's."""
-
-EMBED = "embed"
-"""The stage that gives documents vectors: its recipes have a store of these (`publish.vectors`)."""
 
 PUBLISH = "publish"
 """The name of what makes a version of a snapshot, and of the gate before it."""
@@ -629,3 +627,15 @@ def refines(stage: str) -> bool:
 def export_names(asked: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the formats in which a build may be exported: ours, those that others bring, and places in `asked`."""
     return seams.known(seams.EXPORTS, EXPORTS, asked)
+
+
+def adds(stage: str, column: str) -> bool:
+    """Return whether a stage always writes a column, and does not need it."""
+    card = known_card(stage)
+    return card is not None and column in added_by(card)
+
+
+def copies_of(stage: str) -> Copies:
+    """Return how a stage removes documents for the sake of others."""
+    card = known_card(stage)
+    return card.copies if card else NO_COPIES

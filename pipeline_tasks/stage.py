@@ -10,7 +10,18 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, PLAIN, Bound, Canceled, Removal, UnitCost, Wiring
+from pipeline_tasks.facets import (
+    DEAREST,
+    NO_COPIES,
+    PLAIN,
+    Bound,
+    Canceled,
+    Copies,
+    Removal,
+    UnitCost,
+    VectorModel,
+    Wiring,
+)
 
 P = TypeVar("P")
 
@@ -315,7 +326,9 @@ class Stage(Generic[P]):
     another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite
     of expectations, if it is of another distribution. `bounds` returns the params that are bounds on what rows store.
     Where they decide together, `redecide` returns the reason of each row, kept or rejected, by each of some other
-    bounds (values by their params). These are facets (`facets`): they are no identity.
+    bounds (values by their params). `copies` is how it removes documents for the sake of others. `vectors` returns the
+    model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
+    These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -350,6 +363,8 @@ class Stage(Generic[P]):
     suite: str = ""
     bounds: Callable[[P], tuple[Bound, ...]] | None = None
     redecide: Callable[[P, pa.RecordBatch, Sequence[Mapping[str, float]]], list[pa.Array]] | None = None
+    vectors: Callable[[P], VectorModel] | None = None
+    copies: Copies = NO_COPIES
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

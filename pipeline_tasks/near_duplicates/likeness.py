@@ -7,9 +7,6 @@ from pipeline_tasks.facets import Bound
 from pipeline_tasks.profiles.removals import similarity
 from pipeline_tasks.text.near.ranking import Policy
 
-NEAR = ("dedup_minhash", "dedup_semantic")
-"""Stages that keep one of each cluster of all snapshots: a later snapshot may supersede what an earlier one kept."""
-
 Similarity = Literal["jaccard", "containment", "cosine"]
 
 

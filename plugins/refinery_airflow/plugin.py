@@ -43,7 +43,8 @@ from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
-from pipeline_tasks.recipe import BUILDS, COMPOSE, EMBED, recipe_names
+from pipeline_tasks.recipe import BUILDS, COMPOSE, adds, recipe_names
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
@@ -384,7 +385,7 @@ def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLR
         before=earlier[-1] if earlier else None,
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
-        has_vectors=EMBED in version.manifests,
+        has_vectors=any(adds(stage, EMBEDDING) for stage in version.manifests),
         can_predict=JUDGE in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),

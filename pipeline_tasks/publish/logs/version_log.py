@@ -3,7 +3,7 @@
 The entries are the chain of `log_chain`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -195,6 +195,12 @@ def require_kind(root: str, recipe: str, *, builds: bool) -> None:
 def stages_of(root: str, version: Version) -> tuple[str, ...]:
     """Return the stages of a version, each after the one that it was made of; a landing or composition is first."""
     return version.stages or tuple(read_in_order(root, version.manifests))
+
+
+def stages_that(root: str, version: Version, are: Callable[[str], bool]) -> list[str]:
+    """Return the stages of a version of which something holds, in order; nothing is read for a single one."""
+    found = [stage for stage in version.manifests if are(stage)]
+    return found if len(found) <= 1 else [stage for stage in stages_of(root, version) if stage in found]
 
 
 def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Version | Retraction]:

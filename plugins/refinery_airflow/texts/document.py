@@ -19,7 +19,7 @@ from pipeline_tasks.inspect.document import (
     edit_facts,
     unread_text,
 )
-from pipeline_tasks.inspect.document.duplicates import STAGES, Cluster, duplicates
+from pipeline_tasks.inspect.document.duplicates import Cluster, compares_documents, duplicates
 from pipeline_tasks.inspect.document.page_blocks import PageBlocks
 from pipeline_tasks.inspect.document.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.document.trace import landed_header
@@ -204,14 +204,14 @@ def _shown_edit(root: str, version: Version, record: Record, edit: TextEdit) -> 
 
 def _bytes_of_clusters(root: str, version: Version) -> int:
     """Return how many bytes the shards of every snapshot of a recipe have, in which a cluster is looked for."""
-    if not any(stage in version.manifests for stage in STAGES):
+    if not any(map(compares_documents, version.manifests)):
         return 0
     return sum(bytes_of(root, each) for each in version_log.latest_by_snapshot(root, version.recipe))
 
 
 def _cluster(root: str, version: Version, wanted: str) -> Cluster | None:
     """Return the document's cluster over all snapshots; None if it never came to deduplication, or is alone."""
-    if not any(stage in version.manifests for stage in STAGES):
+    if not any(map(compares_documents, version.manifests)):
         return None
     try:
         cluster = duplicates(root, version.recipe, wanted)
