@@ -73,3 +73,15 @@ BUCKET_MEMORY = 8.4
 
 DEAREST = UnitCost(0.60, 1.0, 1.0, 8)
 """Of a stage that says nothing of it."""
+
+
+class Grouped(NamedTuple):
+    """How a stage's documents come out in buckets, as many as its param `buckets` says or, for 0, their bytes ask for.
+
+    `by_id`: each bucket has a range of hashes of `id`, and is sorted by `id`. `keeps`: documents that come in such
+    buckets stay in them. `least`: how many buckets the fewest documents have.
+    """
+
+    by_id: bool = False
+    keeps: bool = False
+    least: int = 1

@@ -558,6 +558,12 @@ def has_sequences(stage: str) -> bool:
     return card is not None and card.conserves == "tokens"
 
 
+def is_by_id(stage: str) -> bool:
+    """Return whether the documents of a stage come out in buckets by `id`, sorted by `id`."""
+    card = known_card(stage)
+    return card is not None and card.buckets is not None and card.buckets.by_id
+
+
 def stage_card(name: str) -> Stage[Any]:
     """Return the card of a stage by its name: the module `pipeline_tasks.stages.<name>` exports it as `STAGE`."""
     require_known((name,), STAGES, "stage")

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, Canceled, Removal, UnitCost
+from pipeline_tasks.facets import DEAREST, Canceled, Grouped, Removal, UnitCost
 
 P = TypeVar("P")
 
@@ -136,19 +136,6 @@ def buckets_for(shards: Shards, least: int = 1) -> int:
     return min(1 << (wanted - 1).bit_length(), MOST_BUCKETS)
 
 
-BY_ID = ("dedup_exact", "cut_templates", "dedup_minhash", "dedup_paragraphs", "dedup_semantic")
-"""Stages that bring documents into buckets by `id`, sorted by `id`."""
-
-
-def buckets_of(documents: Shards, origin: str) -> int:
-    """Return in how many buckets by `id` documents come, 0 if they are in none.
-
-    `origin` is where their order is from (`Engine.origin`).
-    """
-    count = len(documents)
-    return count if origin.partition("/")[0] in BY_ID and count.bit_count() == 1 else 0
-
-
 @dataclass(frozen=True, slots=True)
 class Layer:
     """What a kernel stores that yields every row of its first input in order, judged or annotated.
@@ -220,11 +207,11 @@ class Engine(Protocol):
         Snapshots in a row that were compacted are one entry. Snapshots that saved no shard have none.
         """
 
-    def origin(self, rows: Shards) -> str:
-        """Return the prefix (`stage/fingerprint`) of the shards that these rest on: their rows are in its order.
+    def in_buckets(self, documents: Shards) -> int:
+        """Return in how many buckets by `id` documents come, 0 if they are in none.
 
-        A layer keeps the order of the shard below. The origin of shards of several prefixes is "", and that of some of
-        the shards of a prefix, too: where a partition was quarantined since, the others are not all there is.
+        A layer keeps the buckets of the shards below. Those of several stages are none, and some of the buckets of a
+        stage are none, too: where a partition was quarantined since, the others are not all there is.
         """
 
     def digest(self, file: FilePath) -> str:
@@ -312,7 +299,8 @@ class Stage(Generic[P]):
     returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
-    another one, or an absent one, turns off. These are facets (`facets`): they are no identity.
+    another one, or an absent one, turns off. `buckets` says how its documents come out in buckets. These are facets
+    (`facets`): they are no identity.
     """
 
     name: str
@@ -343,6 +331,7 @@ class Stage(Generic[P]):
     removes: Removal = ""
     cost: UnitCost = DEAREST
     canceled: Callable[[P], Iterator[Canceled]] | None = None
+    buckets: Grouped | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

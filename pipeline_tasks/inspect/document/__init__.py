@@ -24,9 +24,9 @@ from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import valid_entries
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import COMPOSE, is_by_id
 from pipeline_tasks.run.shuffle import bucket_of
-from pipeline_tasks.stage import BY_ID, LANDING, Shard, Shards
+from pipeline_tasks.stage import LANDING, Shard, Shards
 from pipeline_tasks.store.shards.matching_rows import MatchingRows
 from pipeline_tasks.text.urls.takedown import DOC
 
@@ -267,7 +267,7 @@ def _in_buckets(manifests: Mapping[str, Manifest]) -> frozenset[str]:
     for stage, manifest in manifests.items():
         count = len(manifest.shards)
         follows = any(counts.get(parent) == count for parent in manifest.parents[:1])
-        if (stage in BY_ID or follows) and count.bit_count() == 1 and not manifest.poison:
+        if (is_by_id(stage) or follows) and count.bit_count() == 1 and not manifest.poison:
             counts[manifest.fingerprint] = count
             stages.add(stage)
     return frozenset(stages)
