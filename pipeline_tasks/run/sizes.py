@@ -14,7 +14,7 @@ from pipeline_tasks.facets import Grouped
 from pipeline_tasks.landing import cuts
 from pipeline_tasks.landing.listing import Listing
 from pipeline_tasks.landing.record_counts import counted_records
-from pipeline_tasks.recipe import Recipe, Step, stage_card
+from pipeline_tasks.recipe import Recipe, Step, makes_documents, stage_card
 from pipeline_tasks.run.partitions import partitions_for
 from pipeline_tasks.run.shuffle import buckets_of, scatter_inputs
 from pipeline_tasks.run.unit_costs import (
@@ -28,8 +28,6 @@ from pipeline_tasks.run.unit_costs import (
     file_cost,
 )
 from pipeline_tasks.stage import Shard, Shards, buckets_for
-
-EXTRACT = "extract"
 
 KILO = 1000
 MINUTE, HOUR = 60, 3600
@@ -158,7 +156,7 @@ def _stage_sizes(recipe: Recipe, pieces: Sequence[tuple[str, int]]) -> Iterator[
         size = _stage_size(step, shards, recipe.partitions)
         yield size
         kept = cost_of(step.stage).kept
-        if step.stage == EXTRACT:
+        if makes_documents(step.stage):
             shards = tuple(_made_up(size * file_cost(name).text) for name, size in pieces)
         elif size.buckets:
             shards = (_made_up(size.read * kept / size.buckets, step.stage),) * size.buckets
