@@ -299,8 +299,9 @@ class Stage(Generic[P]):
     returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
-    another one, or an absent one, turns off. `buckets` says how its documents come out in buckets. These are facets
-    (`facets`): they are no identity.
+    another one, or an absent one, turns off. `buckets` says how its documents come out in buckets. `no_page` are
+    those of its reasons that say of a record that it brings no new page. These are facets (`facets`): they are no
+    identity.
     """
 
     name: str
@@ -332,6 +333,7 @@ class Stage(Generic[P]):
     cost: UnitCost = DEAREST
     canceled: Callable[[P], Iterator[Canceled]] | None = None
     buckets: Grouped | None = None
+    no_page: tuple[str, ...] = ()
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

@@ -35,6 +35,12 @@ def test_a_list_of_what_was_taken_down_is_a_file_of_the_stage_that_takes_it(stag
     assert "a list" in card.resources(bind(card, {PINNED: "a list"}))
 
 
+def test_reasons_that_bring_no_page_are_of_stages_that_read_what_landed() -> None:
+    cards = [card for card in map(stage_card, STAGES) if card.no_page]
+    assert all(set(card.no_page) <= set(card.reasons) for card in cards)
+    assert [card.name for card in cards if not reads_landed(card.name) or makes_documents(card.name)] == []
+
+
 def test_a_stage_of_another_release_is_none_of_these() -> None:
     assert not reads_landed("gone")
     assert not reads_records("gone")

@@ -424,4 +424,5 @@ STAGE = Stage(
     reasons=(ROBOTS_RECORD, *(f"check_rights:{signal}" for signal in ACTED_ON)),
     title="What publishers say of the use of a page",
     cost=UnitCost(0.02, 1.01, 0.02, 8),
+    no_page=(ROBOTS_RECORD,),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
-from pipeline_tasks.gate.facts.rows import NOT_PAGES
+from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import STAGES, has_sequences, makes_documents, stage_card
 from pipeline_tasks.store.reading import read_in_order
@@ -73,7 +73,7 @@ def _counts(manifests: Iterable[Manifest]) -> _Counts:
     records = ordered[0].rows_in
     return _Counts(
         records=records,
-        new_pages=records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_PAGES),
+        new_pages=records - sum(map(no_pages, ordered)),
         texts=next((manifest.rows for manifest in ordered if makes_documents(manifest.stage)), None),
         copies=_copies(ordered),
         documents=published_documents(ordered),
