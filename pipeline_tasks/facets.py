@@ -152,3 +152,15 @@ class Bound:
     is_exact: bool = True
     note: str = ""
     aliases: tuple[str, ...] = ()
+
+
+class Grouped(NamedTuple):
+    """How a stage's documents come out in buckets, as many as its param `buckets` says or, for 0, their bytes ask for.
+
+    `by_id`: each bucket has a range of hashes of `id`, and is sorted by `id`. `keeps`: documents that come in such
+    buckets stay in them. `least`: how many buckets the fewest documents have.
+    """
+
+    by_id: bool = False
+    keeps: bool = False
+    least: int = 1

@@ -4,7 +4,7 @@ import importlib
 import os
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -639,3 +639,38 @@ def copies_of(stage: str) -> Copies:
     """Return how a stage removes documents for the sake of others."""
     card = known_card(stage)
     return card.copies if card else NO_COPIES
+
+
+def is_by_id(stage: str) -> bool:
+    """Return whether the documents of a stage come out in buckets by `id`, sorted by `id`."""
+    card = known_card(stage)
+    return card is not None and card.buckets is not None and card.buckets.by_id
+
+
+def reads_landed(stage: str) -> bool:
+    """Return whether a stage reads landed bytes: texts that it hands on without ids are read from landed files."""
+    card = known_card(stage)
+    return card is not None and "payload" in card.reads.names
+
+
+def reads_records(stage: str) -> bool:
+    """Return whether a stage reads landed records as they are: damage, redirects, images."""
+    card = known_card(stage)
+    return card is not None and "error" in card.reads.names
+
+
+def makes_documents(stage: str) -> bool:
+    """Return whether a stage makes documents of what landed: texts with ids."""
+    card = known_card(stage)
+    return card is not None and reads_landed(stage) and "id" in added_by(card)
+
+
+def maker_of(stages: Iterable[str]) -> str:
+    """Return which stage of a recipe or a version makes documents, "" if none does."""
+    return next(filter(makes_documents, stages), "")
+
+
+def takes(stage: str, param: str) -> bool:
+    """Return whether a stage has a param of this name."""
+    card = known_card(stage)
+    return card is not None and param in {each.name for each in fields(card.params)}

@@ -17,6 +17,7 @@ from pipeline_tasks.facets import (
     Bound,
     Canceled,
     Copies,
+    Grouped,
     Removal,
     UnitCost,
     VectorModel,
@@ -147,19 +148,6 @@ def buckets_for(shards: Shards, least: int = 1) -> int:
     return min(1 << (wanted - 1).bit_length(), MOST_BUCKETS)
 
 
-BY_ID = ("dedup_exact", "cut_templates", "dedup_minhash", "dedup_paragraphs", "dedup_semantic")
-"""Stages that bring documents into buckets by `id`, sorted by `id`."""
-
-
-def buckets_of(documents: Shards, origin: str) -> int:
-    """Return in how many buckets by `id` documents come, 0 if they are in none.
-
-    `origin` is where their order is from (`Engine.origin`).
-    """
-    count = len(documents)
-    return count if origin.partition("/")[0] in BY_ID and count.bit_count() == 1 else 0
-
-
 @dataclass(frozen=True, slots=True)
 class Layer:
     """What a kernel stores that yields every row of its first input in order, judged or annotated.
@@ -231,11 +219,11 @@ class Engine(Protocol):
         Snapshots in a row that were compacted are one entry. Snapshots that saved no shard have none.
         """
 
-    def origin(self, rows: Shards) -> str:
-        """Return the prefix (`stage/fingerprint`) of the shards that these rest on: their rows are in its order.
+    def in_buckets(self, documents: Shards) -> int:
+        """Return in how many buckets by `id` documents come, 0 if they are in none.
 
-        A layer keeps the order of the shard below. The origin of shards of several prefixes is "", and that of some of
-        the shards of a prefix, too: where a partition was quarantined since, the others are not all there is.
+        A layer keeps the buckets of the shards below. Those of several stages are none, and some of the buckets of a
+        stage are none, too: where a partition was quarantined since, the others are not all there is.
         """
 
     def digest(self, file: FilePath) -> str:
@@ -328,7 +316,8 @@ class Stage(Generic[P]):
     Where they decide together, `redecide` returns the reason of each row, kept or rejected, by each of some other
     bounds (values by their params). `copies` is how it removes documents for the sake of others. `vectors` returns the
     model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
-    These are facets (`facets`): they are no identity.
+    `buckets` says how its documents come out in buckets. `no_page` are those of its reasons that say that a record
+    brings no new page. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -365,6 +354,8 @@ class Stage(Generic[P]):
     redecide: Callable[[P, pa.RecordBatch, Sequence[Mapping[str, float]]], list[pa.Array]] | None = None
     vectors: Callable[[P], VectorModel] | None = None
     copies: Copies = NO_COPIES
+    buckets: Grouped | None = None
+    no_page: tuple[str, ...] = ()
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

@@ -9,13 +9,20 @@ from typing import Any, NamedTuple
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import VectorModel
-from pipeline_tasks.recipe import Recipe, Step, adds, copies_of, refines, stage_card, stage_names
+from pipeline_tasks.recipe import (
+    Recipe,
+    Step,
+    adds,
+    copies_of,
+    reads_records,
+    refines,
+    stage_card,
+    stage_names,
+)
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD
 from pipeline_tasks.store.files import localize
-
-INGEST = "ingest"
 
 PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
@@ -161,8 +168,8 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
     are found, too, and a last stage whose documents would not be the published ones.
     """
     first = recipe.steps[0].stage
-    if first != INGEST and recipe.versions is None:
-        message = "gets landed records as they are: damage, redirects, images; put `ingest: {}` before it"
+    if recipe.versions is None and not reads_records(first):
+        message = f"gets landed records as they are: damage, redirects, images; put `{_reader()}: {{}}` before it"
         yield Finding(fault=True, where=first, message=message)
     columns = set(RECORD.names if recipe.versions is None else _documents())
     removed = dict[str, str]()
@@ -198,4 +205,9 @@ def _way_out(missing: Sequence[str], removed: Mapping[str, str]) -> str:
 
 def _writer(column: str) -> str:
     """Return the first of all stages that writes a column."""
-    return next((name for name in stage_names() if column in stage_card(name).writes.names), INGEST)
+    return next((name for name in stage_names() if column in stage_card(name).writes.names), _reader())
+
+
+def _reader() -> str:
+    """Return the first of all stages that reads landed records as they are."""
+    return next(filter(reads_records, stage_names()))

@@ -43,7 +43,7 @@ from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
-from pipeline_tasks.recipe import BUILDS, COMPOSE, adds, recipe_names
+from pipeline_tasks.recipe import BUILDS, COMPOSE, adds, makes_documents, reads_landed, recipe_names
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
@@ -595,7 +595,8 @@ def sample_page(request: Request, path: str, user: GetUserDep, reason: str = "")
     if not is_cleared(root(), manifest):
         require(request, user, Role.STEWARD)
     sees_all = may_see(request, user, Role.STEWARD)
-    unread = {"text"} if manifest.stage == "ingest" else set[str]()  # it is read from the landed files, by a run alone
+    is_landed = reads_landed(manifest.stage) and not makes_documents(manifest.stage)
+    unread = {"text"} if is_landed else set[str]()  # it is read from the landed files, by a run alone
     columns = [name for name, _ in manifest.schema if name in SAMPLED and name not in unread]
     kept = list(_sample(manifest.shards, columns=columns)) if columns else []
     rejected = list(_sample(manifest.rejects + manifest.quarantine, reason)) if sees_all else []

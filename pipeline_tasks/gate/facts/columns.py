@@ -21,7 +21,6 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import MILLIONTHS, MOMENTS
 from pipeline_tasks.stage import Stage
-from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
 from pipeline_tasks.text.words.language_codes import parse_language
 
 MIN_DOCUMENTS = 100
@@ -182,7 +181,7 @@ def count_rights(subject: Subject) -> Facts:
     if "opt_out" not in subject.card.profiled:
         return {}
     manifest = subject.manifest
-    rejected = {reason: rows for reason, rows in manifest.rejected.items() if reason != ROBOTS_RECORD}
+    rejected = {reason: rows for reason, rows in manifest.rejected.items() if reason not in subject.card.no_page}
     pages = manifest.rows + sum(rejected.values())
     states = merge(profiles_of(manifest, rows) for rows in ("kept", "rejects")).get("robots_txt", EMPTY)["bins"]
     tags = sum(profiles_of(manifest).get("opt_out", EMPTY)["bins"].values())

@@ -20,13 +20,11 @@ from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import COMPOSE, TOKENIZE
+from pipeline_tasks.recipe import COMPOSE, TOKENIZE, makes_documents
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of, file_cost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest
-
-EXTRACT = "extract"
 
 DESCRIPTIONS = ("tokens.json", "dataset.json")
 """Names of the files that say how tokens are stored."""
@@ -190,7 +188,7 @@ def _weight(shards: Shards) -> int:
 def _passed_on(stage: str, manifests: Manifests) -> float:
     """Return the bytes that the next stage is expected to read, per byte that this one reads."""
     files = [shard for manifest in manifests.values() if manifest.landed for shard in manifest.shards]
-    if stage != EXTRACT or not _weight(tuple(files)):
+    if not makes_documents(stage) or not _weight(tuple(files)):
         return cost_of(stage).kept
     text = sum(shard.bytes * file_cost(shard.path).text for shard in files)
     return text / _weight(tuple(files))

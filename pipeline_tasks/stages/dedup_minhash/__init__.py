@@ -6,7 +6,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipeline_tasks.facets import Canceled, Copies, Requests, UnitCost
+from pipeline_tasks.facets import Canceled, Copies, Grouped, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
@@ -59,4 +59,5 @@ STAGE = Stage(
     canceled=canceled,
     bounds=lambda params: (likeness_of(params).bound,),
     cost=UnitCost(0.27, 1.00, 1.73, 8, requests=Requests(180, 72), rows=0.992, published=0.50),
+    buckets=Grouped(by_id=True, keeps=True),
 )
