@@ -3,8 +3,9 @@
 import importlib
 import os
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -556,6 +557,43 @@ def has_sequences(stage: str) -> bool:
     """Return whether the rows of a stage are sequences of tokens, and no documents."""
     card = known_card(stage)
     return card is not None and card.conserves == "tokens"
+
+
+def repeats(stage: str) -> bool:
+    """Return whether a stage writes each document as often as it is used: behind it documents have moved."""
+    card = known_card(stage)
+    return card is not None and card.conserves == "copies"
+
+
+def tokenizes(stage: str) -> bool:
+    """Return whether a stage encodes documents as tokens: it saves the tokenizer that it did it with."""
+    return _saves(stage, "tokenizer")
+
+
+def plans_mixture(stage: str) -> bool:
+    """Return whether a stage plans how often a build uses each document: it saves the plan."""
+    return _saves(stage, "plan")
+
+
+def _saves(stage: str, section: str) -> bool:
+    card = known_card(stage)
+    return card is not None and section in card.history
+
+
+def has_param(stage: str, name: str) -> bool:
+    """Return whether a stage has a param of this name."""
+    card = known_card(stage)
+    return card is not None and name in {declared.name for declared in fields(card.params)}
+
+
+def stage_that(asked: Callable[[str], bool], stages: Iterable[str] | None = None) -> str:
+    """Return the first of some stages that is what is asked for, as `repeats`, "" if none is; by default of all."""
+    return next((stage for stage in (STAGES if stages is None else stages) if asked(stage)), "")
+
+
+def choosing_stages(stages: Iterable[str]) -> list[str]:
+    """Return those stages of a build, given in order, that choose documents and move none: all before `repeats`."""
+    return list(takewhile(lambda stage: not repeats(stage), stages))
 
 
 def stage_card(name: str) -> Stage[Any]:
