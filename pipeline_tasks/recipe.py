@@ -96,11 +96,9 @@ BUILDS = RECIPES / "build"
 DEFAULT_BUILD = "corpus"
 """The recipe that builds from versions of the default recipe, `web`."""
 
-TOKENIZE, SELECT, MIX = "tokenize", "select", "mix"
-
 INGEST, CHECK_RIGHTS = "ingest", "check_rights"
 
-FIRST = (TOKENIZE, SELECT)
+FIRST = ("tokenize", "select")
 """The first stages of a recipe that builds. Tokens come first: every build finds those that an earlier one made."""
 
 PACKED = ("shuffle", "pack")
