@@ -3,9 +3,10 @@
 import importlib
 import os
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,10 +70,8 @@ BUILDS = RECIPES / "build"
 DEFAULT_BUILD = "corpus"
 """The recipe that builds from versions of the default recipe, `web`."""
 
-TOKENIZE, SELECT, MIX = "tokenize", "select", "mix"
-INGEST, CHECK_RIGHTS = "ingest", "check_rights"
-PACKED = ("shuffle", "pack")
 TAKEDOWN = "takedown"
+"""The stage that compares a build with the list of what was taken down, as it is then; recipes do not name it."""
 
 PLACES = (1, 2, -2, -1)
 """Where a recipe that builds has stages with a place of their own (`facets.Wiring`): what they write is looked for.
@@ -670,7 +669,38 @@ def maker_of(stages: Iterable[str]) -> str:
     return next(filter(makes_documents, stages), "")
 
 
-def takes(stage: str, param: str) -> bool:
+def repeats(stage: str) -> bool:
+    """Return whether a stage writes each document as often as it is used: behind it documents have moved."""
+    card = known_card(stage)
+    return card is not None and card.conserves == "copies"
+
+
+def tokenizes(stage: str) -> bool:
+    """Return whether a stage encodes documents as tokens: it saves the tokenizer that it did it with."""
+    return _saves(stage, "tokenizer")
+
+
+def plans_mixture(stage: str) -> bool:
+    """Return whether a stage plans how often a build uses each document: it saves the plan."""
+    return _saves(stage, "plan")
+
+
+def _saves(stage: str, section: str) -> bool:
+    card = known_card(stage)
+    return card is not None and section in card.history
+
+
+def has_param(stage: str, name: str) -> bool:
     """Return whether a stage has a param of this name."""
     card = known_card(stage)
-    return card is not None and param in {each.name for each in fields(card.params)}
+    return card is not None and name in {declared.name for declared in fields(card.params)}
+
+
+def stage_that(asked: Callable[[str], bool], stages: Iterable[str] | None = None) -> str:
+    """Return the first of some stages that is what is asked for, as `repeats`, "" if none is; by default of all."""
+    return next((stage for stage in (stage_names() if stages is None else stages) if asked(stage)), "")
+
+
+def choosing_stages(stages: Iterable[str]) -> list[str]:
+    """Return those stages of a build, given in order, that choose documents and move none: all before `repeats`."""
+    return list(takewhile(lambda stage: not repeats(stage), stages))

@@ -6,7 +6,7 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.publish.takedowns import PINNED
 from pipeline_tasks.recipe import (
     RECIPES,
-    STAGES,
+    has_param,
     load_recipe,
     maker_of,
     makes_documents,
@@ -14,8 +14,8 @@ from pipeline_tasks.recipe import (
     reads_records,
     recipe_names,
     stage_card,
-    takes,
 )
+from pipeline_tasks.stages import NAMES
 
 
 @pytest.mark.parametrize("name", recipe_names(RECIPES))
@@ -28,7 +28,7 @@ def test_a_recipe_reads_landed_bytes_until_one_stage_makes_documents(name: str) 
     assert ["id" in stage_card(stage).writes.names for stage in stages] == [at >= made for at in range(len(stages))]
 
 
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if takes(stage, PINNED)])
+@pytest.mark.parametrize("stage", [stage for stage in NAMES if has_param(stage, PINNED)])
 def test_a_list_of_what_was_taken_down_is_a_file_of_the_stage_that_takes_it(stage: str) -> None:
     card = stage_card(stage)
     assert card.resources
@@ -36,7 +36,7 @@ def test_a_list_of_what_was_taken_down_is_a_file_of_the_stage_that_takes_it(stag
 
 
 def test_reasons_that_bring_no_page_are_of_stages_that_read_what_landed() -> None:
-    cards = [card for card in map(stage_card, STAGES) if card.no_page]
+    cards = [card for card in map(stage_card, NAMES) if card.no_page]
     assert all(set(card.no_page) <= set(card.reasons) for card in cards)
     assert [card.name for card in cards if not reads_landed(card.name) or makes_documents(card.name)] == []
 
@@ -44,5 +44,5 @@ def test_reasons_that_bring_no_page_are_of_stages_that_read_what_landed() -> Non
 def test_a_stage_of_another_release_is_none_of_these() -> None:
     assert not reads_landed("gone")
     assert not reads_records("gone")
-    assert not takes("gone", PINNED)
+    assert not has_param("gone", PINNED)
     assert maker_of(["land", "gone"]) == ""

@@ -32,7 +32,6 @@ from pipeline_tasks.recipe import (
     DEFAULT_BUILD,
     RAY,
     SPARK,
-    STAGES,
     Recipe,
     copies_of,
     default_build,
@@ -229,7 +228,7 @@ def _idle(recipe: Recipe) -> str:
     """Return why nothing is built from a recipe's documents, "" if it can be."""
     if any(copies_of(step.stage).equal for step in recipe.steps):
         return ""
-    stages = " or ".join(name for name in STAGES if copies_of(name).equal)
+    stages = " or ".join(name for name in stage_names() if copies_of(name).equal)
     return (
         f"recipe {recipe.name} has no {stages}, and a training dataset has each document once: put it into the recipe"
     )

@@ -15,11 +15,11 @@ from pipeline_tasks.publish.datasets.origin import DIGEST
 from pipeline_tasks.recipe import (
     COMPOSE,
     LAND,
-    PACKED,
     TAKEDOWN,
+    has_param,
+    has_sequences,
     reads_landed,
     refines,
-    takes,
 )
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
@@ -43,7 +43,6 @@ PINNED = "taken_down"
 MATCHING = "3"
 """How rows are compared with a list and what is left of them, stored in it: another way is another list."""
 
-SHUFFLE = PACKED[0]
 
 Entry = tuple[str, str]
 """A kind (doc, url or site), and the id, URL or site as it was asked for."""
@@ -284,7 +283,7 @@ def list_of(root: str, resources: Mapping[str, str]) -> str:
 
 def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
     """Return the evidence for a document of a build, or of a snapshot, that is taken down now, "" if it has none."""
-    documents, rows = _documents_of(by_stage), current_rows(root)
+    documents, rows = documents_of(by_stage), current_rows(root)
     pinned = pins_of(by_stage.get(LAND, documents))
     if not rows or (pinned and _keys(rows) <= _keys(_listed(root, pinned))):
         return ""  # all that is on the list now was on the one that each document was compared with
@@ -296,11 +295,12 @@ def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
     return ""
 
 
-def _documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
-    """Return the manifest with the documents that leave: behind the shuffle of a build, or of a refined snapshot."""
+def documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
+    """Return the manifest with the documents that leave: those that a build packs, or of a refined snapshot."""
+    ordered = in_order(by_stage)
     if COMPOSE in by_stage:
-        return by_stage.get(TAKEDOWN, by_stage[SHUFFLE])
-    return [manifest for stage, manifest in in_order(by_stage).items() if refines(stage)][-1]
+        return [manifest for stage, manifest in ordered.items() if not has_sequences(stage)][-1]
+    return [manifest for stage, manifest in ordered.items() if refines(stage)][-1]
 
 
 def with_taken_down(request: RefineRequest) -> RefineRequest:
@@ -313,7 +313,7 @@ def with_taken_down(request: RefineRequest) -> RefineRequest:
         return request
     if request.stage == TAKEDOWN:
         resources: Mapping[str, str] = pinned_list(request.root)
-    elif takes(request.stage, PINNED):
+    elif has_param(request.stage, PINNED):
         resources = beginning(request.root, read_manifest(request.root, request.parent)).resources
     else:
         return request

@@ -13,7 +13,7 @@ from pipeline_tasks.inspect.redactions import actions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import bins_of
 from pipeline_tasks.publish.statements.statement import models_of, verdicts
-from pipeline_tasks.recipe import PACKED
+from pipeline_tasks.recipe import has_sequences, repeats, stage_that
 from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
 
 CHECK_RIGHTS, FILTER_URL, FILTER_TOXICITY, SCRUB_PII = "check_rights", "filter_url", "filter_toxicity", "scrub_pii"
@@ -232,10 +232,12 @@ def stages_table(facts: Facts) -> Table:
         for stage in facts.stages
     )
     head = ("stage", "what it does", "rows in", "rows kept", "rejected", "quarantined", "idle")
-    packed = facts.stage(PACKED[-1])
+    names = [stage.stage for stage in facts.stages]
+    repeating, packing = stage_that(repeats, names), stage_that(has_sequences, names)
     note = (
-        "Rows are documents. shuffle writes each as often as it is used; the rows of pack are sequences of tokens."
-        if packed
+        f"Rows are documents. {repeating} writes each as often as it is used; the rows of {packing} are sequences of "
+        "tokens."
+        if packing
         else ""
     )
     return Table("stages", "Stages", head, rows, _every_stage(facts), note)

@@ -22,9 +22,9 @@ from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.superseded import read_replaced, read_superseded
-from pipeline_tasks.recipe import copies_of
+from pipeline_tasks.recipe import copies_of, is_by_id
 from pipeline_tasks.run.shuffle import bucket_of
-from pipeline_tasks.stage import BY_ID, Shards
+from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_in_order, read_manifest, read_shards
 
 IN_DATASET = ("kept", "outdated")
@@ -226,7 +226,7 @@ def _has_ids(manifest: Manifest) -> bool:
 
 def _shards_of(manifest: Manifest, ids: Sequence[str] | None) -> Shards:
     """Return the shards that can contain `ids`: of stages that have buckets by id it is the number of the shard."""
-    if ids is None or manifest.stage not in BY_ID:
+    if ids is None or not is_by_id(manifest.stage):
         return manifest.shards
     return tuple(
         manifest.shards[number] for number in sorted(set(bucket_of(pa.array(ids), len(manifest.shards)).tolist()))

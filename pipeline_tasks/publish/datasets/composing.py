@@ -18,7 +18,7 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.superseded import read_replaced
 from pipeline_tasks.publish.takedowns import PINNED, beginning, holds, pinned_list
-from pipeline_tasks.recipe import COMPOSE, SELECT, Versions
+from pipeline_tasks.recipe import COMPOSE, Versions, has_param
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import Shard
@@ -184,10 +184,11 @@ def _taken_down(root: str, name: str, params: Mapping[str, Any]) -> Mapping[str,
 
 def with_superseded(request: RefineRequest) -> RefineRequest:
     """Return a request to select from a composition with its sections as params; another as it is."""
-    if request.stage != SELECT:
+    sections = [section for section in (SUPERSEDED, CLUSTERS) if has_param(request.stage, section)]
+    if not sections:
         return request
     history = beginning(request.root, read_manifest(request.root, request.parent)).history
-    named = [(section, shard) for section in (SUPERSEDED, CLUSTERS) for shard in history.get(section, ())]
+    named = [(section, shard) for section in sections for shard in history.get(section, ())]
     files = {section: f"{request.root}/{shard.path}" for section, shard in named if shard.rows or section == CLUSTERS}
     return replace(request, params={**request.params, **files})
 
