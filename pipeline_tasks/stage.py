@@ -313,6 +313,8 @@ class Stage(Generic[P]):
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
     another one, or an absent one, turns off. These are facets (`facets`): they are no identity.
+    `remarks` yields what lint says of params that let everything pass, or that decide what nobody checked; they have
+    the secret that they need where the environment has it.
     """
 
     name: str
@@ -343,6 +345,7 @@ class Stage(Generic[P]):
     removes: Removal = ""
     cost: UnitCost = DEAREST
     canceled: Callable[[P], Iterator[Canceled]] | None = None
+    remarks: Callable[[P], Iterator[str]] | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

@@ -471,6 +471,14 @@ def canceled(params: Params) -> Iterator[Canceled]:
             yield Canceled("mixed", why, "write `unit: paragraph`, or several `windows`")
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params keep every language, or every text however uncertain its language is."""
+    if not params.keep:
+        yield "`keep` is empty, so every language is kept; name the languages that are wanted"
+    if not params.threshold and params.packs == "none" and not any(params.thresholds.values()):
+        yield "`threshold` is 0, so no text is rejected for an uncertain language; FineWeb has 0.65"
+
+
 STAGE = Stage(
     name="filter_language",
     run=run,
@@ -489,5 +497,6 @@ STAGE = Stage(
     title="Identify languages and keep the wanted ones",
     removes="unfit",
     canceled=canceled,
+    remarks=remarks,
     cost=UnitCost(0.21, 1.01, 0.02, 5, requests=Requests(20, 5), rows=0.934, published=0.40),
 )

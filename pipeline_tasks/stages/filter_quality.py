@@ -380,6 +380,12 @@ def _has_entry(params: Params) -> bool:
     return has_words or any(name in pack.bounds for pack in loaded.values() for name in params.profiles)
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params name no rules."""
+    if not params.profiles:
+        yield "`profiles` is empty, so no text is judged; name profiles, or remove the stage"
+
+
 STAGE = Stage(
     name="filter_quality",
     run=run,
@@ -398,5 +404,6 @@ STAGE = Stage(
     title="Judge the quality of texts by published heuristics",
     removes="unfit",
     canceled=canceled,
+    remarks=remarks,
     cost=UnitCost(0.3, 1.25, 0.26, 5, requests=Requests(23, 4), rows=0.735, published=0.50),
 )

@@ -1,6 +1,7 @@
 """Reject or redact texts that offend or are adult content, by words and models; a word that is mentioned is no hit."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -419,6 +420,13 @@ def canceled(params: Params) -> Iterator[Canceled]:
         yield Canceled("fewest", "`bounds` names no label", "name labels in `bounds`")
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params reject nothing, and do not say that it is on purpose."""
+    bounds = (*params.bounds.values(), *params.most.values())
+    if params.action == "drop" and not any(bound < math.inf for bound in bounds):
+        yield "`bounds` and `most` have no bound, so no document is rejected; `action: annotate` says so"
+
+
 STAGE = Stage(
     name="filter_toxicity",
     run=run,
@@ -445,5 +453,6 @@ STAGE = Stage(
     reasons=(*map(reason_of, LABELS), *map(score_reason_of, LABELS)),
     title="Take out what offends, and adult content",
     canceled=canceled,
+    remarks=remarks,
     cost=UnitCost(0.2, 1.02, 0.02, 4),
 )

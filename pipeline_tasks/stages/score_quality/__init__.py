@@ -408,6 +408,21 @@ def canceled(params: Params) -> Iterator[Canceled]:
             yield Canceled(name, "`perplexity` has no weight and no minimum", "give it one")
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params reject nothing, and the classifiers that decide although no report lets them."""
+    if not params.minimum and not any(params.minima.values()):
+        yield "`minimum` and `minima` are 0, so no document is rejected"
+    for name, classifier in sorted(params.classifiers.items()):
+        if classifier.accepted:
+            yield f"`classifiers.{name}` decides because it was accepted: {classifier.accepted}"
+        elif not classifier.report:
+            yield (
+                f"`classifiers.{name}` decides and was not checked: it may sort by source, or see a part of each text; "
+                f"run `refinery scorer check --classifier-of RECIPE:{name}`, and name its report in "
+                f"`classifiers: {name}: report:`"
+            )
+
+
 STAGE = Stage(
     name="score_quality",
     run=run,
@@ -430,5 +445,6 @@ STAGE = Stage(
     title="quality score",
     removes="unfit",
     canceled=canceled,
+    remarks=remarks,
     cost=UnitCost(0.38, 1.02, 0.02, 4, requests=Requests(20, 6), rows=1.0, published=0.40),
 )

@@ -400,6 +400,15 @@ def canceled(params: Params) -> Iterator[Canceled]:
         )
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the secret of pseudonyms is not here."""
+    if is_keyed(params) and not params.key.value:
+        yield (
+            f"`pseudonymize` needs a secret, and {KEY_VARIABLE} is not set here; set it, or the password of the "
+            "Airflow connection refinery_pii, where the recipe runs"
+        )
+
+
 STAGE = Stage(
     name="scrub_pii",
     run=run,
@@ -419,5 +428,6 @@ STAGE = Stage(
     reasons=(PII,),
     title="Remove personal data",
     canceled=canceled,
+    remarks=remarks,
     cost=UnitCost(0.23, 1.01, 0.01, 2, requests=Requests(13, 3), rows=1.0, published=0.95),
 )
