@@ -16,6 +16,13 @@ class Canceled(NamedTuple):
     remedy: str
 
 
+class Languages(NamedTuple):
+    """Languages as the column `language` has them: those that are kept, none for all, and those `bounded` apart."""
+
+    kept: frozenset[str]
+    bounded: frozenset[str]
+
+
 class Requests(NamedTuple):
     """Requests that read (GET, HEAD) and that write (PUT, POST, LIST)."""
 

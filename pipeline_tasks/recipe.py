@@ -4,7 +4,7 @@ import importlib
 import os
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -556,6 +556,13 @@ def has_sequences(stage: str) -> bool:
     """Return whether the rows of a stage are sequences of tokens, and no documents."""
     card = known_card(stage)
     return card is not None and card.conserves == "tokens"
+
+
+def kept_languages(recipe: Recipe) -> frozenset[str]:
+    """Return the languages that a recipe keeps; none if no stage of it says which."""
+    cards = ((stage_card(step.stage), step.params) for step in recipe.steps)
+    kept = [card.languages(asdict(bind(card, params))).kept for card, params in cards if card.languages]
+    return frozenset[str]().union(*kept)
 
 
 def stage_card(name: str) -> Stage[Any]:

@@ -1,7 +1,7 @@
 """The vocabulary of every other module: shards, kernels, engines, and the card of a stage."""
 
 import hmac
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, Canceled, Removal, UnitCost
+from pipeline_tasks.facets import DEAREST, Canceled, Languages, Removal, UnitCost
 
 P = TypeVar("P")
 
@@ -314,7 +314,8 @@ class Stage(Generic[P]):
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
     another one, or an absent one, turns off. These are facets (`facets`): they are no identity.
     `remarks` yields what lint says of params that let everything pass, or that decide what nobody checked; they have
-    the secret that they need where the environment has it.
+    the secret that they need where the environment has it. `languages` returns the languages that params decide on, as
+    a manifest has these. `unread` returns what is idle for documents in these languages.
     """
 
     name: str
@@ -346,6 +347,8 @@ class Stage(Generic[P]):
     cost: UnitCost = DEAREST
     canceled: Callable[[P], Iterator[Canceled]] | None = None
     remarks: Callable[[P], Iterator[str]] | None = None
+    languages: Callable[[Mapping[str, Any]], Languages] | None = None
+    unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

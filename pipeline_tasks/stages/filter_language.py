@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -17,7 +17,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Canceled, Languages, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
@@ -459,7 +459,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 def canceled(params: Params) -> Iterator[Canceled]:
     """Yield the params that another one, or an absent one, turns off."""
-    kept = {parse_language(code).language for code in params.keep}
+    kept = _codes(params.keep)
     unwanted = sorted(code for code in params.thresholds if parse_language(code).language not in kept)
     if kept and unwanted:
         named = ", ".join(unwanted)
@@ -469,6 +469,16 @@ def canceled(params: Params) -> Iterator[Canceled]:
         if len(params.windows) == 1:
             why = "one window of a text has one language"
             yield Canceled("mixed", why, "write `unit: paragraph`, or several `windows`")
+
+
+def languages(params: Mapping[str, Any]) -> Languages:
+    """Return the languages that the params keep, and those that have a threshold of their own."""
+    bounded = (*PACKS[params.get("packs", "none")], *params.get("thresholds", {}))
+    return Languages(_codes(params.get("keep", ())), _codes(bounded))
+
+
+def _codes(labels: Iterable[str]) -> frozenset[str]:
+    return frozenset(parse_language(label).language for label in labels)
 
 
 def remarks(params: Params) -> Iterator[str]:
@@ -498,5 +508,6 @@ STAGE = Stage(
     removes="unfit",
     canceled=canceled,
     remarks=remarks,
+    languages=languages,
     cost=UnitCost(0.21, 1.01, 0.02, 5, requests=Requests(20, 5), rows=0.934, published=0.40),
 )

@@ -178,6 +178,12 @@ def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
 REMEDY = "name one in `lexicons`, or a model that reads the language in `classifiers`"
 
 
+def unread(params: Params, languages: Iterable[str]) -> tuple[Idle, ...]:
+    """Return that there is no lexicon of some of these languages."""
+    unknown = ", ".join(languages_without_lexicon(params, languages))
+    return (Idle(f"no lexicon of {unknown}", REMEDY),) if unknown else ()
+
+
 def languages_without_lexicon(params: Params, languages: Iterable[str]) -> list[str]:
     """Return the languages of which no word can be found and no model reads the texts."""
     if params.classifiers:
@@ -454,5 +460,6 @@ STAGE = Stage(
     title="Take out what offends, and adult content",
     canceled=canceled,
     remarks=remarks,
+    unread=unread,
     cost=UnitCost(0.2, 1.02, 0.02, 4),
 )

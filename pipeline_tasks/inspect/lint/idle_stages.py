@@ -9,12 +9,12 @@ from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.recipe import Recipe, stage_card
+from pipeline_tasks.recipe import Recipe, kept_languages, stage_card
 from pipeline_tasks.run.plan import resources_of, secret_of
 from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.scorers.model_card import languages_of
-from pipeline_tasks.stage import Idle, Secret, Stage
-from pipeline_tasks.stages import dedup_semantic, embed, filter_language, filter_toxicity, score_quality
+from pipeline_tasks.stage import Secret, Stage
+from pipeline_tasks.stages import dedup_semantic, embed, filter_language
 from pipeline_tasks.store.files import localize
 
 
@@ -26,7 +26,7 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
         idle = card.idle(params, {}) if card.idle else ()
         for message in (*map(str, idle), *(card.remarks(params) if card.remarks else ())):
             yield Finding(fault=False, where=step.stage, message=message)
-    yield from _languages_without_model(recipe)
+    yield from _unread_languages(recipe)
     yield from _model_of_unknown_languages(recipe)
 
 
@@ -36,20 +36,13 @@ def _with_secret(card: Stage[Any], params: Any) -> Any:  # noqa: ANN401 -- the c
     return replace(params, **{name: Secret.of(os.environ.get(variable, ""))}) if name else params
 
 
-def _languages_without_model(recipe: Recipe) -> Iterator[Finding]:
-    """Find languages that the recipe keeps without a model for `score_quality`, or a lexicon for `filter_toxicity`."""
-    steps = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps}
-    if filter_language.STAGE.name in steps and score_quality.STAGE.name in steps:
-        kept = steps[filter_language.STAGE.name].keep
-        if unknown := score_quality.languages_without_model(steps[score_quality.STAGE.name], kept):
-            lacks = f"no model for {score_quality.PERPLEXITY} in {', '.join(unknown)}"
-            message = str(Idle(lacks, score_quality.REMEDIES[score_quality.PERPLEXITY]))
-            yield Finding(fault=False, where=score_quality.STAGE.name, message=message)
-    if filter_language.STAGE.name in steps and filter_toxicity.STAGE.name in steps:
-        kept = steps[filter_language.STAGE.name].keep
-        if unknown := filter_toxicity.languages_without_lexicon(steps[filter_toxicity.STAGE.name], kept):
-            message = str(Idle(f"no lexicon of {', '.join(unknown)}", filter_toxicity.REMEDY))
-            yield Finding(fault=False, where=filter_toxicity.STAGE.name, message=message)
+def _unread_languages(recipe: Recipe) -> Iterator[Finding]:
+    """Find languages that the recipe keeps and for which a stage has nothing to work with, such as a model."""
+    kept = kept_languages(recipe)
+    for step in recipe.steps:
+        card = stage_card(step.stage)
+        for idle in card.unread(bind(card, step.params), kept) if card.unread else ():
+            yield Finding(fault=False, where=step.stage, message=str(idle))
 
 
 def _model_of_unknown_languages(recipe: Recipe) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -21,11 +21,9 @@ from pipeline_tasks.profiles.removals import similarity
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stages import filter_toxicity
-from pipeline_tasks.stages.filter_language import PACKS
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, PERPLEXITY, column_of
 from pipeline_tasks.stages.score_quality import STAGE as SCORES
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.words.language_codes import parse_language
 
 pc: Any = pyarrow.compute
 
@@ -170,9 +168,8 @@ class _Judged:
     @property
     def own_languages(self) -> frozenset[str] | None:
         """The languages that have a bound of their own; None of a stage whose bound is for all."""
-        if self.measure.stage != "filter_language":
-            return None
-        return frozenset(parse_language(code).language for code in (*PACKS[self.params.packs], *self.params.thresholds))
+        languages = stage_card(self.measure.stage).languages
+        return languages(asdict(self.params)).bounded if languages else None
 
     def followers(self, batch: pa.RecordBatch, flags: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
         """Return the flags of rows that follow the bound, false for those of languages with one of their own."""

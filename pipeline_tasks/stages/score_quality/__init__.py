@@ -190,6 +190,12 @@ def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
     return tuple(parts)
 
 
+def unread(params: Params, languages: Iterable[str]) -> tuple[Idle, ...]:
+    """Return that there is no model for some of these languages."""
+    unknown = ", ".join(languages_without_model(params, languages))
+    return (Idle(f"no model for {PERPLEXITY} in {unknown}", REMEDIES[PERPLEXITY]),) if unknown else ()
+
+
 def languages_without_model(params: Params, languages: Iterable[str]) -> list[str]:
     """Return the languages whose documents have no `perplexity`, if any have and it weighs."""
     if not params.has_source(PERPLEXITY) or not params.weights.get(PERPLEXITY):
@@ -446,5 +452,6 @@ STAGE = Stage(
     removes="unfit",
     canceled=canceled,
     remarks=remarks,
+    unread=unread,
     cost=UnitCost(0.38, 1.02, 0.02, 4, requests=Requests(20, 6), rows=1.0, published=0.40),
 )

@@ -1,0 +1,32 @@
+"""Facets of every card of the table: a stage that is new says of itself what those of its kind say."""
+
+from typing import Any
+
+import pytest
+
+from pipeline_tasks.recipe import STAGES, added_by, stage_card
+from pipeline_tasks.stage import Stage
+
+CARDS = [stage_card(stage) for stage in STAGES]
+
+
+@pytest.mark.parametrize("card", [card for card in CARDS if card.remarks], ids=lambda card: card.name)
+def test_a_stage_as_it_comes_needs_no_remark(card: Stage[Any]) -> None:
+    assert card.remarks is not None
+    assert list(card.remarks(card.params())) == []
+
+
+@pytest.mark.parametrize("card", [card for card in CARDS if card.idle], ids=lambda card: card.name)
+def test_what_a_run_is_idle_for_is_known_before_it(card: Stage[Any]) -> None:
+    """What has nothing for the language of a document has nothing for a language that a recipe keeps."""
+    assert card.idle is not None
+    params, profile = card.params(), {"kind": "name", "count": 1, "sum": 1, "bins": {"xx": 1}}
+    after = [idle for idle in card.idle(params, dict.fromkeys(card.profiled, profile)) if "xx (" in idle.lacks]
+    before = card.unread(params, ["xx"]) if card.unread else ()
+    assert [idle.lacks for idle in before] == [idle.lacks.replace("xx (1 document)", "xx") for idle in after]
+
+
+def test_who_tells_languages_says_which_it_keeps() -> None:
+    assert [card.name for card in CARDS if card.languages] == [
+        card.name for card in CARDS if "language" in added_by(card)
+    ]
