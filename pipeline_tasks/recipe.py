@@ -3,10 +3,10 @@
 import importlib
 import os
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
@@ -15,6 +15,8 @@ from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import EngineName, Stage
 from pipeline_tasks.yaml_file import read_yaml
+
+T = TypeVar("T")
 
 LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
@@ -556,6 +558,17 @@ def has_sequences(stage: str) -> bool:
     """Return whether the rows of a stage are sequences of tokens, and no documents."""
     card = known_card(stage)
     return card is not None and card.conserves == "tokens"
+
+
+def adds(column: str, stage: str) -> bool:
+    """Return whether a stage adds a column to what it reads."""
+    card = known_card(stage)
+    return card is not None and column in added_by(card)
+
+
+def of_stage(by_stage: Mapping[str, T], is_it: Callable[[str], bool]) -> T | None:
+    """Return what the first such stage has, None if none is such."""
+    return next((of for stage, of in by_stage.items() if is_it(stage)), None)
 
 
 def kept_languages(recipe: Recipe) -> frozenset[str]:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.recipe import STAGES, added_by, stage_card
+from pipeline_tasks.inspect.disclose.measures import judges_addresses
+from pipeline_tasks.recipe import STAGES, added_by, adds, stage_card
 from pipeline_tasks.stage import Stage
 
 CARDS = [stage_card(stage) for stage in STAGES]
@@ -30,3 +31,15 @@ def test_who_tells_languages_says_which_it_keeps() -> None:
     assert [card.name for card in CARDS if card.languages] == [
         card.name for card in CARDS if "language" in added_by(card)
     ]
+
+
+@pytest.mark.parametrize(
+    "column", ["opt_out", "language", "toxic_hits", "contaminated_by", "document_type", "perplexity"]
+)
+def test_one_stage_answers_for_a_column(column: str) -> None:
+    """Disclosures and reports tell of the stage that adds the column: of two they would tell of the first alone."""
+    assert len([stage for stage in STAGES if adds(column, stage)]) == 1
+
+
+def test_one_stage_judges_addresses() -> None:
+    assert list(filter(judges_addresses, STAGES)) == ["filter_url"]

@@ -9,12 +9,12 @@ from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.recipe import Recipe, kept_languages, stage_card
+from pipeline_tasks.recipe import Recipe, adds, kept_languages, stage_card
 from pipeline_tasks.run.plan import resources_of, secret_of
 from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.scorers.model_card import languages_of
 from pipeline_tasks.stage import Secret, Stage
-from pipeline_tasks.stages import dedup_semantic, embed, filter_language
+from pipeline_tasks.stages import dedup_semantic, embed
 from pipeline_tasks.store.files import localize
 
 
@@ -51,7 +51,7 @@ def _model_of_unknown_languages(recipe: Recipe) -> Iterator[Finding]:
     name = dedup_semantic.STAGE.name
     if name not in steps or embed.STAGE.name not in steps or steps[name].languages:
         return
-    if filter_language.STAGE.name not in steps:
+    if not any(adds("language", stage) for stage in steps):
         message = (
             "compares documents in all languages, whether or not the model knows them: nothing says what language they "
             "are in; put filter_language before"
