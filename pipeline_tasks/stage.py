@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, Canceled, Languages, Removal, UnitCost
+from pipeline_tasks.facets import DEAREST, Canceled, Languages, Removal, Spans, UnitCost
 
 P = TypeVar("P")
 
@@ -315,7 +315,8 @@ class Stage(Generic[P]):
     another one, or an absent one, turns off. These are facets (`facets`): they are no identity.
     `remarks` yields what lint says of params that let everything pass, or that decide what nobody checked; they have
     the secret that they need where the environment has it. `languages` returns the languages that params decide on, as
-    a manifest has these. `unread` returns what is idle for documents in these languages.
+    a manifest has these. `unread` returns what is idle for documents in these languages. `spans` says where in
+    texts it finds something.
     """
 
     name: str
@@ -349,6 +350,7 @@ class Stage(Generic[P]):
     remarks: Callable[[P], Iterator[str]] | None = None
     languages: Callable[[Mapping[str, Any]], Languages] | None = None
     unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
+    spans: Spans | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

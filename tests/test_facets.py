@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.inspect.disclose.measures import judges_addresses
@@ -43,3 +44,13 @@ def test_one_stage_answers_for_a_column(column: str) -> None:
 
 def test_one_stage_judges_addresses() -> None:
     assert list(filter(judges_addresses, STAGES)) == ["filter_url"]
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+def test_a_column_of_places_by_kind_is_of_spans(card: Stage[Any]) -> None:
+    """`refinery redactions` lists them, and no page shows what a stage that clears personal data replaced."""
+    lists = [(field.name, field.type.value_type) for field in card.writes if pa.types.is_list(field.type)]
+    structs = [(name, kind) for name, kind in lists if pa.types.is_struct(kind)]
+    named = [name for name, kind in structs if {"kind", "start", "end", "at"} <= {part.name for part in kind}]
+    assert named == ([card.spans.column] if card.spans else [])
+    assert bool(card.spans and card.spans.actions and card.spans.conceal) == card.clears_personal_data

@@ -22,6 +22,7 @@ IN_ITS_ORDER = {
     "pipeline_tasks/upkeep/vacuum.py": "all folders of stages",
     "pipeline_tasks/upkeep/upgrade.py": "all libraries of stages, sorted",
     "pipeline_tasks/inspect/verify/manifests.py": "all stages that are known",
+    "pipeline_tasks/inspect/redactions.py": "which stages an argument may name, before a version is known",
 }
 """Modules that go through the table, and what for; all others may ask only whether a stage is in it."""
 

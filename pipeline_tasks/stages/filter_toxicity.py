@@ -17,7 +17,7 @@ from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Count, Limit, Ratio
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, UnitCost
+from pipeline_tasks.facets import Canceled, Spans, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
@@ -461,5 +461,6 @@ STAGE = Stage(
     canceled=canceled,
     remarks=remarks,
     unread=unread,
+    spans=Spans(SPANS.name, KINDS),
     cost=UnitCost(0.2, 1.02, 0.02, 4),
 )
