@@ -167,7 +167,7 @@ def wire(recipe: Recipe) -> DAG:
             outlets=[asset_of(recipe.name, "documents")],
             **whole,
         )
-        if any(adds(step.stage, EMBEDDING) for step in recipe.steps):
+        if any(adds(EMBEDDING, step.stage) for step in recipe.steps):
             published >> Index(task_id="index", recipe=recipe.name)
     return dag
 

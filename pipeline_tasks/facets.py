@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -68,6 +68,29 @@ class Copies:
 
 
 NO_COPIES = Copies()
+
+
+class Languages(NamedTuple):
+    """Languages as the column `language` has them: those that are kept, none for all, and those `bounded` apart."""
+
+    kept: frozenset[str]
+    bounded: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where a stage found what in a text: the column of the places, and the kinds of what it finds.
+
+    Places are as `schema.REDACTION` or `schema.TOXIC_SPAN` has them. `actions` returns what is done about each kind
+    that is looked for, by the params of a manifest; None: every kind is looked for. `conceal` returns the texts of
+    documents (with `chars`, `language` and `url`) without what a run with the params of a manifest finds, None where
+    that cannot be told without a model; a stage whose spans may be seen has none.
+    """
+
+    column: str
+    kinds: tuple[str, ...]
+    actions: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
+    conceal: Callable[[Mapping[str, Any], pa.RecordBatch], pa.Array | None] | None = None
 
 
 class Requests(NamedTuple):

@@ -4,11 +4,11 @@ import importlib
 import os
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pipeline_tasks import seams
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, unknown_key
@@ -20,6 +20,8 @@ from pipeline_tasks.seams import Part, part_at, parts
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import EngineName, Stage, always
 from pipeline_tasks.yaml_file import read_yaml
+
+T = TypeVar("T")
 
 LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
@@ -628,8 +630,8 @@ def export_names(asked: Iterable[str] = ()) -> tuple[str, ...]:
     return seams.known(seams.EXPORTS, EXPORTS, asked)
 
 
-def adds(stage: str, column: str) -> bool:
-    """Return whether a stage always writes a column, and does not need it."""
+def adds(column: str, stage: str) -> bool:
+    """Return whether a stage adds a column to what it reads."""
     card = known_card(stage)
     return card is not None and column in added_by(card)
 
@@ -704,3 +706,15 @@ def stage_that(asked: Callable[[str], bool], stages: Iterable[str] | None = None
 def choosing_stages(stages: Iterable[str]) -> list[str]:
     """Return those stages of a build, given in order, that choose documents and move none: all before `repeats`."""
     return list(takewhile(lambda stage: not repeats(stage), stages))
+
+
+def of_stage(by_stage: Mapping[str, T], is_it: Callable[[str], bool]) -> T | None:
+    """Return what the first such stage has, None if none is such."""
+    return next((of for stage, of in by_stage.items() if is_it(stage)), None)
+
+
+def kept_languages(recipe: Recipe) -> frozenset[str]:
+    """Return the languages that a recipe keeps; none if no stage of it says which."""
+    cards = ((stage_card(step.stage), step.params) for step in recipe.steps)
+    kept = [card.languages(asdict(bind(card, params))).kept for card, params in cards if card.languages]
+    return frozenset[str]().union(*kept)

@@ -1,7 +1,7 @@
 """The vocabulary of every other module: shards, kernels, engines, and the card of a stage."""
 
 import hmac
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
 
@@ -18,7 +18,9 @@ from pipeline_tasks.facets import (
     Canceled,
     Copies,
     Grouped,
+    Languages,
     Removal,
+    Spans,
     UnitCost,
     VectorModel,
     Wiring,
@@ -317,7 +319,10 @@ class Stage(Generic[P]):
     bounds (values by their params). `copies` is how it removes documents for the sake of others. `vectors` returns the
     model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
     `buckets` says how its documents come out in buckets. `no_page` are those of its reasons that say that a record
-    brings no new page. These are facets (`facets`): they are no identity.
+    brings no new page. `remarks` yields what lint says of params that let everything pass, or that decide what nobody
+    checked; they have the secret that they need where the environment has it. `languages` returns the languages that
+    params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
+    says where in texts it finds something. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -356,6 +361,10 @@ class Stage(Generic[P]):
     copies: Copies = NO_COPIES
     buckets: Grouped | None = None
     no_page: tuple[str, ...] = ()
+    remarks: Callable[[P], Iterator[str]] | None = None
+    languages: Callable[[Mapping[str, Any]], Languages] | None = None
+    unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
+    spans: Spans | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

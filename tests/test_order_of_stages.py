@@ -20,6 +20,7 @@ IN_ITS_ORDER = {
     "pipeline_tasks/publish/logs/version_log.py": "which stage was the last in entries of releases that did not say",
     "pipeline_tasks/upkeep/vacuum.py": "all folders of stages",
     "pipeline_tasks/upkeep/upgrade.py": "all libraries of stages, sorted",
+    "pipeline_tasks/inspect/redactions.py": "which stages an argument may name, before a version is known",
 }
 """Modules that go through the table, and what for; all others may ask only whether it has a stage (`is_stage`)."""
 

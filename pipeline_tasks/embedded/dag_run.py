@@ -40,6 +40,7 @@ from pipeline_tasks.recipe import (
     load_build,
     load_recipe,
     recipe_names,
+    stage_names,
     trial_of,
 )
 from pipeline_tasks.run.machine import named

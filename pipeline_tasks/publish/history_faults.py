@@ -56,7 +56,7 @@ def _settings_before(root: str, stage: str, manifests: Mapping[str, str]) -> Set
         return {}
     if _compares_vectors(stage) and manifest.rows_in:
         settings |= _languages_before(manifest)
-        for maker in (name for name in manifests if adds(name, EMBEDDING)):
+        for maker in (name for name in manifests if adds(EMBEDDING, name)):
             made = _names(read_manifest(root, manifests[maker]), EMBEDDING_MODEL)
             settings |= {_model_of(maker): made[0]} if len(made) == 1 else {}
     return settings

@@ -96,7 +96,7 @@ def _foreign_vectors(recipe: Recipe) -> Iterator[Finding]:
 
 def maker_of_vectors(recipe: Recipe) -> Step | None:
     """Return the step that makes vectors of texts, None without one whose card says of which model they are."""
-    return next((step for step in recipe.steps if adds(step.stage, EMBEDDING) and stage_card(step.stage).vectors), None)
+    return next((step for step in recipe.steps if adds(EMBEDDING, step.stage) and stage_card(step.stage).vectors), None)
 
 
 def vectors_of(step: Step) -> VectorModel:

@@ -392,6 +392,12 @@ BROUGHT: Mapping[str, Callable[[Params], bool]] = {
 """Distributions that bring profiles, each with whether params name one of theirs."""
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params name no rules."""
+    if not params.profiles:
+        yield "`profiles` is empty, so no text is judged; name profiles, or remove the stage"
+
+
 STAGE = Stage(
     name="filter_quality",
     run=run,
@@ -410,5 +416,6 @@ STAGE = Stage(
     title="Judge the quality of texts by published heuristics",
     removes="unfit",
     canceled=canceled,
+    remarks=remarks,
     cost=UnitCost(0.3, 1.25, 0.26, 5, requests=Requests(23, 4), rows=0.735, published=0.50),
 )

@@ -17,7 +17,7 @@ from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Count, Limit, Ratio
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Bound, Canceled, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, Spans, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
@@ -176,6 +176,12 @@ def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
 
 
 REMEDY = "name one in `lexicons`, or a model that reads the language in `classifiers`"
+
+
+def unread(params: Params, languages: Iterable[str]) -> tuple[Idle, ...]:
+    """Return that there is no lexicon of some of these languages."""
+    unknown = ", ".join(languages_without_lexicon(params, languages))
+    return (Idle(f"no lexicon of {unknown}", REMEDY),) if unknown else ()
 
 
 def languages_without_lexicon(params: Params, languages: Iterable[str]) -> list[str]:
@@ -447,6 +453,13 @@ def _decided_by(batch: pa.RecordBatch, *, column: str, fewest: int) -> pa.Array:
     return pc.if_else(decides, batch.column(column), pa.scalar(None, pa.float64()))
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params reject nothing, and do not say that it is on purpose."""
+    bounds = (*params.bounds.values(), *params.most.values())
+    if params.action == "drop" and not any(bound < math.inf for bound in bounds):
+        yield "`bounds` and `most` have no bound, so no document is rejected; `action: annotate` says so"
+
+
 STAGE = Stage(
     name="filter_toxicity",
     run=run,
@@ -474,5 +487,8 @@ STAGE = Stage(
     title="Take out what offends, and adult content",
     canceled=canceled,
     bounds=bounds,
+    remarks=remarks,
+    unread=unread,
+    spans=Spans(SPANS.name, KINDS),
     cost=UnitCost(0.2, 1.02, 0.02, 4),
 )

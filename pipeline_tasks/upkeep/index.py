@@ -48,7 +48,7 @@ def embedding_recipes(root: str) -> Iterator[str]:
     """Yield the recipes one of whose versions has vectors: what such a recipe had may have to leave its store."""
     for recipe in version_log.recipes(root):
         stages = {stage for version in version_log.versions(root, recipe) for stage in version.manifests}
-        has_vectors = any(adds(stage, EMBEDDING) for stage in stages)
+        has_vectors = any(adds(EMBEDDING, stage) for stage in stages)
         if has_vectors and not version_log.is_build(root, recipe):
             yield recipe
 

@@ -385,7 +385,7 @@ def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLR
         before=earlier[-1] if earlier else None,
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
-        has_vectors=any(adds(stage, EMBEDDING) for stage in version.manifests),
+        has_vectors=any(adds(EMBEDDING, stage) for stage in version.manifests),
         can_predict=JUDGE in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),

@@ -62,7 +62,7 @@ def test_stages_that_read_vectors_leave_all_columns_to_those_behind() -> None:
 
 
 def test_every_stage_that_makes_vectors_says_of_which_model() -> None:
-    makers = [name for name in NAMES if adds(name, EMBEDDING)]
+    makers = [name for name in NAMES if adds(EMBEDDING, name)]
     assert makers
     assert [name for name in makers if not stage_card(name).vectors] == []
 

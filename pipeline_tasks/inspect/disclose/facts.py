@@ -1,6 +1,6 @@
 """Collects what a disclosure tells of a version: its sources, amounts, stages with their reasons, and takedowns."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -110,9 +110,9 @@ class Facts:
         """The ids of what its sizes were computed from: the entry of the log, and the manifests of the documents."""
         return (self.entry, *self.documents)
 
-    def stage(self, name: str) -> StageTotal | None:
-        """Return what a stage did, None if the recipe has no such stage."""
-        return next((total for total in self.stages if total.stage == name), None)
+    def stage(self, is_it: Callable[[str], bool]) -> StageTotal | None:
+        """Return what the first such stage did, None if the recipe has none."""
+        return next((total for total in self.stages if is_it(total.stage)), None)
 
     def figure(self, value: int, unit: str) -> Answer:
         """Return a number that follows from the documents."""

@@ -269,7 +269,7 @@ def _embedded(recipe: str, text: str, models: Mapping[str, Made | None]) -> tupl
 def _params(recipe: Recipe) -> Params:
     """Return the params of the stage that makes vectors; RecipeError if the recipe has none."""
     stages = (*(step.stage for step in recipe.steps), *stage_names())
-    stage = next(name for name in stages if adds(name, EMBEDDING))
+    stage = next(name for name in stages if adds(EMBEDDING, name))
     return bind_fields(Params, recipe.step(stage).params, f"recipe {recipe.name}: {stage}")
 
 

@@ -4,7 +4,7 @@ import math
 import typing
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,9 +20,7 @@ from pipeline_tasks.inspect.whatif import ALL, sampled_shards
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.recipe import known_card, stage_card
-from pipeline_tasks.stages.filter_language import PACKS
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.words.language_codes import parse_language
 
 pc: Any = pyarrow.compute
 
@@ -113,9 +111,8 @@ class _Judged:
     @property
     def own_languages(self) -> frozenset[str] | None:
         """The languages that have a bound of their own; None of a stage whose bound is for all."""
-        if self.measure.stage != "filter_language":
-            return None
-        return frozenset(parse_language(code).language for code in (*PACKS[self.params.packs], *self.params.thresholds))
+        languages = stage_card(self.measure.stage).languages
+        return languages(asdict(self.params)).bounded if languages else None
 
     def followers(self, batch: pa.RecordBatch, flags: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
         """Return the flags of rows that follow the bound, false for those of languages with one of their own."""

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import dropwhile
 from typing import Any
 
@@ -10,7 +11,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.report.contents import Contents, profile_of
 from pipeline_tasks.publish.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.publish.superseded import near_manifests, superseded_by
-from pipeline_tasks.recipe import copies_of, refines
+from pipeline_tasks.recipe import adds, copies_of, of_stage, refines
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 
@@ -73,7 +74,7 @@ def superseded(contents: Contents) -> Iterator[Html]:
 
 def evaluation_sets(contents: Contents) -> Iterator[Html]:
     """Show how many documents had items of each benchmark, and which items."""
-    manifest = contents.manifests.get("decontaminate")
+    manifest = of_stage(contents.manifests, partial(adds, "contaminated_by"))
     if manifest is None:
         return
     rejected, cut = (_documents_by_benchmark(manifest, rows) for rows in ("rejects", "kept"))

@@ -191,6 +191,12 @@ def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
     return tuple(parts)
 
 
+def unread(params: Params, languages: Iterable[str]) -> tuple[Idle, ...]:
+    """Return that there is no model for some of these languages."""
+    unknown = ", ".join(languages_without_model(params, languages))
+    return (Idle(f"no model for {PERPLEXITY} in {unknown}", REMEDIES[PERPLEXITY]),) if unknown else ()
+
+
 def languages_without_model(params: Params, languages: Iterable[str]) -> list[str]:
     """Return the languages whose documents have no `perplexity`, if any have and it weighs."""
     if not params.has_source(PERPLEXITY) or not params.weights.get(PERPLEXITY):
@@ -447,6 +453,21 @@ def redecide(params: Params, batch: pa.RecordBatch, others: Sequence[Mapping[str
     return reasons
 
 
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params reject nothing, and the classifiers that decide although no report lets them."""
+    if not params.minimum and not any(params.minima.values()):
+        yield "`minimum` and `minima` are 0, so no document is rejected"
+    for name, classifier in sorted(params.classifiers.items()):
+        if classifier.accepted:
+            yield f"`classifiers.{name}` decides because it was accepted: {classifier.accepted}"
+        elif not classifier.report:
+            yield (
+                f"`classifiers.{name}` decides and was not checked: it may sort by source, or see a part of each text; "
+                f"run `refinery scorer check --classifier-of RECIPE:{name}`, and name its report in "
+                f"`classifiers: {name}: report:`"
+            )
+
+
 STAGE = Stage(
     name="score_quality",
     run=run,
@@ -471,5 +492,7 @@ STAGE = Stage(
     canceled=canceled,
     bounds=bounds,
     redecide=redecide,
+    remarks=remarks,
+    unread=unread,
     cost=UnitCost(0.38, 1.02, 0.02, 4, requests=Requests(20, 6), rows=1.0, published=0.40),
 )
