@@ -1,0 +1,77 @@
+"""Says which parts other installed distributions bring: by the entry points of a seam, or by `module:NAME`."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
+from types import MappingProxyType
+from typing import TypeVar, cast
+
+from pipeline_tasks.errors import RecipeError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a seam: its name, its place `module:NAME`, and the distribution that brings it, "" for one of ours."""
+
+    name: str
+    place: str
+    distribution: str = ""
+    version: str = ""
+
+    def load(self, kind: type[T] | None = None) -> T:
+        """Import the part and return it; RecipeError names the distribution of one that fails, or is no `kind`."""
+        try:
+            loaded = EntryPoint(self.name, self.place, "").load()
+        except Exception as error:  # whatever a stranger's module raises
+            if not self.distribution:
+                raise
+            message = f"{self}, which cannot be imported: {type(error).__name__}: {error}; repair or uninstall it"
+            raise RecipeError(message) from error
+        if kind is not None and not isinstance(loaded, kind):
+            message = f"{self}, which is a {type(loaded).__name__} and no {kind.__name__}; repair or uninstall it"
+            raise RecipeError(message)
+        return cast("T", loaded)
+
+    def __str__(self) -> str:
+        """Return it as messages name it."""
+        return f"{self.name!r} is {self.place} of the package {f'{self.distribution} {self.version}'.strip()}"
+
+
+def parts(seam: str, own: Collection[str] = ()) -> Mapping[str, Part]:
+    """Return the parts of a seam (`refinery.filters`) that other distributions bring, by name, sorted.
+
+    RecipeError names those who bring the same name, or one of our `own` parts.
+    """
+    brought = _brought(seam)
+    for name in own:
+        if name in brought:
+            message = f"{seam}: {brought[name]}, and Refinery has a part of that name; rename it or uninstall it"
+            raise RecipeError(message)
+    return brought
+
+
+@cache
+def _brought(seam: str) -> Mapping[str, Part]:
+    found: dict[str, Part] = {}
+    for point in sorted(entry_points(group=seam), key=lambda point: point.name):
+        if point.dist is None:
+            continue
+        part = Part(point.name, point.value, point.dist.name, point.dist.version)
+        if part.name in found:
+            message = f"{seam}: {found[part.name]}, and {part}; uninstall one of the two"
+            raise RecipeError(message)
+        found[part.name] = part
+    return MappingProxyType(found)
+
+
+@cache
+def part_at(place: str) -> Part:
+    """Return the part at `module:NAME`; RecipeError if no installed distribution has the module: no version says it."""
+    names = packages_distributions().get(place.partition(":")[0].partition(".")[0], ())
+    if not names:
+        message = f"{place!r}: no installed package has that module, and its version is identity; install one"
+        raise RecipeError(message)
+    return Part(place, place, names[0], version(names[0]))

@@ -1,0 +1,89 @@
+"""Parts of other distributions come by entry points, or by `module:NAME`, with the version of who brings them."""
+
+from collections.abc import Callable, Iterator
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+
+from pipeline_tasks import seams
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.seams import Part, part_at, parts
+
+SEAM = "refinery.filters"
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install a distribution for this process: its metadata with entry points of `SEAM`, and the module `brought_NAME`."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def installed(name: str, version: str = "1.2", code: str = "", **points: str) -> None:
+        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        lines = [f"{point} = {value}" for point, value in points.items()]
+        (folder / "entry_points.txt").write_text("\n".join([f"[{SEAM}]", *lines]))
+        (folder / "top_level.txt").write_text(f"brought_{name}\n")
+        (tmp_path / f"brought_{name}.py").write_text(code)
+        invalidate_caches()
+        clear()
+
+    def clear() -> None:
+        seams._brought.cache_clear()
+        seams.part_at.cache_clear()
+
+    yield installed
+    monkeypatch.undo()
+    clear()
+
+
+def test_a_part_says_who_brings_it_and_is_loaded(install: Install) -> None:
+    install("one", code="CARD = 'a card'", short="brought_one:CARD")
+    assert parts(SEAM) == {"short": Part("short", "brought_one:CARD", "one", "1.2")}
+    assert parts(SEAM)["short"].load(str) == "a card"
+    assert not parts("refinery.none")
+
+
+def test_parts_are_in_the_order_of_their_names(install: Install) -> None:
+    install("two", b="brought_two:B", a="brought_two:A")
+    install("one", c="brought_one:C")
+    assert list(parts(SEAM)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("code", ["import no_such_module", "1 / 0", "", "CARD = 1"])
+def test_a_part_that_cannot_be_had_names_its_distribution(install: Install, code: str) -> None:
+    install("broken", code=code, short="brought_broken:CARD")
+    with pytest.raises(RecipeError, match=r"'short' is brought_broken:CARD of the package broken 1.2, .*uninstall it"):
+        parts(SEAM)["short"].load(str)
+
+
+def test_two_distributions_with_one_name_are_refused(install: Install) -> None:
+    install("one", short="brought_one:CARD")
+    install("two", short="brought_two:CARD")
+    with pytest.raises(RecipeError, match=r"package (one|two) 1.2, and .* of the package (one|two) 1.2; uninstall one"):
+        parts(SEAM)
+
+
+def test_the_name_of_our_own_part_is_refused(install: Install) -> None:
+    install("one", c4="brought_one:CARD")
+    with pytest.raises(RecipeError, match=r"'c4' is brought_one:CARD of the package one 1.2, and Refinery has a part"):
+        parts(SEAM, ("c4",))
+
+
+def test_a_part_at_a_place_has_the_version_of_its_distribution(install: Install) -> None:
+    install("one", version="3", code="CARD = 'a card'")
+    assert part_at("brought_one:CARD") == Part("brought_one:CARD", "brought_one:CARD", "one", "3")
+    assert part_at("brought_one:CARD").load(str) == "a card"
+
+
+def test_a_module_of_no_distribution_is_refused() -> None:
+    with pytest.raises(RecipeError, match="'no_such_module:CARD': no installed package has that module"):
+        part_at("no_such_module:CARD")
+
+
+def test_our_own_part_fails_as_it_is() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        Part("short", "no_such_module:CARD").load()
