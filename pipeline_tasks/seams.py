@@ -21,17 +21,18 @@ class Part:
     distribution: str = ""
     version: str = ""
 
-    def load(self, kind: type[T] | None = None) -> T:
-        """Import the part and return it; RecipeError names the distribution of one that fails, or is no `kind`."""
+    def load(self, *kinds: type[T]) -> T:
+        """Import the part and return it; RecipeError names the distribution of one that fails, or is none of `kinds`."""
         try:
             loaded = EntryPoint(self.name, self.place, "").load()
-        except Exception as error:  # whatever a stranger's module raises
+        except Exception as error:  # whatever the module of somebody else raises
             if not self.distribution:
                 raise
             message = f"{self}, which cannot be imported: {type(error).__name__}: {error}; repair or uninstall it"
             raise RecipeError(message) from error
-        if kind is not None and not isinstance(loaded, kind):
-            message = f"{self}, which is a {type(loaded).__name__} and no {kind.__name__}; repair or uninstall it"
+        if kinds and not isinstance(loaded, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            message = f"{self}, which is a {type(loaded).__name__} and no {wanted}; repair or uninstall it"
             raise RecipeError(message)
         return cast("T", loaded)
 

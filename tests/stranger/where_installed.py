@@ -1,0 +1,41 @@
+"""What `test_stranger` runs in a process that has the package: each part, used as one of ours."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import parse_recipe, stage_card
+from tests.documents import documents
+from tests.refining import commit_parent, refined, rows
+
+BROUGHT = ("refinery-stranger", "1.0")
+
+TEXTS = ["A calm text about a garden and its soil.", "Buy now!!! Only today!!!"]
+
+
+def judged(root: Path, **params: object) -> Manifest:
+    parent = commit_parent(root, [documents(TEXTS, language=pa.array(["en"] * len(TEXTS)))])
+    return refined(root, "filter_quality", parent, {"packs": "none", **params})[1]
+
+
+def test_a_filter_rejects_by_its_bound_and_stores_its_signals(tmp_path: Path) -> None:
+    manifest = judged(tmp_path, profiles=["calm"])
+    assert manifest.rejected == {"calm:shouts": 1}
+    assert rows(tmp_path, manifest)["signals_calm"].to_pylist() == [{"shouted": 0.0}]
+    assert set(manifest.rejected) < {*stage_card("filter_quality").reasons}
+    loose = judged(tmp_path, profiles=["calm"], calm={"max_shouted": 0.5})
+    assert loose.rejected == {}
+
+
+def test_the_distribution_of_a_filter_is_identity_where_a_recipe_names_it(tmp_path: Path) -> None:
+    with_it, without = judged(tmp_path, profiles=["calm"]), judged(tmp_path, profiles=["c4"])
+    assert BROUGHT in with_it.libraries.items()
+    assert BROUGHT not in without.libraries.items()
+
+
+def test_an_unknown_filter_is_told_the_nearest_one() -> None:
+    with pytest.raises(RecipeError, match="the nearest is 'calm'"):
+        parse_recipe({"stages": {"ingest": {}, "filter_quality": {"profiles": ["calmer"]}}}, "mine.yaml")
