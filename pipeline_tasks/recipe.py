@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from pipeline_tasks import seams
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
@@ -390,7 +391,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
-    require_known(written.exports, EXPORTS, f"{where}: exports")
+    require_known(written.exports, export_names(), f"{where}: exports")
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
     _require_rollout(written.rollout, where)
@@ -563,3 +564,8 @@ def stage_card(name: str) -> Stage[Any]:
     require_known((name,), STAGES, "stage")
     card: Stage[Any] = importlib.import_module(f"pipeline_tasks.stages.{name}").STAGE
     return card
+
+
+def export_names() -> tuple[str, ...]:
+    """Return the formats in which a build may be exported: ours, then those that other distributions bring."""
+    return (*EXPORTS, *seams.parts(seams.EXPORTS, EXPORTS))

@@ -11,6 +11,9 @@ from pipeline_tasks.errors import RecipeError
 
 T = TypeVar("T")
 
+EXPORTS = "refinery.exports"
+"""The seam of formats of exports, which recipes and exports ask for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -22,7 +25,7 @@ class Part:
     version: str = ""
 
     def load(self, *kinds: type[T]) -> T:
-        """Import the part and return it; RecipeError names the distribution of one that fails, or is none of `kinds`."""
+        """Import the part; RecipeError names the distribution of one that cannot be imported, or is none of `kinds`."""
         try:
             loaded = EntryPoint(self.name, self.place, "").load()
         except Exception as error:  # whatever the module of somebody else raises

@@ -1,15 +1,20 @@
 """What `test_stranger` runs in a process that has the package: each part, used as one of ours."""
 
+import json
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.cli.commands.export import add_arguments
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import parse_recipe, stage_card
 from tests.documents import documents
+from tests.exported_dataset import exported
 from tests.refining import commit_parent, refined, rows
+from tests.training_dataset import write_dataset
 
 BROUGHT = ("refinery-stranger", "1.0")
 
@@ -39,3 +44,24 @@ def test_the_distribution_of_a_filter_is_identity_where_a_recipe_names_it(tmp_pa
 def test_an_unknown_filter_is_told_the_nearest_one() -> None:
     with pytest.raises(RecipeError, match="the nearest is 'calm'"):
         parse_recipe({"stages": {"ingest": {}, "filter_quality": {"profiles": ["calmer"]}}}, "mine.yaml")
+
+
+def test_an_export_has_every_sequence_and_its_borders(tmp_path: Path) -> None:
+    packed = write_dataset(tmp_path, [5, 4])
+    listed = exported(packed, str(tmp_path / "to"), "id-lines", 90, workers=2)
+    files = sorted((tmp_path / "to" / "data").iterdir())
+    read = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert [row["ids"] for row in read] == [packed.ids(index) for index in range(9)]
+    assert [row["borders"] for row in read] == [packed.borders(index) for index in range(9)]
+    assert len(listed["shards"]) == len(files) > 1
+
+
+def test_recipes_and_the_command_know_an_export() -> None:
+    build = {"versions": {"recipe": "web"}, "stages": {"tokenize": {}, "select": {}, "shuffle": {}, "pack": {}}}
+    recipe = parse_recipe({**build, "exports": ["id-lines", "mds"]}, "mine.yaml")
+    assert recipe.exports == {"id-lines": 0, "mds": 0}
+    with pytest.raises(RecipeError, match="did you mean 'id-lines'"):
+        parse_recipe({**build, "exports": ["id_lines"]}, "mine.yaml")
+    parser = ArgumentParser()
+    add_arguments(parser)
+    assert parser.parse_args(["root", "--format", "id-lines", "--to", "place"]).format == "id-lines"
