@@ -391,7 +391,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
-    require_known(written.exports, export_names(), f"{where}: exports")
+    require_known(written.exports, export_names(written.exports), f"{where}: exports")
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
     _require_rollout(written.rollout, where)
@@ -566,6 +566,6 @@ def stage_card(name: str) -> Stage[Any]:
     return card
 
 
-def export_names() -> tuple[str, ...]:
-    """Return the formats in which a build may be exported: ours, then those that other distributions bring."""
-    return (*EXPORTS, *seams.parts(seams.EXPORTS, EXPORTS))
+def export_names(asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the formats in which a build may be exported: ours, those that others bring, and places in `asked`."""
+    return seams.known(seams.EXPORTS, EXPORTS, asked)

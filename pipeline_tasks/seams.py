@@ -1,6 +1,6 @@
 """Says which parts other installed distributions bring: by the entry points of a seam, or by `module:NAME`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
@@ -79,3 +79,13 @@ def part_at(place: str) -> Part:
         message = f"{place!r}: no installed package has that module, and its version is identity; install one"
         raise RecipeError(message)
     return Part(place, place, names[0], version(names[0]))
+
+
+def known(seam: str, own: Collection[str], asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of parts: our own, those that others bring, and the places `module:NAME` in `asked`."""
+    return (*own, *parts(seam, own), *(part_at(name).name for name in asked if ":" in name))
+
+
+def part_of(seam: str, name: str) -> Part:
+    """Return the part of a name that is `known` and not our own."""
+    return part_at(name) if ":" in name else parts(seam)[name]

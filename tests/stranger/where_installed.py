@@ -10,10 +10,13 @@ import pytest
 from pipeline_tasks.cli.commands.export import add_arguments
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.recipe import parse_recipe, stage_card
+from pipeline_tasks.sources.recipe import form_of, parse_source
 from tests.documents import documents
 from tests.exported_dataset import exported
 from tests.refining import commit_parent, refined, rows
+from tests.sources.pulling import promise_of, pull_source, records_of
 from tests.training_dataset import write_dataset
 
 BROUGHT = ("refinery-stranger", "1.0")
@@ -65,3 +68,25 @@ def test_recipes_and_the_command_know_an_export() -> None:
     parser = ArgumentParser()
     add_arguments(parser)
     assert parser.parse_args(["root", "--format", "id-lines", "--to", "place"]).format == "id-lines"
+
+
+def test_a_recipe_may_name_an_export_by_its_place() -> None:
+    build = {"versions": {"recipe": "web"}, "stages": {"tokenize": {}, "select": {}, "shuffle": {}, "pack": {}}}
+    recipe = parse_recipe({**build, "exports": ["stranger.lines:EXPORT"]}, "mine.yaml")
+    assert format_of(next(iter(recipe.exports))) is format_of("id-lines")
+
+
+@pytest.mark.parametrize("kind", ["diary", "stranger.diary:Diary"])
+def test_a_source_is_pulled(kind: str, tmp_path: Path) -> None:
+    place, landed = pull_source({kind: {"days": 3}}, tmp_path / "landings", name="mine")
+    assert (place.name, landed.files) == ("mine-0003", 3)
+    assert [row["url"][-5:] for row in records_of(place)] == ["jsonl"] * 3
+    assert promise_of(place)["source"]["query"]["source"] == "diary"
+    assert form_of(kind) == {"days": {"title": "Days"}}
+
+
+def test_a_wrong_source_is_told_by_its_key_and_the_nearest_kind() -> None:
+    with pytest.raises(RecipeError, match="did you mean 'diary'"):
+        parse_source({"source": {"dairy": {"days": 3}}}, "mine.yaml", {})
+    with pytest.raises(RecipeError, match="days must be a whole number"):
+        parse_source({"source": {"diary": {"days": "three"}}}, "mine.yaml", {})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pipeline_tasks.publish.trainers import mds, megatron, numpy_arrays, parquet, webdataset
 from pipeline_tasks.publish.trainers.format import Format
 from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS, TextFormat
-from pipeline_tasks.seams import EXPORTS, parts
+from pipeline_tasks.seams import EXPORTS, part_of
 
 FORMATS: Mapping[str, Format] = {
     "parquet": parquet.FORMAT,
@@ -22,4 +22,4 @@ def format_of(name: str) -> Format | TextFormat:
     if own := FORMATS.get(name) or TEXT_FORMATS.get(name):
         return own
     kinds: tuple[type[Format | TextFormat], ...] = (Format, TextFormat)
-    return parts(EXPORTS)[name].load(*kinds)
+    return part_of(EXPORTS, name).load(*kinds)

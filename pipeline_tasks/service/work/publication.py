@@ -73,7 +73,7 @@ def _build_reply(version: version_log.Version) -> PublishReply:
 
 def export(request: ExportRequest) -> ExportReply:
     """Export a version of a training dataset in formats of other trainers."""
-    require_known(request.exports, export_names(), "exports")
+    require_known(request.exports, export_names(request.exports), "exports")
     version = chosen_version(request.root, request.recipe, str(request.version))
     shards = {
         name: len(export_in_root(request.root, version, Target(name, shard_bytes))["shards"])
