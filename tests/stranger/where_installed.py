@@ -17,7 +17,10 @@ from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.recipe import parse_recipe, stage_card
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.sources.recipe import form_of, parse_source
+from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.training.dataset import TokenDataset
+from tests.chain import reply
 from tests.documents import documents
 from tests.exported_dataset import exported
 from tests.refining import commit_parent, refined, rows
@@ -130,3 +133,28 @@ def test_our_formats_go_before_and_have_no_library(tmp_path: Path) -> None:
     _, path = landed(tmp_path, a_notes=b"One note.\n", b_jsonl=b'{"text": "ours"}\n')
     manifest = read_manifest(str(tmp_path / "root"), path)
     assert ([shard.path for shard in manifest.shards], manifest.libraries) == (["landing:b.jsonl"], {})
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STRANGER_SHELF", str(tmp_path))
+    return tmp_path
+
+
+def test_a_root_and_a_landing_may_be_in_a_store(shelf: Path) -> None:
+    (shelf / "landing").mkdir()
+    (shelf / "landing" / "a.jsonl").write_bytes(b'{"text": "on a shelf"}\n')
+    path = reply("land", root="shelf://root", input="shelf://landing")["manifest"]
+    _, pages = refined("shelf://root", "ingest", path, landing="shelf://landing")
+    assert rows("shelf://root", pages, landing="shelf://landing")["text"].to_pylist() == ["on a shelf"]
+    assert (shelf / "root" / "ingest").is_dir()
+
+
+def test_a_store_is_asked_as_a_bucket_is_and_others_are_told_of_it(shelf: Path) -> None:
+    packed = write_dataset(shelf / "root", [5])
+    dataset = TokenDataset(f"shelf://{packed.folder.relative_to(shelf)}")
+    assert sorted(item["index"] for item in dataset) == [0, 1, 2, 3, 4]
+    storage.require_usable("shelf://root")
+    for ask in (storage.options_of_other_clients, lambda uri: storage.connect(uri.replace("shelf", "self"))):
+        with pytest.raises(RecipeError, match="shelf://"):
+            ask("shelf://root")
