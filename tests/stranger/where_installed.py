@@ -13,6 +13,7 @@ from pipeline_tasks.cli.commands.export import add_arguments
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.outdated import _reasons
 from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.recipe import parse_recipe, stage_card
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
@@ -118,6 +119,13 @@ def test_a_format_is_landed_and_read_and_its_distribution_is_identity(tmp_path: 
     assert [shard.library for shard in manifest.shards] == ["refinery-stranger==1.0"] * 2
     _, pages = refined(root, "ingest", path, landing=str(folder))
     assert rows(root, pages, landing=str(folder))["text"].to_pylist() == ["One note.", "Another one.", "A third."]
+
+
+def test_another_version_of_a_format_makes_a_landing_outdated(tmp_path: Path) -> None:
+    _, path = landed(tmp_path, a_notes=b"One note.\n")
+    manifest = read_manifest(str(tmp_path / "root"), path)
+    assert list(_reasons(manifest)) == []
+    assert list(_reasons(replace(manifest, libraries={"refinery-stranger": "0.9"}))) == ["refinery-stranger 0.9 → 1.0"]
 
 
 def test_a_machine_with_another_version_of_a_format_reads_nothing(tmp_path: Path) -> None:
