@@ -97,6 +97,12 @@ def test_a_source_is_pulled(kind: str, tmp_path: Path) -> None:
 def test_a_wrong_source_is_told_by_its_key_and_the_nearest_kind() -> None:
     with pytest.raises(RecipeError, match="did you mean 'diary'"):
         parse_source({"source": {"dairy": {"days": 3}}}, "mine.yaml", {})
+    with pytest.raises(
+        RecipeError, match=r"stranger.lines:EXPORT of the package refinery-stranger 1.0, which is a Format"
+    ):
+        parse_source({"source": {"stranger.lines:EXPORT": {}}}, "mine.yaml", {})
+    with pytest.raises(RecipeError, match="is no dataclass"):
+        parse_source({"source": {"stranger.shelf:Shelf": {}}}, "mine.yaml", {})
     with pytest.raises(RecipeError, match="days must be a whole number"):
         parse_source({"source": {"diary": {"days": "three"}}}, "mine.yaml", {})
 
