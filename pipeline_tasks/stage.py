@@ -81,7 +81,8 @@ class Shard:
     bytes of the shards that a layer's rows come from (see `Layer`), 0 for a shard that has all of its columns. `start`
     is the byte at which a piece of a landed file begins, `WHOLE` for any other shard; `bytes` and `digest` are then
     those of the piece. `fields` are the names that fields of a landed file's records have in place of those of
-    `schema.FIELDS`, as canonical JSON, "" for none: whoever reads the shard reads the same fields.
+    `schema.FIELDS`, as canonical JSON, "" for none: whoever reads the shard reads the same fields. `library` is the
+    distribution that brings a landed file's format, and its version (`name==1.0`), "" for a format of ours.
     """
 
     path: str
@@ -92,6 +93,7 @@ class Shard:
     below: int = 0
     start: int = field(default=WHOLE, metadata={OMITTED: WHOLE})
     fields: str = field(default="", metadata={OMITTED: ""})
+    library: str = field(default="", metadata={OMITTED: ""})
 
     @property
     def is_landed(self) -> bool:
@@ -105,8 +107,8 @@ class Shard:
         They have its name, offsets, and what the fields are that they are read from.
         """
         piece = f" {self.start}" if self.start != WHOLE else ""
-        fields = f" {self.fields}" if self.fields else ""
-        return f"{self.digest} {self.path}{piece}{fields}" if self.is_landed else self.digest
+        read_by = "".join(f" {by}" for by in (self.fields, self.library) if by)
+        return f"{self.digest} {self.path}{piece}{read_by}" if self.is_landed else self.digest
 
     @property
     def weight(self) -> int:
