@@ -17,6 +17,7 @@ from pipeline_tasks.facets import (
     Bound,
     Canceled,
     Copies,
+    Dial,
     Grouped,
     Languages,
     Removal,
@@ -315,8 +316,8 @@ class Stage(Generic[P]):
     returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
-    another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite
-    of expectations, if it is of another distribution. `bounds` returns the params that are bounds on what rows store.
+    another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite of
+    expectations, if it is of another distribution. `bounds` returns the params that are bounds on what rows store.
     Where they decide together, `redecide` returns the reason of each row, kept or rejected, by each of some other
     bounds (values by their params). `copies` is how it removes documents for the sake of others. `vectors` returns the
     model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
@@ -324,7 +325,8 @@ class Stage(Generic[P]):
     brings no new page. `remarks` yields what lint says of params that let everything pass, or that decide what nobody
     checked; they have the secret that they need where the environment has it. `languages` returns the languages that
     params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
-    says where in texts it finds something. These are facets (`facets`): they are no identity.
+    says where in texts it finds something. `dials` returns the params that say how much of its source a text has. These
+    are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -367,6 +369,7 @@ class Stage(Generic[P]):
     languages: Callable[[Mapping[str, Any]], Languages] | None = None
     unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
     spans: Spans | None = None
+    dials: Callable[[P], tuple[Dial, ...]] | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""
