@@ -6,7 +6,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Canceled, Requests, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
@@ -57,4 +57,5 @@ STAGE = Stage(
     removes="copies",
     canceled=canceled,
     cost=UnitCost(0.27, 1.00, 1.73, 8, requests=Requests(180, 72), rows=0.992, published=0.50),
+    wiring=Wiring(follows=("dedup_exact",)),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.facets import UnitCost
+from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
@@ -80,4 +80,5 @@ STAGE = Stage(
     title="documents that say the same out",
     removes="copies",
     cost=UnitCost(0.5, 1.00, 0.5, 8),
+    wiring=Wiring(follows=("dedup_exact",)),
 )
