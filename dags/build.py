@@ -49,7 +49,7 @@ from refinery_airflow.tasks.wiring import (
     wired,
 )
 
-from pipeline_tasks.recipe import MIX, Recipe, Versions
+from pipeline_tasks.recipe import Recipe, Versions
 
 
 def wire(recipe: Recipe) -> DAG:
@@ -78,9 +78,7 @@ def wire(recipe: Recipe) -> DAG:
         doc_md=__doc__,
         **dag_arguments(recipe.name),
     ) as dag:
-        mixture = next((dict(step.params) for step in recipe.steps if step.stage == MIX), None)
-        about: dict[str, Any] = {"recipe": recipe.name, "versions": asdict(versions), "mixture": mixture}
-        about["steps"] = steps_of(recipe)
+        about: dict[str, Any] = {"recipe": recipe.name, "versions": asdict(versions), "steps": steps_of(recipe)}
         compose = Compose(task_id="compose", **about, next_cut=cuts[0])
         landed = XComArg(compose, key="landed")
         parts, required = wire_requirement(recipe, landed, compose.output)

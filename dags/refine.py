@@ -68,7 +68,8 @@ from refinery_airflow.tasks.wiring import (
 )
 
 from pipeline_tasks.deployment import deployed
-from pipeline_tasks.recipe import EMBED, PUBLISH, Recipe
+from pipeline_tasks.recipe import PUBLISH, Recipe, adds
+from pipeline_tasks.schema import EMBEDDING
 
 
 def params(recipe: Recipe) -> dict[str, Param]:
@@ -166,7 +167,7 @@ def wire(recipe: Recipe) -> DAG:
             outlets=[asset_of(recipe.name, "documents")],
             **whole,
         )
-        if any(step.stage == EMBED for step in recipe.steps):
+        if any(adds(EMBEDDING, step.stage) for step in recipe.steps):
             published >> Index(task_id="index", recipe=recipe.name)
     return dag
 

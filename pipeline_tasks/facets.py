@@ -1,8 +1,10 @@
 """What a stage says of itself beyond its columns and params, for those who plan, foretell and show: its facets."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
 
 Removal = Literal["", "unfit", "copies", "surplus"]
 """What a stage's removals say: a document is unfit by itself, another one has its text, or the recipe's own mixture
@@ -38,6 +40,59 @@ class Canceled(NamedTuple):
     param: str
     why: str
     remedy: str
+
+
+class VectorModel(NamedTuple):
+    """A model that makes vectors: the name that these have, and the languages that it knows, none if it says none."""
+
+    name: str
+    languages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How a stage removes documents for the sake of others.
+
+    `compared` are the documents that it compares: all, or some, as it needs more of them than every one has; "" for a
+    stage that compares none. With `equal`, a copy has the id of the document that stays. With `over_snapshots`, one of
+    each cluster of all snapshots stays, by the params `policy`, `sources` and `quality`: a later snapshot may supersede
+    what an earlier one kept. `replaced` is the section of history that names documents of earlier snapshots whose URL
+    has a newer one (`id`, `snapshot`, `by_id`, `by_snapshot`), "" for none. `deciding` are the params that stay as they
+    are as long as there is history. `title` is over its removals in a report.
+    """
+
+    compared: Literal["", "all", "some"] = ""
+    equal: bool = False
+    over_snapshots: bool = False
+    replaced: str = ""
+    deciding: tuple[str, ...] = ()
+    title: str = ""
+
+
+NO_COPIES = Copies()
+
+
+class Languages(NamedTuple):
+    """Languages as the column `language` has them: those that are kept, none for all, and those `bounded` apart."""
+
+    kept: frozenset[str]
+    bounded: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where a stage found what in a text: the column of the places, and the kinds of what it finds.
+
+    Places are as `schema.REDACTION` or `schema.TOXIC_SPAN` has them. `actions` returns what is done about each kind
+    that is looked for, by the params of a manifest; None: every kind is looked for. `conceal` returns the texts of
+    documents (with `chars`, `language` and `url`) without what a run with the params of a manifest finds, None where
+    that cannot be told without a model; a stage whose spans may be seen has none.
+    """
+
+    column: str
+    kinds: tuple[str, ...]
+    actions: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
+    conceal: Callable[[Mapping[str, Any], pa.RecordBatch], pa.Array | None] | None = None
 
 
 class Requests(NamedTuple):
@@ -97,3 +152,40 @@ BUCKET_MEMORY = 8.4
 
 DEAREST = UnitCost(0.60, 1.0, 1.0, 8)
 """Of a stage that says nothing of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A param that is a bound on a measure which rows store: what another value would keep can be counted.
+
+    `param` is its name in a recipe, with a dot for an entry of a mapping (`minima.edu`); `aliases` are other names of
+    it. `now` is its value, `most` the end of its range, which begins with 0. It rejects rows whose measure is `below`
+    or `above` it, or `from` it on, by `reason`. `measured` returns the measure of rows, null for those on which it does
+    not decide alone: without it that is the first of `columns`, which kept and rejected rows have alike. A bound
+    without columns takes it from the evidence of rejected rows, and says to which `side` that is enough. `is_exact` is
+    False where other params may decide on the same rows, `note` says more of it.
+    """
+
+    param: str
+    now: float
+    reason: str
+    columns: tuple[str, ...] = ()
+    measured: Callable[[pa.RecordBatch], pa.Array] | None = None
+    rejects: Literal["below", "above", "from"] = "below"
+    most: float = 1.0
+    side: Literal["both", "higher", "lower"] = "both"
+    is_exact: bool = True
+    note: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+class Grouped(NamedTuple):
+    """How a stage's documents come out in buckets, as many as its param `buckets` says or, for 0, their bytes ask for.
+
+    `by_id`: each bucket has a range of hashes of `id`, and is sorted by `id`. `keeps`: documents that come in such
+    buckets stay in them. `least`: how many buckets the fewest documents have.
+    """
+
+    by_id: bool = False
+    keeps: bool = False
+    least: int = 1

@@ -23,7 +23,8 @@ def installed(names: Iterable[str]) -> dict[str, str]:
     for name, known in versions.items():
         if not known:
             message = (
-                f"{name} is not installed here, whose version is identity; install the package with its extra `refine`"
+                f"{name} is not installed here, whose version is identity; install it, as on the machine that planned "
+                "the stage; what Refinery needs comes with its extra `refine`"
             )
             raise RecipeError(message)
     return versions

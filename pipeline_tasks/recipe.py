@@ -3,20 +3,25 @@
 import importlib
 import os
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+from pipeline_tasks import seams
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, unknown_key
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import NO_COPIES, Copies
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.seams import Part, part_at, parts
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.stage import EngineName, Stage, always
 from pipeline_tasks.yaml_file import read_yaml
+
+T = TypeVar("T")
 
 LAND = "land"
 """The name of the landing, which precedes every stage; its card is in `landing.listing`."""
@@ -26,9 +31,6 @@ COMPOSE = "compose"
 
 BUILD = "build"
 """The name that versions of a training dataset have in the place of a snapshot's."""
-
-EMBED = "embed"
-"""The stage that gives documents vectors: its recipes have a store of these (`publish.vectors`)."""
 
 PUBLISH = "publish"
 """The name of what makes a version of a snapshot, and of the gate before it."""
@@ -70,10 +72,8 @@ BUILDS = RECIPES / "build"
 DEFAULT_BUILD = "corpus"
 """The recipe that builds from versions of the default recipe, `web`."""
 
-TOKENIZE, SELECT, MIX = "tokenize", "select", "mix"
-INGEST, CHECK_RIGHTS = "ingest", "check_rights"
-PACKED = ("shuffle", "pack")
 TAKEDOWN = "takedown"
+"""The stage that compares a build with the list of what was taken down, as it is then; recipes do not name it."""
 
 PLACES = (1, 2, -2, -1)
 """Where a recipe that builds has stages with a place of their own (`facets.Wiring`): what they write is looked for.
@@ -364,7 +364,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
-    require_known(written.exports, EXPORTS, f"{where}: exports")
+    require_known(written.exports, export_names(written.exports), f"{where}: exports")
     require_known(written.fields, FIELDS, f"{where}: fields")
     _require_input(written, steps, where)
     _require_rollout(written.rollout, where)
@@ -623,6 +623,101 @@ def refines(stage: str) -> bool:
     """Return whether a stage refines a snapshot: of documents it makes documents, and no training dataset."""
     card = known_card(stage)
     return card is not None and not card.wiring.builds
+
+
+def export_names(asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the formats in which a build may be exported: ours, those that others bring, and places in `asked`."""
+    return seams.known(seams.EXPORTS, EXPORTS, asked)
+
+
+def adds(column: str, stage: str) -> bool:
+    """Return whether a stage adds a column to what it reads."""
+    card = known_card(stage)
+    return card is not None and column in added_by(card)
+
+
+def copies_of(stage: str) -> Copies:
+    """Return how a stage removes documents for the sake of others."""
+    card = known_card(stage)
+    return card.copies if card else NO_COPIES
+
+
+def is_by_id(stage: str) -> bool:
+    """Return whether the documents of a stage come out in buckets by `id`, sorted by `id`."""
+    card = known_card(stage)
+    return card is not None and card.buckets is not None and card.buckets.by_id
+
+
+def reads_landed(stage: str) -> bool:
+    """Return whether a stage reads landed bytes: texts that it hands on without ids are read from landed files."""
+    card = known_card(stage)
+    return card is not None and "payload" in card.reads.names
+
+
+def reads_records(stage: str) -> bool:
+    """Return whether a stage reads landed records as they are: damage, redirects, images."""
+    card = known_card(stage)
+    return card is not None and "error" in card.reads.names
+
+
+def makes_documents(stage: str) -> bool:
+    """Return whether a stage makes documents of what landed: texts with ids."""
+    card = known_card(stage)
+    return card is not None and reads_landed(stage) and "id" in added_by(card)
+
+
+def maker_of(stages: Iterable[str]) -> str:
+    """Return which stage of a recipe or a version makes documents, "" if none does."""
+    return next(filter(makes_documents, stages), "")
+
+
+def repeats(stage: str) -> bool:
+    """Return whether a stage writes each document as often as it is used: behind it documents have moved."""
+    card = known_card(stage)
+    return card is not None and card.conserves == "copies"
+
+
+def tokenizes(stage: str) -> bool:
+    """Return whether a stage encodes documents as tokens: it saves the tokenizer that it did it with."""
+    return _saves(stage, "tokenizer")
+
+
+def plans_mixture(stage: str) -> bool:
+    """Return whether a stage plans how often a build uses each document: it saves the plan."""
+    return _saves(stage, "plan")
+
+
+def _saves(stage: str, section: str) -> bool:
+    card = known_card(stage)
+    return card is not None and section in card.history
+
+
+def has_param(stage: str, name: str) -> bool:
+    """Return whether a stage has a param of this name."""
+    card = known_card(stage)
+    return card is not None and name in {declared.name for declared in fields(card.params)}
+
+
+def stage_that(asked: Callable[[str], bool], stages: Iterable[str] | None = None) -> str:
+    """Return the first of some stages that is what is asked for, as `repeats`, "" if none is; by default of all."""
+    return next((stage for stage in (stage_names() if stages is None else stages) if asked(stage)), "")
+
+
+def choosing_stages(stages: Iterable[str]) -> list[str]:
+    """Return those stages of a build, given in order, that choose documents and move none: all before `repeats`."""
+    return list(takewhile(lambda stage: not repeats(stage), stages))
+
+
+def of_stage(by_stage: Mapping[str, T], is_it: Callable[[str], bool]) -> T | None:
+    """Return what the first such stage has, None if none is such."""
+    return next((of for stage, of in by_stage.items() if is_it(stage)), None)
+
+
+def kept_languages(recipe: Recipe) -> frozenset[str]:
+    """Return the languages that a recipe keeps; none if no stage of it says which."""
+    cards = ((stage_card(step.stage), step.params) for step in recipe.steps)
+    kept = [card.languages(asdict(bind(card, params))).kept for card, params in cards if card.languages]
+    return frozenset[str]().union(*kept)
 
 
 def stage_name(written: str) -> str:

@@ -125,6 +125,12 @@ BLOCK = pa.struct(
 )
 """A block that a page shows, and what was decided on it; never its text."""
 
+EMBEDDING, EMBEDDING_MODEL = "embedding", "embedding_model"
+"""Columns: a vector of the text in float16, and the name of the model that made it."""
+
+EMBEDDING_LANGUAGES = "embedding_languages"
+"""Column: the languages that the model's card names, sorted and with commas between; null where it names none."""
+
 SEAMS = "seams"
 
 SEAM_COLUMNS = pa.schema(

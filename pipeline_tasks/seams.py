@@ -1,6 +1,6 @@
 """Says which parts other installed distributions bring: by the entry points of a seam, or by `module:NAME`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
@@ -10,6 +10,9 @@ from typing import TypeVar, cast
 from pipeline_tasks.errors import RecipeError
 
 T = TypeVar("T")
+
+EXPORTS = "refinery.exports"
+"""The seam of formats of exports, which recipes and exports ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +24,18 @@ class Part:
     distribution: str = ""
     version: str = ""
 
-    def load(self, kind: type[T] | None = None) -> T:
-        """Import the part and return it; RecipeError names the distribution of one that fails, or is no `kind`."""
+    def load(self, *kinds: type[T]) -> T:
+        """Import the part; RecipeError names the distribution of one that cannot be imported, or is none of `kinds`."""
         try:
             loaded = EntryPoint(self.name, self.place, "").load()
-        except Exception as error:  # whatever a stranger's module raises
+        except Exception as error:  # whatever the module of somebody else raises
             if not self.distribution:
                 raise
             message = f"{self}, which cannot be imported: {type(error).__name__}: {error}; repair or uninstall it"
             raise RecipeError(message) from error
-        if kind is not None and not isinstance(loaded, kind):
-            message = f"{self}, which is a {type(loaded).__name__} and no {kind.__name__}; repair or uninstall it"
+        if kinds and not isinstance(loaded, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            message = f"{self}, which is a {type(loaded).__name__} and no {wanted}; repair or uninstall it"
             raise RecipeError(message)
         return cast("T", loaded)
 
@@ -75,3 +79,13 @@ def part_at(place: str) -> Part:
         message = f"{place!r}: no installed package has that module, and its version is identity; install one"
         raise RecipeError(message)
     return Part(place, place, names[0], version(names[0]))
+
+
+def known(seam: str, own: Collection[str], asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of parts: our own, those that others bring, and the places `module:NAME` in `asked`."""
+    return (*own, *parts(seam, own), *(part_at(name).name for name in asked if ":" in name))
+
+
+def part_of(seam: str, name: str) -> Part:
+    """Return the part of a name that is `known` and not our own."""
+    return part_at(name) if ":" in name else parts(seam)[name]

@@ -1,7 +1,7 @@
 """The vocabulary of every other module: shards, kernels, engines, and the card of a stage."""
 
 import hmac
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
 
@@ -10,7 +10,21 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import MOST_BUCKETS, OMITTED
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import DEAREST, PLAIN, Canceled, Removal, UnitCost, Wiring
+from pipeline_tasks.facets import (
+    DEAREST,
+    NO_COPIES,
+    PLAIN,
+    Bound,
+    Canceled,
+    Copies,
+    Grouped,
+    Languages,
+    Removal,
+    Spans,
+    UnitCost,
+    VectorModel,
+    Wiring,
+)
 
 P = TypeVar("P")
 
@@ -136,19 +150,6 @@ def buckets_for(shards: Shards, least: int = 1) -> int:
     return min(1 << (wanted - 1).bit_length(), MOST_BUCKETS)
 
 
-BY_ID = ("dedup_exact", "cut_templates", "dedup_minhash", "dedup_paragraphs", "dedup_semantic")
-"""Stages that bring documents into buckets by `id`, sorted by `id`."""
-
-
-def buckets_of(documents: Shards, origin: str) -> int:
-    """Return in how many buckets by `id` documents come, 0 if they are in none.
-
-    `origin` is where their order is from (`Engine.origin`).
-    """
-    count = len(documents)
-    return count if origin.partition("/")[0] in BY_ID and count.bit_count() == 1 else 0
-
-
 @dataclass(frozen=True, slots=True)
 class Layer:
     """What a kernel stores that yields every row of its first input in order, judged or annotated.
@@ -220,11 +221,11 @@ class Engine(Protocol):
         Snapshots in a row that were compacted are one entry. Snapshots that saved no shard have none.
         """
 
-    def origin(self, rows: Shards) -> str:
-        """Return the prefix (`stage/fingerprint`) of the shards that these rest on: their rows are in its order.
+    def in_buckets(self, documents: Shards) -> int:
+        """Return in how many buckets by `id` documents come, 0 if they are in none.
 
-        A layer keeps the order of the shard below. The origin of shards of several prefixes is "", and that of some of
-        the shards of a prefix, too: where a partition was quarantined since, the others are not all there is.
+        A layer keeps the buckets of the shards below. Those of several stages are none, and some of the buckets of a
+        stage are none, too: where a partition was quarantined since, the others are not all there is.
         """
 
     def digest(self, file: FilePath) -> str:
@@ -313,7 +314,15 @@ class Stage(Generic[P]):
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
     another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite
-    of expectations, if it is of another distribution. These are facets (`facets`): they are no identity.
+    of expectations, if it is of another distribution. `bounds` returns the params that are bounds on what rows store.
+    Where they decide together, `redecide` returns the reason of each row, kept or rejected, by each of some other
+    bounds (values by their params). `copies` is how it removes documents for the sake of others. `vectors` returns the
+    model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
+    `buckets` says how its documents come out in buckets. `no_page` are those of its reasons that say that a record
+    brings no new page. `remarks` yields what lint says of params that let everything pass, or that decide what nobody
+    checked; they have the secret that they need where the environment has it. `languages` returns the languages that
+    params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
+    says where in texts it finds something. These are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -346,6 +355,16 @@ class Stage(Generic[P]):
     canceled: Callable[[P], Iterator[Canceled]] | None = None
     wiring: Wiring = PLAIN
     suite: str = ""
+    bounds: Callable[[P], tuple[Bound, ...]] | None = None
+    redecide: Callable[[P, pa.RecordBatch, Sequence[Mapping[str, float]]], list[pa.Array]] | None = None
+    vectors: Callable[[P], VectorModel] | None = None
+    copies: Copies = NO_COPIES
+    buckets: Grouped | None = None
+    no_page: tuple[str, ...] = ()
+    remarks: Callable[[P], Iterator[str]] | None = None
+    languages: Callable[[Mapping[str, Any]], Languages] | None = None
+    unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
+    spans: Spans | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

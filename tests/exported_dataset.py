@@ -3,7 +3,8 @@
 from typing import Any
 
 from pipeline_tasks.publish.trainers.exporting import Export, run
-from pipeline_tasks.publish.trainers.formats import FORMATS
+from pipeline_tasks.publish.trainers.format import Format
+from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.publish.trainers.stretch import Dataset, open_dataset
 from pipeline_tasks.publish.trainers.token_shards import token_jobs
 from tests.training_dataset import Packed
@@ -24,4 +25,6 @@ def exported(
     facts = {"export": name, "dataset": dataset.index.digest, "shard_bytes": shard_bytes}
     expected = {field: getattr(dataset.index, field) for field in ("sequences", "tokens", "pads")}
     jobs = token_jobs(dataset, name, shard_bytes)
-    return run(Export(facts, jobs, lambda shards: FORMATS[name].index(dataset.index, shards), expected), to, workers)
+    format_ = format_of(name)
+    assert isinstance(format_, Format)
+    return run(Export(facts, jobs, lambda shards: format_.index(dataset.index, shards), expected), to, workers)

@@ -2,9 +2,11 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,6 +15,8 @@ from hypothesis import strategies as st
 from pipeline_tasks.constraints import MOST_BUCKETS
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.run.shuffle import bucket_of, buckets_of
 from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import (
@@ -22,8 +26,10 @@ from pipeline_tasks.stage import (
     Shard,
     Shards,
     buckets_for,
-    buckets_of,
 )
+from pipeline_tasks.stages import NAMES
+from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.text.near.vectors import packed
 from tests import refining
 from tests.documents import documents
 
@@ -135,3 +141,31 @@ def test_some_of_the_buckets_of_a_stage_are_none(tmp_path: Path) -> None:
 def test_missing_buckets_are_seen_by_their_number() -> None:
     assert buckets_of(shards(1, 1, 1), "dedup_exact/abc") == 0
     assert buckets_of(shards(1, 1), "dedup_exact/abc") == 2
+
+
+# --- What cards say -------------------------------------------------------------------------------------------
+
+GROUPING = [stage for stage in NAMES if "buckets" in {field.name for field in fields(stage_card(stage).params)}]
+
+
+def test_each_stage_with_a_number_of_buckets_says_how_its_documents_come_out() -> None:
+    assert [stage for stage in NAMES if stage_card(stage).buckets] == GROUPING
+
+
+@pytest.mark.parametrize("stage", GROUPING)
+def test_documents_come_out_in_the_buckets_that_a_card_says(stage: str, tmp_path: Path) -> None:
+    count, how = 40, stage_card(stage).buckets
+    columns = {
+        "n_tokens": pa.array([40] * count),
+        "embedding": packed(np.eye(count)),
+        "embedding_model": pa.array(["m"] * count),
+    }
+    given_ = refining.commit_parent(tmp_path, [documents([f"text {n}" for n in range(count)], **columns)])
+    by_id, _ = refining.refined(tmp_path, "dedup_exact", given_, {"buckets": 8})
+    assert how is not None
+    for parent, expected in ((given_, how.least), (by_id, 8 if how.keeps else how.least)):
+        _, manifest = refining.refined(tmp_path, stage, parent, {})
+        ids = [next(read_shards(str(tmp_path), [shard], ["id"]))["id"] for shard in manifest.shards]
+        placed = all(set(bucket_of(own, expected)) <= {at} for at, own in enumerate(ids))
+        in_order = all(own.to_pylist() == sorted(own.to_pylist()) for own in ids)
+        assert (len(ids), placed and in_order) == (expected, how.by_id)

@@ -17,16 +17,17 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline_tasks.binding import bind
 from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import COMMANDS, _parse, build_parser
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.embedded.progress import step_line
-from pipeline_tasks.inspect.whatif.stages import MEASURES
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import EXPORTS, parse_recipe, recipe_names, stage_card
 from pipeline_tasks.run.tracker import Step
 from pipeline_tasks.sources.files.source import ENDINGS
 from pipeline_tasks.sources.recipe import KINDS
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.text.pii.kinds import KINDS as PII_KINDS
 from tests import small_build
 from tests.small_root import SmallRoot
@@ -275,7 +276,8 @@ def test_the_line_of_a_long_stage() -> None:
 
 def test_bounds_that_the_docs_set_exist() -> None:
     named = set(re.findall(r"--set (?:[a-z]{2,3}\.)?(\w+)\.(\w+)=", ALL))
-    of_stages = {(measure.stage, measure.param) for measure in MEASURES}
+    cards = map(stage_card, NAMES)
+    of_stages = {(card.name, bound.param) for card in cards if card.bounds for bound in card.bounds(bind(card, {}))}
     assert named & of_stages
     named -= of_stages
     assert named

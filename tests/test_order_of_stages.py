@@ -12,12 +12,15 @@ TABLES = {"stage_names", "NAMES"}
 IN_ITS_ORDER = {
     "pipeline_tasks/recipe.py": "the table itself, and which stage to add for a missing column",
     "pipeline_tasks/run/recipe_faults.py": "the same: columns and the stages that write them",
+    "pipeline_tasks/publish/datasets/cluster_sizes.py": "which stage to add for clusters",
+    "pipeline_tasks/inspect/search/similar.py": "which stage to add for vectors",
     "pipeline_tasks/cli/reference/stages.py": "the docs list stages in it",
     "pipeline_tasks/cli/reference/engines.py": "the docs list stages in it",
     "pipeline_tasks/publish/ledger/__init__.py": "rows of tables over many recipes are sorted by it, to be read",
     "pipeline_tasks/publish/logs/version_log.py": "which stage was the last in entries of releases that did not say",
     "pipeline_tasks/upkeep/vacuum.py": "all folders of stages",
     "pipeline_tasks/upkeep/upgrade.py": "all libraries of stages, sorted",
+    "pipeline_tasks/inspect/redactions.py": "which stages an argument may name, before a version is known",
 }
 """Modules that go through the table, and what for; all others may ask only whether it has a stage (`is_stage`)."""
 
@@ -43,7 +46,8 @@ def test_no_module_takes_the_table_of_stages_for_what_came_before_what() -> None
 
 
 @pytest.mark.parametrize(
-    "use", ["from pipeline_tasks.recipe import stage_names", "x = recipe.stage_names()", "x = stages.NAMES.index('pack')"]
+    "use",
+    ["from pipeline_tasks.recipe import stage_names", "x = recipe.stage_names()", "x = stages.NAMES.index('pack')"],
 )
 def test_each_use_as_an_order_is_found(use: str) -> None:
     assert takes_table(ast.parse(use))

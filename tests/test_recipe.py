@@ -5,7 +5,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,16 +19,25 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import (
+    BUILDS,
     RECIPES,
     ErrorBudget,
     Recipe,
     Resources,
     RunSettings,
+    choosing_stages,
     default_build,
+    has_param,
+    has_sequences,
+    load_build,
     load_recipe,
     parse_recipe,
+    plans_mixture,
     recipe_names,
+    repeats,
     stage_card,
+    stage_that,
+    tokenizes,
 )
 from pipeline_tasks.stage import FilePath, Stage
 from pipeline_tasks.stages import NAMES
@@ -67,6 +76,32 @@ def test_every_recipe_has_a_build_that_its_runs_end_with(recipe: str, build: str
     shipped = default_build(recipe)
     assert (shipped.name, shipped.versions and shipped.versions.recipe) == (build, recipe)
     assert [step.stage for step in shipped.steps] == ["tokenize", "select", "mix", "shuffle", "takedown", "pack"]
+
+
+PARAMS: Mapping[Callable[[str], bool], tuple[str, ...]] = {
+    tokenizes: ("tokenizer", "eos", "bos", "backend"),
+    plans_mixture: ("by", "bands", "weights", "tokens", "epochs", "max_epochs", "budget_tokens", "quality"),
+    repeats: (),
+    has_sequences: ("length", "pad_id", "method"),
+}
+"""What builds ask of the cards of stages, and the params that they write or read of a stage that is it."""
+
+
+@pytest.mark.parametrize("asked", PARAMS, ids=["tokenizes", "plans", "repeats", "packs"])
+def test_a_stage_that_builds_ask_for_has_the_params_that_they_know(asked: Callable[[str], bool]) -> None:
+    having = [name for name in NAMES if asked(name)]
+    assert having
+    assert not asked("of_another_release")
+    assert [(name, param) for name in having for param in PARAMS[asked] if not has_param(name, param)] == []
+
+
+@pytest.mark.parametrize("name", recipe_names(BUILDS))
+def test_a_build_chooses_documents_by_their_tokens_then_moves_and_packs_them(name: str) -> None:
+    stages = [step.stage for step in load_build(name).steps]
+    assert [sum(map(asked, stages)) for asked in PARAMS] == [1, 1, 1, 1]
+    choosing = choosing_stages(stages)
+    assert [bool(stage_that(asked, choosing)) for asked in PARAMS] == [True, True, False, False]
+    assert stages[len(choosing)] == stage_that(repeats, stages)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_tasks import seams
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.seams import Part, part_at, parts
+from pipeline_tasks.seams import Part, known, part_at, part_of, parts
 
 SEAM = "refinery.filters"
 
@@ -82,6 +82,12 @@ def test_a_part_at_a_place_has_the_version_of_its_distribution(install: Install)
 def test_a_module_of_no_distribution_is_refused() -> None:
     with pytest.raises(RecipeError, match="'no_such_module:CARD': no installed package has that module"):
         part_at("no_such_module:CARD")
+
+
+def test_names_are_ours_those_of_others_and_the_places_that_are_asked_for(install: Install) -> None:
+    install("one", code="CARD = 'a card'", short="brought_one:CARD")
+    assert known(SEAM, ("own",), ["own", "brought_one:CARD"]) == ("own", "short", "brought_one:CARD")
+    assert part_of(SEAM, "short").load(str) == part_of(SEAM, "brought_one:CARD").load(str) == "a card"
 
 
 def test_our_own_part_fails_as_it_is() -> None:

@@ -33,14 +33,11 @@ from pipeline_tasks.ablate.verdict import Noise, Verdict, hours_of
 from pipeline_tasks.binding import require_mapping
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import RECIPES, Recipe, load_recipe, parse_recipe
+from pipeline_tasks.recipe import RECIPES, Recipe, copies_of, load_recipe, makes_documents, parse_recipe, reads_records
 from pipeline_tasks.run.recipe_faults import order_faults
 from pipeline_tasks.yaml_file import read_yaml
 
 ATTRIBUTION = "attribution.json"
-
-NEEDED = ("ingest", "extract", "dedup_exact")
-"""Stages without which there are no documents, or a training dataset would have one twice."""
 
 MOST_STAGES = 25
 """Arms are named by letters, and the whole recipe is the first."""
@@ -100,7 +97,7 @@ def _less(value: Any, stage: str) -> Any:  # noqa: ANN401 -- as written
 
 def _why_needed(stage: str, written: dict[str, Any]) -> str:
     """Return why a recipe cannot be refined without a stage, "" if it can."""
-    if stage in NEEDED:
+    if copies_of(stage).equal or reads_records(stage) or makes_documents(stage):
         return "every training dataset needs it"
     try:
         recipe: Recipe = parse_recipe(written, f"the recipe without {stage}")

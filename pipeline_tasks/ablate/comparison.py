@@ -41,6 +41,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import stage_that, tokenizes
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 
@@ -150,7 +151,7 @@ def _require_same(folder: Path, plan: Plan) -> None:
 
 def _tokenizer(uri: str) -> Tokenizer:
     root, version = version_of(uri)
-    return tokenizer_of(root, read_manifest(root, version.manifests["tokenize"]))
+    return tokenizer_of(root, read_manifest(root, version.manifests[stage_that(tokenizes, version.manifests)]))
 
 
 def version_of(uri: str) -> tuple[str, Version]:

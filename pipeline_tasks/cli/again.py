@@ -24,7 +24,7 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import Special, has_digest, p
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import PINNED, list_of, taken_down_of
-from pipeline_tasks.recipe import BUILD, COMPOSE, TAKEDOWN, TOKENIZE
+from pipeline_tasks.recipe import BUILD, COMPOSE, has_param, tokenizes
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
@@ -98,7 +98,7 @@ def _tokenizer(root: str, origin: Origin, beside: str) -> str:
     It is that of the root, or the copy that is published `beside` the dataset. ContractError if both are gone.
     """
     for step in origin.steps:
-        if step.stage == TOKENIZE:
+        if tokenizes(step.stage):
             digest = str(step.params["tokenizer"]).removeprefix(DIGEST)
             own = f"{root}/tokenizers/{origin.name}/{digest}"
             paths = [f"{where}{suffix}" for where in (own, f"{beside or '.'}/tokenizer") for suffix in FILES]
@@ -121,8 +121,8 @@ def _refined(root: str, origin: Origin, how: How, tokenizer: str) -> dict[str, s
     manifests = {COMPOSE: parent}
     for step in steps:
         params = {name: value for name, value in step.params.items() if not str(value).startswith(DIGEST)}
-        params |= {PINNED: _list(root, origin, step)} if step.stage == TAKEDOWN else {}
-        params |= {"tokenizer": tokenizer} if step.stage == TOKENIZE else {}
+        params |= {PINNED: _list(root, origin, step)} if has_param(step.stage, PINNED) else {}
+        params |= {"tokenizer": tokenizer} if tokenizes(step.stage) else {}
         request = RefineRequest(root, step.stage, params, parent, engine=how.engine, recipe=origin.name, snapshot=BUILD)
         parent = manifests[step.stage] = handle(request)["manifest"]
         _require_same(root, origin, step, parent)

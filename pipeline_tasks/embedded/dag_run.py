@@ -33,12 +33,14 @@ from pipeline_tasks.recipe import (
     RAY,
     SPARK,
     Recipe,
+    copies_of,
     default_build,
     engine_of,
     fields_of,
     load_build,
     load_recipe,
     recipe_names,
+    stage_names,
     trial_of,
 )
 from pipeline_tasks.run.machine import named
@@ -46,9 +48,6 @@ from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.storage import require_root
-
-UNIQUE = "dedup_exact"
-"""The stage behind which no document is there twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +227,11 @@ def _building(recipe: Recipe, options: RunOptions) -> Recipe | None:
 
 def _idle(recipe: Recipe) -> str:
     """Return why nothing is built from a recipe's documents, "" if it can be."""
-    if UNIQUE in {step.stage for step in recipe.steps}:
+    if any(copies_of(step.stage).equal for step in recipe.steps):
         return ""
+    stages = " or ".join(name for name in stage_names() if copies_of(name).equal)
     return (
-        f"recipe {recipe.name} has no {UNIQUE}, and a training dataset has each document once: put it into the recipe"
+        f"recipe {recipe.name} has no {stages}, and a training dataset has each document once: put it into the recipe"
     )
 
 

@@ -17,7 +17,7 @@ from pipeline_tasks.run.scratch import (
     remove_scratch,
     scatter_to_store,
 )
-from pipeline_tasks.run.shuffle import scatter_inputs
+from pipeline_tasks.run.shuffle import buckets_of, scatter_inputs
 from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tasks.task import Task, run
 from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of, without_input
@@ -41,8 +41,15 @@ class LocalEngine:
         """Reason -> rows rejected so far in this run."""
         return self.tracker.rejected
 
+    def in_buckets(self, documents: Shards) -> int:
+        """Return in how many buckets by `id` documents come; see `stage.Engine`."""
+        return buckets_of(documents, self.origin(documents))
+
     def origin(self, rows: Shards) -> str:
-        """Return the prefix of the shards that these rest on; see `stage.Engine`."""
+        """Return the prefix (`stage/fingerprint`) of the shards that these rest on: their rows are in its order.
+
+        That of shards of several prefixes is "", and that of some of the shards of a prefix, too.
+        """
         # Shards of several prefixes are those of one after those of the other: their first and their last differ.
         ends = {lowest(self.tracker.io.root, shard).path for shard in (*rows[:1], *rows[-1:])}
         prefixes = {path.rpartition("/data/")[0] for path in ends}

@@ -1,7 +1,7 @@
 """One published set of rules per file: signals of a text, bounds on them, and the rules that compare the two.
 
-A module of this folder that exports `FILTER` is a profile of `filter_quality` under the module's name.
-Imports the vocabulary and `text`.
+A module of this folder that exports `FILTER` is a profile of `filter_quality` under the module's name, and so is the
+card that another distribution brings under the entry point of that name (`SEAM`). Imports the vocabulary and `text`.
 """
 
 import importlib
@@ -14,7 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.seams import Part, parts
 from pipeline_tasks.stage import FilePath
+
+SEAM = "refinery.filters"
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,6 +98,20 @@ class Filter:
 
 
 def load_filters() -> dict[str, Filter]:
+    """Return all filters by name: ours, then those that other distributions bring."""
+    own = own_filters()
+    return own | {name: _brought(part) for name, part in parts(SEAM, own).items()}
+
+
+def _brought(part: Part) -> Filter:
+    card = part.load(Filter)
+    if card.name != part.name:
+        message = f"{SEAM}: {part}, whose card has the name {card.name!r}; give both the same name"
+        raise RecipeError(message)
+    return card
+
+
+def own_filters() -> dict[str, Filter]:
     """Return the filter of every module of this folder that exports `FILTER`, by name, in alphabetical order."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]

@@ -68,7 +68,8 @@ Expectation = dict[str, Any]
 suite: `learned` says `from` what, and its band (`RULE`); it is empty for other bounds.
 
 `needs` (fact -> least value) says what the bound is about, such as crawls of many sites; few rows alone are no reason
-not to judge. `origin` is the suite's file, or the recipe where it changed the bound.
+not to judge. `origin` is the suite's file, or the recipe where it changed the bound. `of_size` says that a trial, which
+is a sample of a snapshot, would break the bound by being one: of amounts, and of shares that grow with them.
 """
 
 RECIPE = "the recipe"
@@ -113,6 +114,7 @@ def _expectation(raw: Mapping[str, Any], needs: Mapping[str, float], origin: str
         "needs": raw.get("meta", {}).get("needs", needs),
         "origin": origin,
         "learned": learned_from(raw.get("meta", {})),
+        "of_size": raw["meta"].get("of_size", False),
     }
 
 

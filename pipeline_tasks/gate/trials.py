@@ -1,20 +1,17 @@
 """Takes the bounds on the size of a snapshot out of a trial's gates, with what follows from it: a sample is smaller."""
 
-from collections.abc import Mapping
-
-from pipeline_tasks.gate.suites import Bounds
-from pipeline_tasks.recipe import PUBLISH
-
-_NO_LIMITS = {"min_value": None, "max_value": None}
-
-OF_SIZE: Mapping[str, Bounds] = {
-    "ingest": {"rows_in": {"trailing": None}, "rows_in_change": _NO_LIMITS},
-    "mix": {"n_tokens_sum_change": _NO_LIMITS},
-    PUBLISH: {"record_retention": {"trailing": None}},  # a sample has fewer copies of its own documents
-}
-"""Gate -> its bounds that compare amounts with whole snapshots, switched off."""
+from pipeline_tasks.gate.suites import LIMITS, Bounds, load_suite
 
 
 def trial_bounds(gate: str, bounds: Bounds) -> Bounds:
-    """Return a recipe's bounds of a gate for a trial: those on shares, means and distributions stay."""
-    return {**bounds, **OF_SIZE.get(gate, {})}
+    """Return a recipe's bounds of a gate for a trial: those on shares, means and distributions stay.
+
+    Those that its suite marks `of_size` are switched off: they compare with whole snapshots.
+    """
+    of_size = (each for each in load_suite(gate) if each["of_size"])
+    return {**bounds, **{each["kwargs"]["column"]: _off(each["learned"]) for each in of_size}}
+
+
+def _off(learned: Bounds) -> Bounds:
+    """Return what switches a bound off: one that is learned, or limits."""
+    return {learned["from"]: None} if learned else dict.fromkeys(LIMITS)

@@ -1,41 +1,39 @@
-"""Lists what `scrub_pii` replaced, and what `filter_toxicity` found: how often, and where; never the values."""
+"""Lists what a stage found or replaced in texts, such as personal data: how often, and where; never the values."""
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Spans
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.rejects import stage_manifest
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.stages import filter_toxicity, scrub_pii
-from pipeline_tasks.store.reading import read_shards
-from pipeline_tasks.text.pii.kinds import KINDS
+from pipeline_tasks.recipe import stage_card, stage_names
+from pipeline_tasks.store.reading import clears_personal_data, read_shards
 
-STAGE = "scrub_pii"
-COLUMNS = ("id", "url", "redactions")
-TOXICITY = filter_toxicity.STAGE.name
 
-SPANS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    STAGE: (COLUMNS[-1], KINDS),
-    TOXICITY: (filter_toxicity.SPANS.name, filter_toxicity.KINDS),
-}
-"""By stage the column that has the places, and the kinds that it has."""
-
-EVERY = tuple(kind for _, kinds in SPANS.values() for kind in kinds)
+def spans_by_stage() -> dict[str, Spans]:
+    """Return what each known stage says of its spans, those of personal data first: no version is named yet."""
+    known = {stage: stage_card(stage).spans for stage in stage_names()}
+    return {
+        stage: spans
+        for stage, spans in sorted(known.items(), key=lambda pair: not clears_personal_data(pair[0]))
+        if spans
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Which documents: those whose ids begin with one of `ids` (none: all); which kinds; how many are listed."""
 
-    ids: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = KINDS
-    limit: int = 20
-    column: str = COLUMNS[-1]
+    ids: tuple[str, ...]
+    kinds: tuple[str, ...]
+    limit: int
+    spans: Spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +62,25 @@ class Redactions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, and which documents and kinds to list."""
     add_snapshot(parser)
-    parser.add_argument("--stage", choices=SPANS, default=STAGE, help=f"whose places (default: {STAGE})")
+    spans = spans_by_stage()
+    usual, kinds = next(iter(spans)), [kind for each in spans.values() for kind in each.kinds]
+    parser.add_argument("--stage", choices=spans, default=usual, help=f"whose places (default: {usual})")
     parser.add_argument("--document", action="append", default=[], metavar="ID", help="only ids that begin so")
-    parser.add_argument("--kind", action="append", default=[], choices=EVERY, help="only these; may be repeated")
+    parser.add_argument("--kind", action="append", default=[], choices=kinds, help="only these; may be repeated")
     parser.add_argument("--limit", type=number(int, 0), default=20, metavar="N", help="documents listed (default: 20)")
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print the counts, and the redactions of the first documents that have any."""
-    column, kinds = SPANS[options.stage]
-    if unknown := [kind for kind in options.kind if kind not in kinds]:
-        message = f"--kind {unknown[0]}: {options.stage} has {', '.join(kinds)}; name its --stage"
+    spans = spans_by_stage()[options.stage]
+    if unknown := [kind for kind in options.kind if kind not in spans.kinds]:
+        message = f"--kind {unknown[0]}: {options.stage} has {', '.join(spans.kinds)}; name its --stage"
         raise RecipeError(message)
     manifest = stage_manifest(options.root, version_of(options), options.stage)
-    choice = Choice(tuple(options.document), tuple(options.kind) or kinds, int(options.limit), column)
+    choice = Choice(tuple(options.document), tuple(options.kind) or spans.kinds, int(options.limit), spans)
     listed = redactions(options.root, manifest, choice)
     looked(options, len(listed.listed), [each.id for each in listed.listed])
-    print_result(options, asdict(listed), lines_of(listed))
+    print_result(options, asdict(listed), lines_of(listed, options.stage, spans.kinds))
     return 0
 
 
@@ -89,7 +89,7 @@ def redactions(root: str, manifest: Manifest, choice: Choice) -> Redactions:
 
     RecipeError if the stage ran before redactions were kept.
     """
-    if manifest.schema and choice.column not in dict(manifest.schema):
+    if manifest.schema and choice.spans.column not in dict(manifest.schema):
         message = f"{manifest.stage}/{manifest.fingerprint} has no redactions; refine the snapshot again to have them"
         raise RecipeError(message)
     counts: Counter[str] = Counter()
@@ -101,26 +101,25 @@ def redactions(root: str, manifest: Manifest, choice: Choice) -> Redactions:
         if len(listed) < choice.limit:
             listed.append(document)
     actions = actions_of(manifest)
-    kinds = [kind for kind in choice.kinds if kind in actions or manifest.stage != STAGE]
+    kinds = [kind for kind in choice.kinds if kind in actions or not choice.spans.actions]
     return Redactions({kind: counts[kind] for kind in kinds}, documents, tuple(listed), actions)
 
 
 def actions_of(manifest: Manifest) -> dict[str, str]:
-    """Return what `scrub_pii` did about each kind that it looked for; of another stage nothing.
+    """Return what a stage did about each kind that it looked for, nothing where it does the same about all.
 
     An older version of the stage looked for fewer kinds: it has no counts of the others.
     """
-    if manifest.stage != STAGE:
-        return {}
-    actions, columns = scrub_pii.recorded_actions(manifest.params), dict(manifest.schema)
+    spans, columns = stage_card(manifest.stage).spans, dict(manifest.schema)
+    actions = spans.actions(manifest.params) if spans and spans.actions else {}
     return {kind: action for kind, action in actions.items() if f"pii_{kind}" in columns}
 
 
 def _chosen(root: str, manifest: Manifest, choice: Choice) -> Iterator[Redacted]:
     for outcome, shards in (("kept", manifest.shards), ("rejected", manifest.rejects)):
-        for batch in read_shards(root, shards, (*COLUMNS[:-1], choice.column)):
+        for batch in read_shards(root, shards, ("id", "url", choice.spans.column)):
             for row in batch.to_pylist():
-                chosen = _of_kinds(row[choice.column] or (), choice.kinds)  # none of an erased document
+                chosen = _of_kinds(row[choice.spans.column] or (), choice.kinds)  # none of an erased document
                 if chosen and str(row["id"]).startswith(choice.ids or ("",)):
                     yield Redacted(str(row["id"]), str(row["url"] or ""), outcome, chosen)
 
@@ -129,13 +128,13 @@ def _of_kinds(redactions: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> 
     return tuple(redaction for redaction in redactions if redaction["kind"] in kinds)
 
 
-def lines_of(listing: Redactions) -> Iterator[str]:
+def lines_of(listing: Redactions, stage: str, kinds: Iterable[str]) -> Iterator[str]:
     """Yield the counts, then each document with the places in its text before and after, as lines for a person."""
     for kind, count in listing.counts.items():
         yield f"{kind:<14}{count:>12,}  {listing.actions.get(kind, '')}".rstrip()
     yield f"{'documents':<14}{listing.documents:>12,}"
-    if kept := [kind for kind in KINDS if listing.actions and kind not in listing.actions]:
-        yield f"not looked for: {', '.join(kept)} (`kinds` of {STAGE} gives them an action)"
+    if kept := [kind for kind in kinds if listing.actions and kind not in listing.actions]:
+        yield f"not looked for: {', '.join(kept)} (`kinds` of {stage} gives them an action)"
     for document in listing.listed:
         yield ""
         yield f"{document.id}  {document.outcome}  {document.url}"

@@ -40,7 +40,7 @@ from pipeline_tasks.near_duplicates.verification import (
     pair_results,
     verify_pairs,
 )
-from pipeline_tasks.stage import Engine, Kernel, Layer, Shards, buckets_for, buckets_of
+from pipeline_tasks.stage import Engine, Kernel, Layer, Shards, buckets_for
 from pipeline_tasks.text.base.tables import unchanged
 
 
@@ -75,7 +75,7 @@ def keep_first(documents: Shards, sign: Kernel, reads: tuple[str, ...], likeness
 
 def in_buckets(shards: Shards, buckets: int, on: Engine) -> tuple[Shards, int]:
     """Return documents in buckets by `id`, and their number: `buckets`, for 0 that in which they come."""
-    placed = buckets or buckets_of(shards, on.origin(shards))
+    placed = buckets or on.in_buckets(shards)
     count = placed or buckets_for(shards)
     if len(shards) == placed:
         return shards, count

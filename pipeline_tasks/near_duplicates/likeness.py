@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeline_tasks.facets import Bound
+from pipeline_tasks.profiles.removals import similarity
 from pipeline_tasks.text.near.ranking import Policy
-
-NEAR = ("dedup_minhash", "dedup_semantic")
-"""Stages that keep one of each cluster of all snapshots: a later snapshot may supersede what an earlier one kept."""
 
 Similarity = Literal["jaccard", "containment", "cosine"]
 
@@ -50,6 +49,21 @@ class Likeness:
     def rejected(self) -> str:
         """The reason of documents that are not the first of their cluster."""
         return f"{self.stage}:near_duplicate"
+
+    @property
+    def bound(self) -> Bound:
+        """The threshold, as a bound on what evidence has: documents that were kept store no similarity."""
+        note = "At most so many come back: a document may be near to another one, too."
+        return Bound(
+            "threshold",
+            self.threshold,
+            self.rejected,
+            measured=similarity,
+            rejects="from",
+            side="higher",
+            is_exact=False,
+            note=note,
+        )
 
     def out_of_place(self, what: str) -> str:
         """Return the message for documents that are not where `dedup_exact` leaves them."""

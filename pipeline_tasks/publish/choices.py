@@ -14,7 +14,7 @@ from pipeline_tasks.publish.datasets.composing import CLUSTERS, SUPERSEDED
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import PINNED
-from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN, TOKENIZE, Step, stage_card
+from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN, Step, stage_card, tokenizes
 from pipeline_tasks.run.plan import identity_of, resources_of
 from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import VARIABLE, Stage
@@ -23,8 +23,8 @@ from pipeline_tasks.store.reading import read_manifest
 Choices = Mapping[str, str]
 """A digest of its version and its params for each stage of a recipe, in the order of stages."""
 
-NO_CHOICE = (LAND, COMPOSE, TAKEDOWN, TOKENIZE)
-"""Stages that every run has alike."""
+NO_CHOICE = (LAND, COMPOSE, TAKEDOWN)
+"""What every run has alike, beside the stage with the tokenizer."""
 
 FILLED_IN = (PINNED, SUPERSEDED, CLUSTERS, "copies")
 """Params that a run fills in; `shuffle` has `copies` where its input has them."""
@@ -35,7 +35,11 @@ SEVERAL = "several"
 
 def choices_of(steps: Iterable[Step]) -> dict[str, str]:
     """Return what the steps of a recipe choose; files that they name are read. RecipeError where one is missing."""
-    return {step.stage: _chosen(step) for step in steps if step.stage not in NO_CHOICE}
+    return {step.stage: _chosen(step) for step in steps if _is_choice(step.stage)}
+
+
+def _is_choice(stage: str) -> bool:
+    return stage not in NO_CHOICE and not tokenizes(stage)
 
 
 def _chosen(step: Step) -> str:
@@ -49,7 +53,7 @@ def choices_made(manifests: Iterable[Manifest]) -> dict[str, str]:
     return {
         manifest.stage: _digest(stage_card(manifest.stage), manifest.version, manifest.params)
         for manifest in manifests
-        if manifest.stage not in NO_CHOICE
+        if _is_choice(manifest.stage)
     }
 
 

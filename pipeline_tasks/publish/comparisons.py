@@ -6,14 +6,16 @@ personal data, toxicity and perplexity. What no stage of a recipe measured says 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge, quantile
-from pipeline_tasks.profiles.signals import ALL, quantiles_of, share_above
+from pipeline_tasks.profiles.signals import ALL, SIGNALS, quantiles_of, share_above
+from pipeline_tasks.recipe import adds, of_stage, stage_card
 from pipeline_tasks.stage import Idle
-from pipeline_tasks.stages import filter_quality, filter_toxicity, score_quality, scrub_pii
+from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.kinds import COUNTS
 
 Unit = Literal["share", "value"]
@@ -27,6 +29,9 @@ INTEGRITY: Mapping[str, str] = {
 }
 TOXICITY: Mapping[str, str] = {"seeds.listed_words": "listed words", "c4_badwords.bad_words": "bad words"}
 """Signals of `filter_quality`, and what a document has of which one is above 0."""
+
+LABEL, PERPLEXITY = "toxicity_", "perplexity"
+"""What the columns of labels begin with, and the column of the perplexity."""
 
 QUANTILES = {"a twentieth is below": 0.05, "half is below": 0.5, "a twentieth is above": 0.95}
 """What of the perplexity is compared, besides its mean."""
@@ -58,8 +63,9 @@ Manifests = Mapping[str, Manifest]
 
 def comparisons(manifests: Manifests) -> list[Comparison]:
     """Return the four comparisons of a version, those that are idle as well."""
-    stages = (filter_quality, filter_toxicity, scrub_pii, score_quality)
-    judged, labeled, scrubbed, scored = (manifests.get(stage.STAGE.name) for stage in stages)
+    judged = next((each for each in manifests.values() if SIGNALS in each.metrics), None)
+    labeled, scored = (of_stage(manifests, partial(adds, column)) for column in ("toxic_hits", PERPLEXITY))
+    scrubbed = of_stage(manifests, clears_personal_data)
     return [
         _comparison(
             "Integrity",
@@ -78,7 +84,7 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
             "Perplexity",
             "Component perplexity of the documents that score_quality read, and of those that it kept: 0 is disorder.",
             _perplexity(scored),
-            Idle("no document has a perplexity", score_quality.REMEDIES[score_quality.PERPLEXITY]),
+            Idle("no document has a perplexity", "name models in `language_models`; `refinery train-lm` makes one"),
             unit="value",
         ),
     ]
@@ -86,22 +92,23 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
 
 def _toxicity(labeled: Manifest | None, judged: Manifest | None) -> Comparison:
     """Return the labels of `filter_toxicity`, or of a recipe without it the lists of `filter_quality`."""
-    stage, words = ("filter_toxicity", "word of a label") if labeled else ("filter_quality", "word of a list")
+    reader, of = (f"{labeled.stage} read", "label") if labeled else ("filter_quality read", "list")
     return _comparison(
         "Toxicity",
-        f"Share of the documents that {stage} read, and of those that it kept, with any {words}.",
+        f"Share of the documents that {reader}, and of those that it kept, with any word of a {of}.",
         _labels(labeled) if labeled else _signal_shares(judged, TOXICITY),
         Idle("nothing looks for words that offend", "name `filter_toxicity` in the recipe"),
     )
 
 
-def _labels(manifest: Manifest | None) -> Iterator[Measure]:
+def _labels(manifest: Manifest) -> Iterator[Measure]:
     """Yield the shares of documents with words of each label; `redact` leaves none of them in the texts."""
-    is_redacted = manifest is not None and manifest.params.get("action") == "redact"
-    for label, column in zip(filter_toxicity.LABELS, filter_toxicity.COLUMNS, strict=True):
+    is_redacted = manifest.params.get("action") == "redact"
+    for column in (name for name in stage_card(manifest.stage).profiled if name.startswith(LABEL)):
         read, kept = _read(manifest, column), _profile(manifest, column, "kept")
         if read["count"]:
-            yield Measure(label.replace("_", " "), _share_above(read), 0.0 if is_redacted else _share_above(kept))
+            label = column.removeprefix(LABEL).replace("_", " ")
+            yield Measure(label, _share_above(read), 0.0 if is_redacted else _share_above(kept))
 
 
 def _share_above(profile: Mapping[str, Any]) -> float:
@@ -137,7 +144,7 @@ def _personal_data(manifest: Manifest | None) -> Iterator[Measure]:
 
 
 def _perplexity(manifest: Manifest | None) -> Iterator[Measure]:
-    sides = (_read(manifest, score_quality.PERPLEXITY), _profile(manifest, score_quality.PERPLEXITY, "kept"))
+    sides = (_read(manifest, PERPLEXITY), _profile(manifest, PERPLEXITY, "kept"))
     means = [mean.value for side in sides if (mean := mean_of(side))]
     if len(means) == len(sides):
         yield Measure("mean", *means)

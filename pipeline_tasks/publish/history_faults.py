@@ -1,31 +1,22 @@
 """Finds, before a run, settings that its published history was not made by: documents of both cannot be compared."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import Recipe, Step, stage_card
-from pipeline_tasks.run.recipe_faults import EMBED, Finding, local_params
-from pipeline_tasks.scorers.embedder import name_of_vectors
-from pipeline_tasks.scorers.model_card import languages_of
-from pipeline_tasks.stages import dedup_minhash, dedup_semantic
-from pipeline_tasks.stages.dedup_minhash.params import DECIDING as BY_WORDS
-from pipeline_tasks.stages.dedup_semantic.params import DECIDING as BY_MEANING
-from pipeline_tasks.stages.dedup_semantic.params import LANGUAGE, listed
-from pipeline_tasks.stages.embed import EMBEDDING_MODEL, LANGUAGES
+from pipeline_tasks.recipe import Recipe, Step, adds, copies_of, stage_card
+from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
+from pipeline_tasks.schema import EMBEDDING, EMBEDDING_LANGUAGES, EMBEDDING_MODEL
+from pipeline_tasks.scorers.model_card import listed
 from pipeline_tasks.store.reading import read_manifest
 
 Settings = dict[str, Any]
 """What must stay the same as long as there is history, by the name of the setting; None: unknown."""
 
-DECIDING = {dedup_minhash.STAGE.name: BY_WORDS, dedup_semantic.STAGE.name: BY_MEANING}
-
-MODEL = "the model of embed"
+LANGUAGE = "language"
 
 
 def history_faults(root: str, recipe: Recipe, dataset: str, snapshot: str) -> Iterator[Finding]:
@@ -34,12 +25,11 @@ def history_faults(root: str, recipe: Recipe, dataset: str, snapshot: str) -> It
     Snapshots are those that the run would have as history. A stage that is not in the recipe is not looked at, nor is
     the model of one: it may be on a cluster.
     """
-    if not any(step.stage in NEAR for step in recipe.steps):
-        return
-    earlier = version_log.earlier(root, dataset, snapshot)
-    for step in recipe.steps:
+    near = [step for step in recipe.steps if copies_of(step.stage).over_snapshots]
+    earlier = version_log.earlier(root, dataset, snapshot) if near else []
+    for step in near:
         known = next((version for version in reversed(earlier) if step.stage in version.manifests), None)
-        if step.stage not in NEAR or known is None:
+        if known is None:
             continue
         before = _settings_before(root, step.stage, known.manifests)
         now = _settings_now(recipe, step)
@@ -64,12 +54,21 @@ def _settings_before(root: str, stage: str, manifests: Mapping[str, str]) -> Set
         settings = _deciding(stage, bind(stage_card(stage), manifest.params))
     except RecipeError:  # params of another release
         return {}
-    if stage == dedup_semantic.STAGE.name and manifest.rows_in:
+    if _compares_vectors(stage) and manifest.rows_in:
         settings |= _languages_before(manifest)
-        if EMBED in manifests:
-            made = _names(read_manifest(root, manifests[EMBED]), EMBEDDING_MODEL)
-            settings |= {MODEL: made[0]} if len(made) == 1 else {}
+        for maker in (name for name in manifests if adds(EMBEDDING, name)):
+            made = _names(read_manifest(root, manifests[maker]), EMBEDDING_MODEL)
+            settings |= {_model_of(maker): made[0]} if len(made) == 1 else {}
     return settings
+
+
+def _compares_vectors(stage: str) -> bool:
+    return EMBEDDING in stage_card(stage).reads.names
+
+
+def _model_of(maker: str) -> str:
+    """Return the name of the setting that is the model of vectors."""
+    return f"the model of {maker}"
 
 
 def _languages_before(manifest: Manifest) -> Settings:
@@ -77,7 +76,7 @@ def _languages_before(manifest: Manifest) -> Settings:
     if LANGUAGE not in dict(manifest.schema):
         return {"languages": ()}
     named = manifest.params.get("languages") or [
-        code for codes in _names(manifest, LANGUAGES) for code in codes.split(",")
+        code for codes in _names(manifest, EMBEDDING_LANGUAGES) for code in codes.split(",")
     ]
     return {"languages": listed(named)}
 
@@ -90,15 +89,14 @@ def _names(manifest: Manifest, column: str) -> list[str]:
 def _settings_now(recipe: Recipe, step: Step) -> Settings:
     params = bind(stage_card(step.stage), step.params)
     settings = _deciding(step.stage, params)
-    embed = next((each for each in recipe.steps if each.stage == EMBED), None)
-    if step.stage == dedup_semantic.STAGE.name and embed:
-        model = local_params(embed)
-        settings |= {MODEL: name_of_vectors(model)}
+    maker = maker_of_vectors(recipe)
+    if _compares_vectors(step.stage) and maker:
+        model = vectors_of(maker)
         has_language = any(LANGUAGE in stage_card(each.stage).writes.names for each in recipe.steps)
-        known = params.languages or (languages_of(Path(model.model)) if has_language else ())
-        settings |= {"languages": listed(known)}
+        known = params.languages or (model.languages if has_language else ())
+        settings |= {_model_of(maker.stage): model.name, "languages": listed(known)}
     return settings
 
 
 def _deciding(stage: str, params: Any) -> Settings:  # noqa: ANN401 -- the card's Params
-    return {name: getattr(params, name) for name in DECIDING[stage]}
+    return {name: getattr(params, name) for name in copies_of(stage).deciding}

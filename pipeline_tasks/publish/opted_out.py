@@ -21,7 +21,7 @@ from pipeline_tasks.landing.listing import landing_of, list_snapshot
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import CHECK_RIGHTS, INGEST, load_recipe
+from pipeline_tasks.recipe import load_recipe, reads_records
 from pipeline_tasks.schema import PAGE
 from pipeline_tasks.stage import HistoryReader, Shards
 from pipeline_tasks.stages import check_rights, ingest
@@ -36,10 +36,10 @@ from pipeline_tasks.text.urls.takedown import URL, keys_of
 
 pc: Any = pyarrow.compute
 
+CHECK_RIGHTS = check_rights.STAGE.name
+
 EVER = 10**14
 """A moment after all others, as `sortable_timestamps` has them."""
-
-UNCHANGED = "ingest:unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +168,10 @@ def _records(root: str, versions: Sequence[Version], checked: Sequence[Manifest]
                 yield _keyed(batch, [[each for each in row if each.source != "robots.txt"] for row in rights])
     agents = frozenset(agent.lower() for agent in params.agents)
     for version in versions:
-        rejects = read_manifest(root, version.manifests[INGEST]).rejects if CHECK_RIGHTS in version.manifests else ()
+        first = next(filter(reads_records, version.manifests if CHECK_RIGHTS in version.manifests else ()), "")
+        rejects = read_manifest(root, version.manifests[first]).rejects if first else ()
         for batch in read_shards(root, rejects, ["url", "crawled_at", "metadata", "reason"]):
-            again = batch.filter(pc.equal(batch["reason"], UNCHANGED))
+            again = batch.filter(pc.equal(batch["reason"], ingest.UNCHANGED))
             yield _keyed(again, list(check_rights.header_rights(again["metadata"], agents)))
 
 

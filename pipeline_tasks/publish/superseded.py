@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.near_duplicates.likeness import NEAR
+from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file, read_published_file
-from pipeline_tasks.store.reading import read_history
+from pipeline_tasks.recipe import copies_of
+from pipeline_tasks.store.reading import read_history, read_manifest
 
 pc: Any = pyarrow.compute
 
@@ -32,9 +33,20 @@ SUPERSEDED = pa.schema(
 """One row of `superseded.parquet`, sorted by id: a document of an earlier snapshot and its winner."""
 
 
+REPLACED = ("id", "snapshot", "by_id", "by_snapshot")
+"""Columns of the history of a stage that compares URLs (`Copies.replaced`): a document, and the one in its place."""
+
+
 def near_manifests(manifests: Mapping[str, Manifest]) -> list[Manifest]:
     """Return the manifests of a snapshot whose stages supersede documents, in their order."""
-    return [manifests[stage] for stage in NEAR if stage in manifests]
+    return [manifest for stage, manifest in in_order(manifests).items() if copies_of(stage).over_snapshots]
+
+
+def read_replaced(root: str, version: Version) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of earlier snapshots whose URL has a newer one: rows of `REPLACED`."""
+    for stage in stages_that(root, version, lambda stage: copies_of(stage).replaced != ""):
+        manifest = read_manifest(root, version.manifests[stage])
+        yield from read_history(root, manifest, copies_of(stage).replaced, REPLACED)
 
 
 def superseded_by(root: str, manifests: Iterable[Manifest]) -> pa.Table:

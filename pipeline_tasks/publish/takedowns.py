@@ -12,7 +12,15 @@ import pyarrow.parquet as pq
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.origin import DIGEST
-from pipeline_tasks.recipe import CHECK_RIGHTS, COMPOSE, INGEST, LAND, PACKED, SELECT, TAKEDOWN, refines
+from pipeline_tasks.recipe import (
+    COMPOSE,
+    LAND,
+    TAKEDOWN,
+    has_param,
+    has_sequences,
+    reads_landed,
+    refines,
+)
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
@@ -35,8 +43,6 @@ PINNED = "taken_down"
 MATCHING = "3"
 """How rows are compared with a list and what is left of them, stored in it: another way is another list."""
 
-EXTRACT = "extract"
-SHUFFLE = PACKED[0]
 
 Entry = tuple[str, str]
 """A kind (doc, url or site), and the id, URL or site as it was asked for."""
@@ -277,7 +283,7 @@ def list_of(root: str, resources: Mapping[str, str]) -> str:
 
 def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
     """Return the evidence for a document of a build, or of a snapshot, that is taken down now, "" if it has none."""
-    documents, rows = _documents_of(by_stage), current_rows(root)
+    documents, rows = documents_of(by_stage), current_rows(root)
     pinned = pins_of(by_stage.get(LAND, documents))
     if not rows or (pinned and _keys(rows) <= _keys(_listed(root, pinned))):
         return ""  # all that is on the list now was on the one that each document was compared with
@@ -289,11 +295,12 @@ def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
     return ""
 
 
-def _documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
-    """Return the manifest with the documents that leave: behind the shuffle of a build, or of a refined snapshot."""
+def documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
+    """Return the manifest with the documents that leave: those that a build packs, or of a refined snapshot."""
+    ordered = in_order(by_stage)
     if COMPOSE in by_stage:
-        return by_stage.get(TAKEDOWN, by_stage[SHUFFLE])
-    return [manifest for stage, manifest in in_order(by_stage).items() if refines(stage)][-1]
+        return [manifest for stage, manifest in ordered.items() if not has_sequences(stage)][-1]
+    return [manifest for stage, manifest in ordered.items() if refines(stage)][-1]
 
 
 def with_taken_down(request: RefineRequest) -> RefineRequest:
@@ -306,7 +313,7 @@ def with_taken_down(request: RefineRequest) -> RefineRequest:
         return request
     if request.stage == TAKEDOWN:
         resources: Mapping[str, str] = pinned_list(request.root)
-    elif request.stage in (INGEST, EXTRACT, SELECT):
+    elif has_param(request.stage, PINNED):
         resources = beginning(request.root, read_manifest(request.root, request.parent)).resources
     else:
         return request
@@ -314,17 +321,13 @@ def with_taken_down(request: RefineRequest) -> RefineRequest:
     return replace(request, params={**request.params, PINNED: path}) if path else request
 
 
-READ_LANDED = (INGEST, CHECK_RIGHTS, EXTRACT)
-"""Stages that read landed files, which no erasure reaches."""
-
-
 def require_current(request: RefineRequest) -> None:
     """Raise ContractError for a stage that reads landed files by a list without what an erasure has completed.
 
-    It would write what was erased. Later stages read what the erasure left of its rows.
+    It would write what was erased: no erasure reaches landed files. Later stages read what it left of its rows.
     """
     until = begun(request.root)
-    if request.stage not in READ_LANDED or not until:
+    if not until or not reads_landed(request.stage):
         return
     pins = beginning(request.root, read_manifest(request.root, request.parent)).resources
     erased = _keys(row for row in current_rows(request.root) if row["takedown"] <= until)

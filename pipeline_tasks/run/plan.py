@@ -168,10 +168,10 @@ SHORTEST_SECRET = 16
 def secret_variable(request: RefineRequest) -> str:
     """Return the environment variable that must hold a secret for a request, or ""."""
     card = stage_card(request.stage)
-    return _secret_of(card, bind(card, request.params))[1] if card.secret else ""
+    return secret_of(card, bind(card, request.params))[1] if card.secret else ""
 
 
-def _secret_of(card: Stage[Any], params: Any) -> tuple[str, str]:  # noqa: ANN401 -- the card's Params
+def secret_of(card: Stage[Any], params: Any) -> tuple[str, str]:  # noqa: ANN401 -- the card's Params
     """Return the field that needs a secret, and its environment variable; two empty texts if none does."""
     name = card.secret(params) if card.secret else ""
     return name, next((declared.metadata[VARIABLE] for declared in fields(params) if declared.name == name), "")
@@ -184,7 +184,7 @@ def require_secret(card: Stage[Any], params: Any) -> None:  # noqa: ANN401 -- th
 
 def _with_secret(card: Stage[Any], params: Any) -> Any:  # noqa: ANN401 -- the card's Params
     """Return the params with the secret that they need, read from the environment; RecipeError if it is not there."""
-    name, variable = _secret_of(card, params)
+    name, variable = secret_of(card, params)
     if not name:
         return params
     value = os.environ.get(variable, "")

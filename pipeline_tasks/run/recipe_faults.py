@@ -3,18 +3,26 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.near_duplicates.likeness import NEAR
-from pipeline_tasks.recipe import Recipe, Step, refines, stage_card, stage_names
+from pipeline_tasks.facets import VectorModel
+from pipeline_tasks.recipe import (
+    Recipe,
+    Step,
+    adds,
+    copies_of,
+    reads_records,
+    refines,
+    stage_card,
+    stage_names,
+)
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
-from pipeline_tasks.schema import DOCUMENT, RECORD
+from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD
 from pipeline_tasks.store.files import localize
-
-INGEST, EMBED, TOPICS = "ingest", "embed", "topics"
 
 PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 """Where Airflow reads a connection that has the key of pseudonyms."""
@@ -65,24 +73,36 @@ def missing_files(recipe: Recipe) -> Iterator[Finding]:
 def file_faults(recipe: Recipe) -> Iterator[Finding]:
     """Yield a fault per stage with files that are not what they should be: they are read as by its kernels."""
     found = [fault for step in recipe.steps for fault in _fault_of(step, partial(check_files, step))]
-    yield from found or _foreign_topics(recipe)
+    yield from found or _foreign_vectors(recipe)
 
 
-def _foreign_topics(recipe: Recipe) -> Iterator[Finding]:
-    """Find topics of vectors that another model than that of `embed` made: the two cannot be compared."""
-    steps = {step.stage: step for step in recipe.steps}
-    if TOPICS not in steps or EMBED not in steps:
+def _foreign_vectors(recipe: Recipe) -> Iterator[Finding]:
+    """Find files that were made of vectors of another model than the recipe's: the two cannot be compared."""
+    maker = maker_of_vectors(recipe)
+    others = [step for step in recipe.steps if step is not maker and stage_card(step.stage).vectors]
+    if maker is None or not others:
         return
-    from pipeline_tasks.scorers.embedder import name_of_vectors
-    from pipeline_tasks.scorers.topics import read_topics
+    made = vectors_of(maker).name
+    for step in others:
+        of = vectors_of(step).name
+        if of != made:
+            message = (
+                f"its {step.stage} are of vectors of {of}, and those of {maker.stage} are of {made}, which cannot be "
+                f"compared; train {step.stage} with the model of `{maker.stage}` (`refinery train-{step.stage}`), or "
+                "name that model there"
+            )
+            yield Finding(fault=True, where=step.stage, message=message)
 
-    of, made = read_topics(local_params(steps[TOPICS]).topics).model, name_of_vectors(local_params(steps[EMBED]))
-    if of != made:
-        message = (
-            f"its topics are of vectors of {of}, and those of embed are of {made}, which cannot be compared; train "
-            "topics with the model of `embed` (`refinery train-topics`), or name that model there"
-        )
-        yield Finding(fault=True, where=TOPICS, message=message)
+
+def maker_of_vectors(recipe: Recipe) -> Step | None:
+    """Return the step that makes vectors of texts, None without one whose card says of which model they are."""
+    return next((step for step in recipe.steps if adds(EMBEDDING, step.stage) and stage_card(step.stage).vectors), None)
+
+
+def vectors_of(step: Step) -> VectorModel:
+    """Return the model whose vectors a step makes, or that its files were made of; the files are read."""
+    card = stage_card(step.stage)
+    return card.vectors(local_params(step)) if card.vectors else VectorModel("")
 
 
 def _fault_of(step: Step, check: Callable[[], object]) -> Iterator[Finding]:
@@ -126,15 +146,16 @@ def policy_faults(recipe: Recipe) -> Iterator[Finding]:
     A document that the one supersedes may be that for which the other rejects its winner: then neither stays. With one
     order of all documents, the first of any documents that are alike is never lost.
     """
-    policies = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps if step.stage in NEAR}
+    near = (step for step in recipe.steps if copies_of(step.stage).over_snapshots)
+    policies = {step.stage: bind(stage_card(step.stage), step.params) for step in near}
     orders = {stage: (params.policy, params.sources, params.quality) for stage, params in policies.items()}
-    if len(set(orders.values())) > 1:
-        first, second = orders
-        message = (
-            f"keeps documents by {', '.join(orders[second][0])}, and {first} by {', '.join(orders[first][0])}: over "
-            "days both could lose the same text; give them the same `policy`, `sources` and `quality`"
-        )
-        yield Finding(fault=True, where=second, message=message)
+    for (first, before), (second, order) in pairwise(orders.items()):
+        if before != order:
+            message = (
+                f"keeps documents by {', '.join(order[0])}, and {first} by {', '.join(before[0])}: over days both "
+                "could lose the same text; give them the same `policy`, `sources` and `quality`"
+            )
+            yield Finding(fault=True, where=second, message=message)
 
 
 # --- Order ----------------------------------------------------------------------------------------------------
@@ -147,8 +168,8 @@ def order_faults(recipe: Recipe) -> Iterator[Finding]:
     are found, too, and a last stage whose documents would not be the published ones.
     """
     first = recipe.steps[0].stage
-    if first != INGEST and recipe.versions is None:
-        message = "gets landed records as they are: damage, redirects, images; put `ingest: {}` before it"
+    if recipe.versions is None and not reads_records(first):
+        message = f"gets landed records as they are: damage, redirects, images; put `{_reader()}: {{}}` before it"
         yield Finding(fault=True, where=first, message=message)
     columns = set(RECORD.names if recipe.versions is None else _documents())
     removed = dict[str, str]()
@@ -184,4 +205,9 @@ def _way_out(missing: Sequence[str], removed: Mapping[str, str]) -> str:
 
 def _writer(column: str) -> str:
     """Return the first of all stages that writes a column."""
-    return next((name for name in stage_names() if column in stage_card(name).writes.names), INGEST)
+    return next((name for name in stage_names() if column in stage_card(name).writes.names), _reader())
+
+
+def _reader() -> str:
+    """Return the first of all stages that reads landed records as they are."""
+    return next(filter(reads_records, stage_names()))

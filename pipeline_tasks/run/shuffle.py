@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from pipeline_tasks.recipe import is_by_id
 from pipeline_tasks.run.tasks.sorted_runs import Rows, in_order, whole_numbers
 from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task, read_input, run_stream
 from pipeline_tasks.stage import Shard, Shards
@@ -27,6 +28,15 @@ A bucket has `stage.BUCKET_BYTES` of input, so some thousand requests read it, h
 
 SCATTER_INPUT = 1024 * 1024 * 1024
 """Bytes of stored input that a scatter task takes at most, unless one shard has more: it is what a retry repeats."""
+
+
+def buckets_of(documents: Shards, origin: str) -> int:
+    """Return in how many buckets by `id` documents come, 0 if they are in none.
+
+    `origin` begins with the stage that brought them into their order (`LocalEngine.origin`).
+    """
+    count = len(documents)
+    return count if is_by_id(origin.partition("/")[0]) and count.bit_count() == 1 else 0
 
 
 def scatter_inputs(shards: Shards, buckets: int) -> list[Shards]:

@@ -10,12 +10,13 @@ from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
+from pipeline_tasks.facets import Grouped
 from pipeline_tasks.landing import cuts
 from pipeline_tasks.landing.listing import Listing
 from pipeline_tasks.landing.record_counts import counted_records
-from pipeline_tasks.recipe import Recipe, Step, stage_card
+from pipeline_tasks.recipe import Recipe, Step, makes_documents, stage_card
 from pipeline_tasks.run.partitions import partitions_for
-from pipeline_tasks.run.shuffle import scatter_inputs
+from pipeline_tasks.run.shuffle import buckets_of, scatter_inputs
 from pipeline_tasks.run.unit_costs import (
     BUCKET_BASE,
     CUT_SECONDS,
@@ -26,10 +27,7 @@ from pipeline_tasks.run.unit_costs import (
     cost_of,
     file_cost,
 )
-from pipeline_tasks.stage import BY_ID, Shard, Shards, buckets_for, buckets_of
-from pipeline_tasks.stages import shuffle
-
-EXTRACT = "extract"
+from pipeline_tasks.stage import Shard, Shards, buckets_for
 
 KILO = 1000
 MINUTE, HOUR = 60, 3600
@@ -158,7 +156,7 @@ def _stage_sizes(recipe: Recipe, pieces: Sequence[tuple[str, int]]) -> Iterator[
         size = _stage_size(step, shards, recipe.partitions)
         yield size
         kept = cost_of(step.stage).kept
-        if step.stage == EXTRACT:
+        if makes_documents(step.stage):
             shards = tuple(_made_up(size * file_cost(name).text) for name, size in pieces)
         elif size.buckets:
             shards = (_made_up(size.read * kept / size.buckets, step.stage),) * size.buckets
@@ -175,7 +173,7 @@ def _stage_size(step: Step, shards: Shards, fixed_partitions: int) -> StageSize:
     card, cost = stage_card(step.stage), cost_of(step.stage)
     read, largest = sum(shard.bytes for shard in shards), max((shard.bytes for shard in shards), default=0)
     fixed_buckets = int(getattr(bind(card, step.params), "buckets", 0))
-    buckets = fixed_buckets or _buckets(step.stage, shards)
+    buckets = fixed_buckets or _buckets(card.buckets, shards)
     partitions = min(fixed_partitions, len(shards)) or partitions_for(step.stage, shards) if card.splits else 1
     return StageSize(
         stage=step.stage,
@@ -195,15 +193,12 @@ def _stage_size(step: Step, shards: Shards, fixed_partitions: int) -> StageSize:
     )
 
 
-def _buckets(stage: str, shards: Shards) -> int:
+def _buckets(grouped: Grouped | None, shards: Shards) -> int:
     """Return how many buckets a stage takes where its recipe fixes none; 0 for a stage without buckets."""
-    if stage in ("dedup_url", "dedup_exact"):
-        return buckets_for(shards)
-    if stage == "shuffle":
-        return buckets_for(shards, shuffle.LEAST_BUCKETS)
-    if stage in BY_ID:
-        return buckets_of(shards, shards[0].path if shards else "") or buckets_for(shards)
-    return 0
+    if not grouped:
+        return 0
+    placed = buckets_of(shards, shards[0].path) if shards and grouped.keeps else 0
+    return placed or buckets_for(shards, grouped.least)
 
 
 # --- Lines ----------------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ their rows. One core of a shared machine of 2; kernels were compiled before. Sec
 (models, lists, word tables), so they are rather too high for a large input. They decide how work is cut, and no output
 byte depends on them. The cards of the stages have them (`facets.UnitCost`).
 
-Those of `select` and `takedown` are from a build of the two development snapshots, without conditions. That of
-`check_rights` is 6 % of what `extract` took in a run beside it; looking robots.txt files up took 0.8 ms a host. That of
-`embed` is that of an encoder of 22 million parameters on a CPU: static embeddings take a hundredth of it. Those of
-`dedup_semantic` and `topics` are from a run of 48 documents. That of `filter_toxicity` follows from 36 MB of text a
-second, as its loops were measured, and not from a run.
+The seconds of `extract` are those of an earlier method, less what `blocks` reads faster (`benchmarks/extract.py`: 365
+pages a second for 274). Those of `select` and `takedown` are from a build of the two development snapshots, without
+conditions. That of `check_rights` is 6 % of what `extract` took in a run beside it; looking robots.txt files up took
+0.8 ms a host. That of `embed` is that of an encoder of 22 million parameters on a CPU: static embeddings take a
+hundredth of it. Those of `dedup_semantic` and `topics` are from a run of 48 documents. That of `filter_toxicity`
+follows from 36 MB of text a second, as its loops were measured, and not from a run.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """Reads from a model's card which languages it knows: the key `language` of the front matter of its README.md."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,16 @@ def languages_of(folder: Path) -> tuple[str, ...]:
     return tuple(sorted({parse_language(code).language for code in _codes(key[0])})) if key else ()
 
 
+def listed(codes: Iterable[str]) -> tuple[str, ...]:
+    """Return languages in one form and order, each once."""
+    return tuple(sorted({str(parse_language(code)) for code in codes}))
+
+
 def _codes(key: str) -> list[str]:
     """Return the codes of the key as YAML; plain words stay words, as Norway's `no` does."""
     try:
         said: Any = yaml.load(key, yaml.BaseLoader)["language"]  # noqa: S506 -- it makes texts, lists and mappings alone
     except (yaml.YAMLError, KeyError, TypeError):
         return []
-    listed = said if isinstance(said, list) else [said]
-    return [code for code in listed if isinstance(code, str) and _CODE.fullmatch(code)]
+    codes = said if isinstance(said, list) else [said]
+    return [code for code in codes if isinstance(code, str) and _CODE.fullmatch(code)]

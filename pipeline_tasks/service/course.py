@@ -8,9 +8,10 @@ from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.publish.earlier import Earlier, read_earlier
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import BUILD, COMPOSE, EMBED, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Versions
+from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Versions, adds
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
 from pipeline_tasks.service.requests.publication import ExportRequest, IndexRequest, PublishRequest
@@ -79,7 +80,7 @@ class Course:
         about = {"root": self.root, "recipe": self.recipe.name, "snapshot": begun.snapshot}
         if self.recipe.exports:
             self.send(ExportRequest(version=version.number, exports=self.recipe.exports, **about))
-        if any(step.stage == EMBED for step in self.recipe.steps):
+        if any(adds(EMBEDDING, step.stage) for step in self.recipe.steps):
             self.send(IndexRequest(**about))
         return version
 

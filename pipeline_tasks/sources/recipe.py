@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
+from pipeline_tasks import seams
 from pipeline_tasks.binding import bind_fields, nearest, require_known, require_mapping
 from pipeline_tasks.constraints import SNAPSHOT_NAME, Anywhere, PlainWord, Range
 from pipeline_tasks.errors import RecipeError
@@ -38,7 +40,9 @@ KINDS: Mapping[str, str] = {
     "hugging_face": "pipeline_tasks.sources.hubs.hugging_face",
     "iceberg": "pipeline_tasks.sources.tables.iceberg",
 }
-"""Kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
+"""Our kinds of sources: the module that has the kind's dataclass as `SOURCE`. It is imported when it is needed."""
+
+SEAM = "refinery.sources"
 
 MOST_WORKERS = 32
 
@@ -106,9 +110,10 @@ def load_source(name: str, changed: Mapping[str, Any] | None = None, folder: Pat
 def parse_source(raw: object, where: str, changed: Mapping[str, Any]) -> SourceRecipe:
     """Check a recipe's YAML; RecipeError names what is unknown, missing or wrong."""
     written = bind_fields(_Written, {"name": Path(where).stem, **require_mapping(raw, where)}, where)
-    require_known(written.source, tuple(KINDS), f"{where}: source")
+    kinds = seams.known(SEAM, KINDS, written.source)
+    require_known(written.source, kinds, f"{where}: source")
     if len(written.source) != 1:
-        message = f"{where}: source names {len(written.source)} kinds; write one of {', '.join(KINDS)}, and its query"
+        message = f"{where}: source names {len(written.source)} kinds; write one of {', '.join(kinds)}, and its query"
         raise RecipeError(message)
     ((kind, query),) = written.source.items()
     fields = {**require_mapping(query or {}, f"{where}: source: {kind}"), **changed}
@@ -121,13 +126,15 @@ def parse_source(raw: object, where: str, changed: Mapping[str, Any]) -> SourceR
 
 
 def kind_of(kind: str) -> type[Source]:
-    """Return the dataclass of a kind of source."""
-    return cast("type[Source]", importlib.import_module(KINDS[kind]).SOURCE)
+    """Return the dataclass of a kind of source: ours, or one that another distribution brings."""
+    if kind in KINDS:
+        return cast("type[Source]", importlib.import_module(KINDS[kind]).SOURCE)
+    return cast("type[Source]", seams.part_of(SEAM, kind).load(type))
 
 
 def form_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
     """Return what a form says of the fields of a kind of source, as JSON schema: the `FORM` of its module, if any."""
-    return cast("Mapping[str, Mapping[str, Any]]", getattr(importlib.import_module(KINDS[kind]), "FORM", {}))
+    return cast("Mapping[str, Mapping[str, Any]]", getattr(sys.modules[kind_of(kind).__module__], "FORM", {}))
 
 
 def occasion_of(recipe: SourceRecipe, landings: str, web: Web, moment: datetime) -> Occasion:

@@ -425,4 +425,5 @@ STAGE = Stage(
     title="What publishers say of the use of a page",
     cost=UnitCost(0.02, 1.01, 0.02, 8),
     wiring=Wiring(sets={"ingest": {"rights": True}}),
+    no_page=(ROBOTS_RECORD,),
 )

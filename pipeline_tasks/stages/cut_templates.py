@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Positive, Ratio
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Canceled, Grouped, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
@@ -25,7 +25,6 @@ from pipeline_tasks.stage import (
     Stage,
     always,
     buckets_for,
-    buckets_of,
     replace_column,
 )
 from pipeline_tasks.text.base.tables import (
@@ -228,7 +227,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     Text is read twice and not shuffled, unless documents are not in id order. The result depends on the set of
     documents and of history only.
     """
-    placed = params.buckets or buckets_of(shards, on.origin(shards))
+    placed = params.buckets or on.in_buckets(shards)
     documents, buckets = shards, placed or buckets_for(shards)
     if len(shards) != placed:
         documents = on.group(unchanged, shards, by="id", order=("snapshot", "file", "offset"), buckets=buckets)
@@ -275,4 +274,5 @@ STAGE = Stage(
     title="lines that a site repeats out",
     canceled=canceled,
     cost=UnitCost(0.05, 1.00, 0.05, 4, requests=Requests(43, 19), rows=1.0),
+    buckets=Grouped(by_id=True, keeps=True),
 )

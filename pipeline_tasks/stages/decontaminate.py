@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipeline_tasks.constraints import Count, Range, Ratio
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
@@ -342,6 +342,18 @@ def canceled(params: Params) -> Iterator[Canceled]:
             yield Canceled(name, "`method: sampled` counts no runs of words", "write `method: both`")
 
 
+def highest_scores(rejected: pa.RecordBatch) -> pa.Array:
+    """Return the highest score of each row's hits; null where a run of equal words is a hit whatever its score."""
+    return pa.array([_highest(evidence) for evidence in rejected.column("evidence").to_pylist()], pa.float64())
+
+
+def _highest(evidence: str | None) -> float | None:
+    hits = json.loads(evidence).get("hits", []) if evidence else []
+    scores = [float(hit["score"]) if hit.get("method") == "sampled" else None for hit in hits]
+    known = [score for score in scores if score is not None]
+    return max(known) if known and len(known) == len(scores) else None
+
+
 STAGE = Stage(
     name="decontaminate",
     run=run,
@@ -361,5 +373,8 @@ STAGE = Stage(
     reasons=(CONTAMINATED,),
     title="evaluation sets out",
     canceled=canceled,
+    bounds=lambda params: (
+        Bound("score", params.score, CONTAMINATED, measured=highest_scores, rejects="from", side="higher"),
+    ),
     cost=UnitCost(0.23, 1.00, 0.34, 4, requests=Requests(26, 6), rows=1.0),
 )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
-from pipeline_tasks.facets import BUCKET_MEMORY, Requests, UnitCost
+from pipeline_tasks.facets import BUCKET_MEMORY, Copies, Grouped, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
@@ -143,6 +143,7 @@ STAGE = Stage(
     reasons=(DUPLICATE, SEEN_BEFORE),
     title="equal texts out",
     removes="copies",
+    copies=Copies("all", equal=True),
     cost=UnitCost(
         0.023,
         0.60,
@@ -154,4 +155,5 @@ STAGE = Stage(
         rows=0.998,
         published=0.50,
     ),
+    buckets=Grouped(by_id=True),
 )

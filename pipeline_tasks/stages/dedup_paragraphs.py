@@ -13,7 +13,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Count
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.facets import UnitCost, Wiring
+from pipeline_tasks.facets import Grouped, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
@@ -26,7 +26,6 @@ from pipeline_tasks.stage import (
     Stage,
     always,
     buckets_for,
-    buckets_of,
     reject,
     replace_column,
 )
@@ -263,7 +262,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     shard or of one range of hashes (about 70 bytes each); text is read twice and never shuffled, unless documents are
     not in id order. Every part of `min_chars` is kept exactly once.
     """
-    placed = params.buckets or buckets_of(shards, on.origin(shards))
+    placed = params.buckets or on.in_buckets(shards)
     documents, buckets = shards, placed or buckets_for(shards)
     if len(shards) != placed:
         place = ("snapshot", "file", "offset")
@@ -296,5 +295,6 @@ STAGE = Stage(
     title="repeated paragraphs out",
     removes="copies",
     cost=UnitCost(0.30, 1.01, 0.18, 4),
+    buckets=Grouped(by_id=True, keeps=True),
     wiring=Wiring(follows=("dedup_exact",)),
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets
-from pipeline_tasks.facets import BUCKET_MEMORY, UnitCost
+from pipeline_tasks.facets import BUCKET_MEMORY, Copies, Grouped, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import (
@@ -198,5 +198,7 @@ STAGE = Stage(
     reasons=(OLDER, SEEN_BEFORE),
     title="newest page of each URL",
     removes="copies",
+    copies=Copies("all", replaced="superseded"),
     cost=UnitCost(0.13, 1.00, 1.04, 6, BUCKET_MEMORY),
+    buckets=Grouped(),
 )

@@ -2,26 +2,25 @@
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.facets import UnitCost
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.facets import UnitCost, VectorModel
+from pipeline_tasks.schema import DOCUMENT, EMBEDDING, EMBEDDING_LANGUAGES, EMBEDDING_MODEL
 from pipeline_tasks.scorers.answers import Answer, answered
-from pipeline_tasks.scorers.embedder import Embedder, EmbeddingModel, check_embedder, load_embedder
+from pipeline_tasks.scorers.embedder import Embedder, EmbeddingModel, check_embedder, load_embedder, name_of_vectors
+from pipeline_tasks.scorers.model_card import languages_of
 from pipeline_tasks.stage import Batches, Engine, FilePath, KnownRows, Layer, Shards, Stage, reject, replace_column
 from pipeline_tasks.text.near.vectors import packed
 
 pc: Any = pyarrow.compute
 
-EMBEDDING, EMBEDDING_MODEL, SEEN = "embedding", "embedding_model", "embedding_seen"
-"""Columns: the vector in float16, the name of the model that made it, and the share of the text that it read."""
-
-LANGUAGES = "embedding_languages"
-"""Column: the languages that the model's card names, sorted and with commas between; null where it names none."""
+SEEN = "embedding_seen"
+"""Column: the share of the text that the model read."""
 
 FAILED = "error:embed"
 
@@ -69,7 +68,7 @@ def embed(embedder: Embedder, docs: Batches, known: KnownRows) -> Batches:
         answers = answered(texts, rows, stored, KIND, embedded)
         for name in STORED:
             batch = replace_column(batch, name, pc.struct_field(answers, name))  # noqa: PLW2901 -- the same rows
-        batch = replace_column(batch, LANGUAGES, pa.repeat(languages, batch.num_rows))  # noqa: PLW2901
+        batch = replace_column(batch, EMBEDDING_LANGUAGES, pa.repeat(languages, batch.num_rows))  # noqa: PLW2901
         errors = pc.struct_field(answers, "error")
         yield reject(batch, pc.if_else(pc.is_valid(errors), pa.scalar(FAILED), pa.scalar(None, pa.string())), errors)
 
@@ -89,10 +88,15 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     return on.map(
         embed,
         shards,
-        layer=Layer(reads=("text",), stores=(*STORED, LANGUAGES)),
+        layer=Layer(reads=("text",), stores=(*STORED, EMBEDDING_LANGUAGES)),
         prepare=partial(load_embedder, params),
         cache="embedding",
     )
+
+
+def vectors(params: Params) -> VectorModel:
+    """Return the model, which is not loaded for it."""
+    return VectorModel(name_of_vectors(params), languages_of(Path(params.model)))
 
 
 STAGE = Stage(
@@ -109,13 +113,14 @@ STAGE = Stage(
             pa.field(EMBEDDING, pa.large_binary()),
             pa.field(EMBEDDING_MODEL, pa.string()),
             pa.field(SEEN, pa.float64()),
-            pa.field(LANGUAGES, pa.string()),
+            pa.field(EMBEDDING_LANGUAGES, pa.string()),
         ]
     ),
     version=2,
     splits=True,
     engine="ray",
-    profiled=(EMBEDDING_MODEL, SEEN, LANGUAGES),
+    profiled=(EMBEDDING_MODEL, SEEN, EMBEDDING_LANGUAGES),
     title="embeddings",
     cost=UnitCost(60.0, 1.2, 0.2, 4),
+    vectors=vectors,
 )

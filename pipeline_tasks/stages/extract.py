@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,13 +14,13 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, always, reject, replace_column
 
-TAKEN_DOWN = "extract:taken_down"
+TAKEN_DOWN, TOO_SHORT = "extract:taken_down", "extract:too_short"
 
 EXTRACTORS = ("resiliparse", "trafilatura", "justext")
 METHODS = ("blocks", *EXTRACTORS)
@@ -403,7 +404,7 @@ def _verdict(
     if not chars:
         return "extract:empty", _proof(chars=0)
     if chars < params.min_chars:
-        return "extract:too_short", _proof(chars=chars, min_chars=params.min_chars)
+        return TOO_SHORT, _proof(chars=chars, min_chars=params.min_chars)
     return None, None
 
 
@@ -478,7 +479,7 @@ STAGE = Stage(
     resources=resources,
     reasons=(
         "extract:empty",
-        "extract:too_short",
+        TOO_SHORT,
         "extract:timeout",
         TAKEN_DOWN,
         "error:charset",
@@ -487,5 +488,6 @@ STAGE = Stage(
     title="Pages into documents",
     removes="unfit",
     canceled=canceled,
-    cost=UnitCost(0.36, 0.22, 0.22, 3, requests=Requests(8, 2), rows=0.996, published=0.50),
+    bounds=lambda params: (Bound("min_chars", params.min_chars, TOO_SHORT, ("chars",), most=math.inf),),
+    cost=UnitCost(0.27, 0.22, 0.22, 3, requests=Requests(8, 2), rows=0.996, published=0.50),
 )

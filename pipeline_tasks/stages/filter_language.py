@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -17,7 +17,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Count, Ratio
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, Languages, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
@@ -27,6 +27,8 @@ from pipeline_tasks.text.words.language_codes import Language, parse_language
 
 UNKNOWN = "und"
 """The language of a text that is too short to identify (ISO 639-2: undetermined); its score is 0."""
+
+UNSURE = "filter_language:unsure"
 
 PACKAGED = FilePath("")
 
@@ -421,7 +423,7 @@ def _verdicts(identified: Identified, languages: LanguageTable, params: Params) 
     bounds = languages.bounds()[identified.numbers]
     failed = {
         "filter_language:other": languages.unwanted()[identified.numbers],
-        "filter_language:unsure": identified.scores < bounds,
+        UNSURE: identified.scores < bounds,
         "filter_language:mixed": identified.mixed & (params.mixed == "reject"),
     }
     reasons: list[str | None] = [None] * len(bounds)
@@ -431,7 +433,7 @@ def _verdicts(identified: Identified, languages: LanguageTable, params: Params) 
         name, score = str(languages.names[identified.numbers[row]]), float(identified.scores[row])
         facts: dict[str, tuple[object, object]] = {
             "filter_language:other": (name, ",".join(params.keep)),
-            "filter_language:unsure": (score, round(float(bounds[row]), 6)),
+            UNSURE: (score, round(float(bounds[row]), 6)),
             "filter_language:mixed": (name, "one language"),
         }
         value, bound = facts[reason]
@@ -459,7 +461,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 def canceled(params: Params) -> Iterator[Canceled]:
     """Yield the params that another one, or an absent one, turns off."""
-    kept = {parse_language(code).language for code in params.keep}
+    kept = _codes(params.keep)
     unwanted = sorted(code for code in params.thresholds if parse_language(code).language not in kept)
     if kept and unwanted:
         named = ", ".join(unwanted)
@@ -469,6 +471,24 @@ def canceled(params: Params) -> Iterator[Canceled]:
         if len(params.windows) == 1:
             why = "one window of a text has one language"
             yield Canceled("mixed", why, "write `unit: paragraph`, or several `windows`")
+
+
+def languages(params: Mapping[str, Any]) -> Languages:
+    """Return the languages that the params keep, and those that have a threshold of their own."""
+    bounded = (*PACKS[params.get("packs", "none")], *params.get("thresholds", {}))
+    return Languages(_codes(params.get("keep", ())), _codes(bounded))
+
+
+def _codes(labels: Iterable[str]) -> frozenset[str]:
+    return frozenset(parse_language(label).language for label in labels)
+
+
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params keep every language, or every text however uncertain its language is."""
+    if not params.keep:
+        yield "`keep` is empty, so every language is kept; name the languages that are wanted"
+    if not params.threshold and params.packs == "none" and not any(params.thresholds.values()):
+        yield "`threshold` is 0, so no text is rejected for an uncertain language; FineWeb has 0.65"
 
 
 STAGE = Stage(
@@ -484,10 +504,15 @@ STAGE = Stage(
     splits=True,
     libraries={UNICODE: always},
     profiled=("chars", "language", "language_score", SEAMS),
-    reasons=("filter_language:other", "filter_language:unsure", "filter_language:mixed"),
+    reasons=("filter_language:other", UNSURE, "filter_language:mixed"),
     engine="spark",
     title="Identify languages and keep the wanted ones",
     removes="unfit",
     canceled=canceled,
+    bounds=lambda params: (
+        Bound("threshold", params.threshold, UNSURE, ("language_score",), is_exact=params.mixed != "reject"),
+    ),
+    remarks=remarks,
+    languages=languages,
     cost=UnitCost(0.21, 1.01, 0.02, 5, requests=Requests(20, 5), rows=0.934, published=0.40),
 )

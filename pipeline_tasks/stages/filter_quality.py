@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import Canceled, Requests, UnitCost
-from pipeline_tasks.filters import Computed, Filter, Floats, fails, load_filters, packs
+from pipeline_tasks.filters import SEAM, Computed, Filter, Floats, fails, load_filters, packs
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
+from pipeline_tasks.seams import parts
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
 
@@ -380,6 +381,23 @@ def _has_entry(params: Params) -> bool:
     return has_words or any(name in pack.bounds for pack in loaded.values() for name in params.profiles)
 
 
+def _brought_by(distribution: str, params: Params) -> bool:
+    """Return whether params name a profile that a distribution brings."""
+    return any(part.distribution == distribution and part.name in params.profiles for part in parts(SEAM).values())
+
+
+BROUGHT: Mapping[str, Callable[[Params], bool]] = {
+    part.distribution: partial(_brought_by, part.distribution) for part in parts(SEAM).values()
+}
+"""Distributions that bring profiles, each with whether params name one of theirs."""
+
+
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params name no rules."""
+    if not params.profiles:
+        yield "`profiles` is empty, so no text is judged; name profiles, or remove the stage"
+
+
 STAGE = Stage(
     name="filter_quality",
     run=run,
@@ -391,12 +409,13 @@ STAGE = Stage(
     writes_for=writes_for,
     version=11,
     splits=True,
-    libraries={UNICODE: always},
+    libraries={UNICODE: always, **BROUGHT},
     profiled=("chars", "language", SEAMS, *map(signals_column, FILTERS)),
     reasons=tuple(card.reason(rule) for card in FILTERS.values() for rule in card.rules),
     engine="spark",
     title="Judge the quality of texts by published heuristics",
     removes="unfit",
     canceled=canceled,
+    remarks=remarks,
     cost=UnitCost(0.3, 1.25, 0.26, 5, requests=Requests(23, 4), rows=0.735, published=0.50),
 )

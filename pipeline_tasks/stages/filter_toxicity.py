@@ -1,6 +1,7 @@
 """Reject or redact texts that offend or are adult content, by words and models; a word that is mentioned is no hit."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from pipeline_tasks.binding import nearest
 from pipeline_tasks.constraints import Count, Limit, Ratio
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, Spans, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
@@ -175,6 +176,12 @@ def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
 
 
 REMEDY = "name one in `lexicons`, or a model that reads the language in `classifiers`"
+
+
+def unread(params: Params, languages: Iterable[str]) -> tuple[Idle, ...]:
+    """Return that there is no lexicon of some of these languages."""
+    unknown = ", ".join(languages_without_lexicon(params, languages))
+    return (Idle(f"no lexicon of {unknown}", REMEDY),) if unknown else ()
 
 
 def languages_without_lexicon(params: Params, languages: Iterable[str]) -> list[str]:
@@ -419,6 +426,40 @@ def canceled(params: Params) -> Iterator[Canceled]:
         yield Canceled("fewest", "`bounds` names no label", "name labels in `bounds`")
 
 
+def bounds(params: Params) -> tuple[Bound, ...]:
+    """Return the bound of each label on its words: with `annotate` none rejects anything."""
+    now = {} if params.action == "annotate" else params.bounds
+    return tuple(
+        Bound(
+            f"bounds.{label}",
+            now.get(label, math.inf),
+            reason_of(label),
+            columns=(column, HITS),
+            measured=partial(_decided_by, column=column, fewest=params.fewest),
+            rejects="above",
+            most=math.inf,
+        )
+        for label, column in zip(LABELS, COLUMNS, strict=True)
+    )
+
+
+def _decided_by(batch: pa.RecordBatch, *, column: str, fewest: int) -> pa.Array:
+    """Return the rates of rows on which a bound decides alone: kept ones with enough hits, and rejected by no other."""
+    if "evidence" in batch.schema.names:
+        alone = [len(json.loads(evidence)) == 1 for evidence in batch.column("evidence").to_pylist()]
+        decides = pa.array(alone, pa.bool_())
+    else:
+        decides = pc.greater_equal(batch.column(HITS), fewest)
+    return pc.if_else(decides, batch.column(column), pa.scalar(None, pa.float64()))
+
+
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params reject nothing, and do not say that it is on purpose."""
+    bounds = (*params.bounds.values(), *params.most.values())
+    if params.action == "drop" and not any(bound < math.inf for bound in bounds):
+        yield "`bounds` and `most` have no bound, so no document is rejected; `action: annotate` says so"
+
+
 STAGE = Stage(
     name="filter_toxicity",
     run=run,
@@ -445,5 +486,9 @@ STAGE = Stage(
     reasons=(*map(reason_of, LABELS), *map(score_reason_of, LABELS)),
     title="Take out what offends, and adult content",
     canceled=canceled,
+    bounds=bounds,
+    remarks=remarks,
+    unread=unread,
+    spans=Spans(SPANS.name, KINDS),
     cost=UnitCost(0.2, 1.02, 0.02, 4),
 )

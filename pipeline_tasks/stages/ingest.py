@@ -36,6 +36,8 @@ SEEN = pa.schema([pa.field("key", KEY)])
 """The key by which later snapshots recognize a page: a 128-bit hash (XXH3) of its URL and payload digest."""
 
 TAKEN_DOWN = "ingest:taken_down"
+REVISIT, UNCHANGED = "ingest:revisit", "ingest:unchanged"
+NO_PAGE = ("ingest:not_page", REVISIT, UNCHANGED)
 
 LAYER = Layer(stores=tuple(name for name in PAGE.names if name not in ("payload", "text")), changes=("payload", "text"))
 """Locators are stored; payloads and texts stay in the landed file, but for texts that are HTML documents."""
@@ -180,8 +182,8 @@ def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
         if pc.any(is_revisit).as_py():
             is_seen = pc.or_(is_seen, pc.is_valid(known.places(_original_keys(batch))))
         is_seen = pc.and_(is_seen, pc.not_equal(batch["kind"], ROBOTS))  # one that did not change is in force as well
-        revisit = pc.if_else(is_revisit, pa.scalar("ingest:revisit"), pa.scalar(None, pa.string()))
-        reasons = pc.if_else(is_seen, pa.scalar("ingest:unchanged"), revisit)
+        revisit = pc.if_else(is_revisit, pa.scalar(REVISIT), pa.scalar(None, pa.string()))
+        reasons = pc.if_else(is_seen, pa.scalar(UNCHANGED), revisit)
         yield reject(batch, reasons, _proofs(reasons, batch.select(("kind", "payload_digest")), lambda _, row: row))
 
 
@@ -399,14 +401,13 @@ STAGE = Stage(
     engine="spark",
     profiled=("source", "content_type"),
     reasons=(
-        *(
-            f"ingest:{reason}"
-            for reason in ("not_page", "revisit", "unchanged", "status", "not_html", "empty", "too_large")
-        ),
+        *NO_PAGE,
+        *(f"ingest:{reason}" for reason in ("status", "not_html", "empty", "too_large")),
         TAKEN_DOWN,
         *(f"error:{reason}" for reason in DAMAGE),
     ),
     title="Select pages",
     cost=UnitCost(0.026, 1.01, 0.02, 5, requests=Requests(21, 7), rows=0.598),
     wiring=Wiring(serves={"rights": "check_rights"}),
+    no_page=NO_PAGE,
 )

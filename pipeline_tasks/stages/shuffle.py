@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.constraints import Buckets, Seed
-from pipeline_tasks.facets import BUCKET_MEMORY, UnitCost, Wiring
+from pipeline_tasks.facets import BUCKET_MEMORY, Grouped, UnitCost, Wiring
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage, buckets_for
 from pipeline_tasks.text.base.sampling import uniform_draws
@@ -110,4 +110,5 @@ STAGE: Stage[Params] = Stage(
     spread=("snapshot", "source", "language", "n_tokens", "score"),
     cost=UnitCost(0.024, 0.50, 0.50, 2, BUCKET_MEMORY, rows=1.0),
     wiring=Wiring(builds=True, place=-2),
+    buckets=Grouped(least=LEAST_BUCKETS),
 )

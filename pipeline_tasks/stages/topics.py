@@ -10,11 +10,10 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.facets import UnitCost
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.facets import UnitCost, VectorModel
+from pipeline_tasks.schema import DOCUMENT, EMBEDDING, EMBEDDING_MODEL
 from pipeline_tasks.scorers.topics import TopicModel, read_topics
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, replace_column
-from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.near.vectors import unpacked
 
@@ -89,6 +88,11 @@ def check_files(params: Params) -> None:
     read_topics(params.topics)
 
 
+def vectors(params: Params) -> VectorModel:
+    """Return the model whose vectors the topics are of."""
+    return VectorModel(read_topics(params.topics).model)
+
+
 VECTOR = (pa.field(EMBEDDING, pa.large_binary()), pa.field(EMBEDDING_MODEL, pa.string()))
 
 STAGE = Stage(
@@ -112,4 +116,5 @@ STAGE = Stage(
     profiled=(TOPIC, TOPIC_NAME),
     title="topics",
     cost=UnitCost(0.1, 1.00, 0.02, 4),
+    vectors=vectors,
 )

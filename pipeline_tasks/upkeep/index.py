@@ -13,7 +13,8 @@ from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.vectors import FOLDER
 from pipeline_tasks.publish.vectors.stores import has_table, is_installed
 from pipeline_tasks.publish.vectors.syncing import Synced, store_of, sync
-from pipeline_tasks.recipe import EMBED
+from pipeline_tasks.recipe import adds
+from pipeline_tasks.schema import EMBEDDING
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,8 @@ def index(root: str, recipes: Sequence[str], store: str = "") -> list[Synced]:
 def embedding_recipes(root: str) -> Iterator[str]:
     """Yield the recipes one of whose versions has vectors: what such a recipe had may have to leave its store."""
     for recipe in version_log.recipes(root):
-        has_vectors = any(EMBED in version.manifests for version in version_log.versions(root, recipe))
+        stages = {stage for version in version_log.versions(root, recipe) for stage in version.manifests}
+        has_vectors = any(adds(EMBEDDING, stage) for stage in stages)
         if has_vectors and not version_log.is_build(root, recipe):
             yield recipe
 

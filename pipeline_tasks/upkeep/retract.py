@@ -13,18 +13,14 @@ from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
 from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
-from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.version_log import Retraction, Version
+from pipeline_tasks.publish.logs.version_log import Retraction, Version, stages_that
 from pipeline_tasks.publish.takedowns import taken_down_of
-from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
+from pipeline_tasks.recipe import BUILD, LAND, copies_of, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep.index import follow
-
-COMPARED = NEAR[::-1]
-"""The stages whose documents may be compared before and after: the last one of a recipe that reads other snapshots."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -244,12 +240,15 @@ def plan_lines(snapshot: str, stale: Sequence[StaleVersion]) -> Iterator[str]:
 
 
 def comparison(root: str, before: Version, after: Version) -> str:
-    """Return how many documents were added and removed between two versions of a snapshot."""
+    """Return how many documents were added and removed between two versions of a snapshot.
+
+    They are those of the last stage that compares them with other snapshots' by clusters.
+    """
     line = f"  {after.snapshot}: version {before.number} -> {after.number}"
-    compared = next((stage for stage in COMPARED if {stage} <= before.manifests.keys() & after.manifests.keys()), "")
-    if not compared:
+    near = stages_that(root, after, lambda stage: copies_of(stage).over_snapshots and stage in before.manifests)
+    if not near:
         return line
-    added, removed = changes(root, before, after, compared)
+    added, removed = changes(root, before, after, near[-1])
     superseded = f"{after.superseded:,} of earlier snapshots superseded"
     return f"{line}; {counted(added, 'document')} added, {removed:,} removed; {superseded}"
 

@@ -34,6 +34,7 @@ from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.inspect.report.shares import site_shares
 from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed, readable_runs
+from pipeline_tasks.inspect.whatif import JUDGE
 from pipeline_tasks.inspect.whatif.stages import stage_bounds
 from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.profiles.sums import SITE, SUMS
@@ -42,7 +43,8 @@ from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
-from pipeline_tasks.recipe import BUILDS, COMPOSE, EMBED, recipe_names
+from pipeline_tasks.recipe import BUILDS, COMPOSE, adds, makes_documents, reads_landed, recipe_names
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage
@@ -383,8 +385,8 @@ def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLR
         before=earlier[-1] if earlier else None,
         answers=answers_of(root(), version, published.steps, published.verdicts, earlier[-1] if earlier else None),
         builds=builds_of(recipe),
-        has_vectors=EMBED in version.manifests,
-        can_predict="filter_quality" in version.manifests or bool(stage_bounds(root(), version)),
+        has_vectors=any(adds(EMBEDDING, stage) for stage in version.manifests),
+        can_predict=JUDGE in version.manifests or bool(stage_bounds(root(), version)),
         has_others=version.number > 1 or len(version_log.recipes(root())) > 1,
         plots=plots_of(root(), version, earlier, **known, run=run),
         sites=sites,
@@ -593,7 +595,8 @@ def sample_page(request: Request, path: str, user: GetUserDep, reason: str = "")
     if not is_cleared(root(), manifest):
         require(request, user, Role.STEWARD)
     sees_all = may_see(request, user, Role.STEWARD)
-    unread = {"text"} if manifest.stage == "ingest" else set[str]()  # it is read from the landed files, by a run alone
+    is_landed = reads_landed(manifest.stage) and not makes_documents(manifest.stage)
+    unread = {"text"} if is_landed else set[str]()  # it is read from the landed files, by a run alone
     columns = [name for name, _ in manifest.schema if name in SAMPLED and name not in unread]
     kept = list(_sample(manifest.shards, columns=columns)) if columns else []
     rejected = list(_sample(manifest.rejects + manifest.quarantine, reason)) if sees_all else []

@@ -8,15 +8,18 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
+from pipeline_tasks.gate.estimates import exact
 from pipeline_tasks.gate.explaining import allowed, explain
 from pipeline_tasks.gate.facts.comparison import ks, psi
 from pipeline_tasks.gate.facts.spread import divergence
 from pipeline_tasks.gate.judging import Failure
-from pipeline_tasks.gate.suites import load_suite
-from pipeline_tasks.gate.trials import OF_SIZE, trial_bounds
+from pipeline_tasks.gate.suites import apply_bounds, load_suite
+from pipeline_tasks.gate.trials import trial_bounds
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict, verdict_reference
 from pipeline_tasks.profiles.columns import profile
+from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import SEAL, seal
+from pipeline_tasks.stages import NAMES
 from tests.gate.samples import healthy, judged, kept
 
 
@@ -141,8 +144,25 @@ def test_a_stage_without_a_quarantined_partition_is_whole(tmp_path: Path) -> Non
 def test_a_trial_has_the_bounds_of_a_recipe_but_none_on_its_size() -> None:
     own = {"retention": {"min_value": 0.5}, "rows_in_change": {"min_value": 0.5}}
     assert trial_bounds("extract", own) == own
-    assert trial_bounds("ingest", own) == {**own, **OF_SIZE["ingest"]}
-    assert trial_bounds("ingest", own)["rows_in_change"] == {"min_value": None, "max_value": None}
+    off = {"min_value": None, "max_value": None}
+    assert trial_bounds("ingest", own) == {**own, "rows_in": {"trailing": None}, "rows_in_change": off}
+    assert trial_bounds("mix", own) == {**own, "n_tokens_sum_change": off}
+    assert trial_bounds(PUBLISH, own) == {**own, "record_retention": {"trailing": None}}
+
+
+AMOUNTS = re.compile("(rows|rows_in|bytes|records|documents|new_pages|.+_sum)(_change)?|record_retention")
+"""Facts that are amounts, and the share of records that are documents: a sample has fewer copies of its own."""
+
+
+@pytest.mark.parametrize("gate", [*NAMES, PUBLISH])
+def test_a_trial_is_compared_with_no_amounts_of_whole_snapshots(gate: str) -> None:
+    suite = load_suite(gate)
+    compared = [bound for bound in suite if bound["learned"] or bound["kwargs"]["column"].endswith("_change")]
+    of_size = [bound for bound in suite if bound["of_size"]]
+    assert of_size == [bound for bound in compared if AMOUNTS.fullmatch(bound["kwargs"]["column"])]
+    facts = {bound["kwargs"]["column"]: exact(1) for bound in suite}
+    left = [bound["kwargs"] for bound in apply_bounds(suite, trial_bounds(gate, {}), facts) if bound["of_size"]]
+    assert {limit for limits in left for name, limit in limits.items() if name != "column"} <= {None}
 
 
 def test_a_suite_that_is_not_there_is_named() -> None:

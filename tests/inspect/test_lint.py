@@ -16,7 +16,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.lint import Finding
 from pipeline_tasks.inspect.lint import lint as every_finding
-from pipeline_tasks.recipe import load_recipe, recipe_names
+from pipeline_tasks.recipe import kept_languages, load_recipe, recipe_names
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
 from tests.inspect.test_whatif import LISTLESS, published
@@ -76,6 +76,14 @@ def test_a_stage_that_does_less_than_it_says_is_noted(
     notes = [finding for finding in every_finding(str(path)) if message in finding.message]
     assert [(note.fault, note.where) for note in notes] == [(False, stage)]
     assert lint(str(path), allow=[stage]) == []
+
+
+def test_languages_are_known_by_any_name(tmp_path: Path) -> None:
+    stages = {"ingest": {}, "extract": {}, "filter_language": {"keep": ["eng_Latn", "zh-Hans", "zh-Hant"]}}
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"stages": stages | {"score_quality": {}, "filter_toxicity": {}}}, sort_keys=False))
+    assert kept_languages(load_recipe(str(path))) == {"en", "zh"}
+    assert not [finding for finding in every_finding(str(path)) if " in eng" in finding.message]
 
 
 def test_languages_that_a_model_is_not_known_to_know_are_noted(tmp_path: Path) -> None:

@@ -1,20 +1,31 @@
 """Other bounds of stages are predicted from what they store: the same counts as a run with these bounds."""
 
 import json
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import yaml
 
+from pipeline_tasks import stages
+from pipeline_tasks.binding import bind
 from pipeline_tasks.cli.main import main
+from pipeline_tasks.constraints import Ratio
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Bound
 from pipeline_tasks.inspect.whatif.bounds import stage_recipe_lines
-from pipeline_tasks.inspect.whatif.stages import MEASURES, stage_bounds, stage_forecasts
+from pipeline_tasks.inspect.whatif.stages import stage_bounds, stage_forecasts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_toxicity import BOUNDS
 from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY
@@ -25,6 +36,7 @@ from tests.scorer_samples import passages
 from tests.small_root import DAYS, RECIPE, SmallRoot
 from tests.stages.test_filter_quality import PROSE
 from tests.text.toxicity.examples import harmless, toxic
+from tests.toys import ROWS, table
 
 GERMAN = "Der Hund und die Katze gehen heute nicht in den Garten, weil es regnet und der Weg zu nass ist."
 ENGLISH = "The dog and the cat do not go into the garden today because it rains and the path is too wet."
@@ -150,7 +162,7 @@ def test_a_bound_of_a_component_is_predicted_as_a_run_with_it_decides(
 
 def test_bounds_of_components_are_those_that_rows_or_evidence_can_decide(scoring: tuple[str, Run, Version]) -> None:
     root, _, version = scoring
-    bounds = {bound.measure.param: (bound.now, bound.measure.side) for bound in stage_bounds(root, version)}
+    bounds = {each.bound.param: (each.bound.now, each.bound.side) for each in stage_bounds(root, version)}
     assert bounds == {
         "minimum": (0.7, "both"),
         "minima.clean": (0.3, "both"),
@@ -189,7 +201,7 @@ def test_rates_of_words_that_offend_are_predicted_exactly_in_both_directions(tmp
             seen.add(forecast.kept[1])
     assert len(seen) > 3
     changes = ["filter_toxicity.bounds.threat=3", "filter_toxicity.bounds.adult=1e9"]
-    now = {bound.measure.key: bound.now for bound in stage_bounds(str(tmp_path), version)}
+    now = {each.key: each.bound.now for each in stage_bounds(str(tmp_path), version)}
     forecasts = stage_forecasts(str(tmp_path), version, changes)
     (line,) = stage_recipe_lines(now, {forecast.key: forecast.bound for forecast in forecasts if forecast.bound})
     written = yaml.safe_load(line)["filter_toxicity"]["bounds"]
@@ -203,7 +215,7 @@ def test_a_stored_similarity_lets_rows_back_and_no_lower_one_is_guessed(tmp_path
     removed = manifest.rejected["dedup_minhash:near_duplicate"]
     version = published(tmp_path, {"dedup_minhash": path})
     [bound] = stage_bounds(str(tmp_path), version)
-    assert (bound.measure.key, bound.now, bound.measure.side) == ("dedup_minhash.threshold", 0.8, "higher")
+    assert (bound.key, bound.bound.now, bound.bound.side) == ("dedup_minhash.threshold", 0.8, "higher")
     [same, back] = stage_forecasts(
         str(tmp_path), version, ["dedup_minhash.threshold=0.81", "dedup_minhash.threshold=1"]
     )
@@ -220,6 +232,8 @@ def test_a_stored_similarity_lets_rows_back_and_no_lower_one_is_guessed(tmp_path
     [
         ("extract.min_chars=many", "must be a number"),
         ("extract.min_chars=-1", "min_chars"),
+        ("extract.min_chars=inf", "min_chars must be a whole number"),
+        ("extract.min_chars=nan", "min_chars must be a whole number"),
         ("dedup_minhash.threshold=2", "threshold"),
         ("score_quality.minimum=0.1", "has no score_quality"),
     ],
@@ -241,5 +255,80 @@ def test_the_command_predicts_stages_beside_each_other(
     assert stages[0]["kept"][1] == 0
 
 
-def test_every_measure_is_of_a_stage() -> None:
-    assert {measure.stage for measure in MEASURES} <= set(NAMES)
+@dataclass(frozen=True, slots=True)
+class JudgeParams:
+    """The least and the most share that a row may have."""
+
+    least: Ratio = 0.3
+    most: Ratio = 0.8
+
+
+def judge(batches: Batches, params: JudgeParams) -> Batches:
+    for batch in batches:
+        share = batch.column("share")
+        dear = pc.if_else(pc.greater(share, params.most), "toy_judge:dear", pa.scalar(None, pa.string()))
+        why = pc.if_else(pc.less(share, params.least), "toy_judge:cheap", dear)
+        yield reject(batch, why, pc.if_else(pc.is_valid(why), "{}", pa.scalar(None, pa.string())))
+
+
+def run_judge(shards: Shards, params: JudgeParams, on: Engine) -> Shards:
+    return on.map(partial(judge, params=params), shards)
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A stage of somebody else, whose card says what its bounds are."""
+    card = Stage(
+        "toy_judge",
+        run_judge,
+        JudgeParams,
+        ROWS,
+        ROWS,
+        1,
+        splits=True,
+        engine="local",
+        reasons=("toy_judge:cheap", "toy_judge:dear"),
+        bounds=lambda params: (
+            Bound("least", params.least, "toy_judge:cheap", ("share",)),
+            Bound("most", params.most, "toy_judge:dear", ("share",), rejects="above"),
+        ),
+    )
+    monkeypatch.setattr(stages, "NAMES", (*stages.NAMES, card.name))
+    monkeypatch.setitem(sys.modules, f"pipeline_tasks.stages.{card.name}", SimpleNamespace(STAGE=card))
+    return card.name
+
+
+def test_bounds_of_a_strangers_stage_are_predicted_by_its_card_alone(
+    stranger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parent = commit_parent(tmp_path, [table(0, 100), table(100, 70)])
+
+    def run(**params: float) -> tuple[str, int]:
+        path, manifest = refined(tmp_path, stranger, parent, params)
+        return path, manifest.rows
+
+    path, kept = run()
+    version = published(tmp_path, {stranger: path})
+    assert [bound.key for bound in stage_bounds(str(tmp_path), version)] == ["toy_judge.least", "toy_judge.most"]
+    seen = set()
+    for param in ("least", "most"):
+        for then in (0.0, 0.2, 0.4, 0.7, 0.9):
+            [forecast] = stage_forecasts(str(tmp_path), version, [f"{stranger}.{param}={then}"])
+            assert (forecast.kept, forecast.is_exact) == ((kept, run(**{param: then})[1]), True), (param, then)
+            seen.add(forecast.kept[1])
+    assert len(seen) > 3
+    assert main(["whatif", str(tmp_path), "--set", f"{stranger}.least=0.9"]) == 0
+    assert "toy_judge.least: 0.3 -> 0.9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stage", [stage for stage in NAMES if stage_card(stage).bounds])
+def test_what_a_card_calls_a_bound_is_a_param_and_its_columns_are_written(stage: str) -> None:
+    card = stage_card(stage)
+    params = bind(card, {})
+    bounds = card.bounds(params) if card.bounds else ()
+    assert len({bound.param for bound in bounds}) == len(bounds) > 0
+    for bound in bounds:
+        assert hasattr(params, bound.param.partition(".")[0])
+        assert bound.reason in card.reasons
+        assert set(bound.columns) <= set(card.written(params).names)
+        assert bound.columns or (bound.side != "both" and (bound.measured or card.redecide))

@@ -150,14 +150,15 @@ def test_the_run_takes_what_the_form_chose_and_refuses_what_the_mixture_does_not
     chosen = mixture_of({"weights": {"en": 1}, "budget_tokens": 0, "max_epochs": None, "engine": "ray"})
     assert chosen == {"weights": {"en": 1}, "budget_tokens": 0}
     assert mixture_of({"weights": {}, "budget_tokens": None}) == {}
-    about: dict[str, Any] = {"recipe": "corpus", "versions": {}, "steps": [], "next_cut": {}}
-    Compose(task_id="compose", **about, mixture={}).require_mixture(chosen)
+    about: dict[str, Any] = {"recipe": "corpus", "versions": {}, "next_cut": {}}
+    mixed, tempered = ([{"stage": "mix", "params": params}] for params in ({}, {"temperature": 2}))
+    Compose(task_id="compose", **about, steps=mixed).require_mixture(chosen)
     with pytest.raises(RecipeError, match="max_epochs"):
-        Compose(task_id="compose", **about, mixture={}).require_mixture({"max_epochs": -1})
+        Compose(task_id="compose", **about, steps=mixed).require_mixture({"max_epochs": -1})
     with pytest.raises(RecipeError, match="temperature"):
-        Compose(task_id="compose", **about, mixture={"temperature": 2}).require_mixture(chosen)
+        Compose(task_id="compose", **about, steps=tempered).require_mixture(chosen)
     with pytest.raises(RecipeError, match="has no stage mix"):
-        Compose(task_id="compose", **about, mixture=None).require_mixture(chosen)
+        Compose(task_id="compose", **about, steps=[]).require_mixture(chosen)
 
 
 def test_groups_that_manifests_do_not_count_are_left_to_the_command(root: Path) -> None:

@@ -196,6 +196,25 @@ def test_rows_are_shown_without_texts_that_stay_where_they_landed(
     assert "https://example.org/" in page.split("<h2>Rejected", 1)[0]
 
 
+def test_rows_that_no_stage_has_made_documents_of_are_shown_without_texts(
+    visitor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of lines of JSON behind `check_rights` was an error: they are in the landed files, as behind `ingest`."""
+    (folder := tmp_path / "day").mkdir()
+    (folder / "a.jsonl").write_text('{"url": "https://a.example.org/1", "text": "The ferry leaves the harbor."}\n')
+    root = tmp_path / "root"
+    landed = request(root, verb="land", input=str(folder))
+    monkeypatch.setenv("REFINERY_ROOT", str(root))
+    parent = landed["manifest"]
+    for stage, params in (("ingest", {"rights": True}), ("check_rights", {})):
+        reply = request(root, verb="refine", stage=stage, params=params, parent=parent, landing=landed["landing"])
+        parent = path_of(reply["manifest"])
+        page = visitor.get(f"/sample/{parent}")
+        assert page.status_code == 200
+        assert "https://a.example.org/1" in page.text
+        assert "The ferry" not in page.text
+
+
 @pytest.mark.parametrize(
     "path",
     ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "ledger.sqlite", "ingest/../ledger.sqlite"],

@@ -11,7 +11,6 @@ import pytest
 from pipeline_tasks.binding import bind
 from pipeline_tasks.embedded.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish.history_faults import DECIDING
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe, parse_recipe, stage_card
 from pipeline_tasks.scorers.topics import dump_topics, train_topics
@@ -106,7 +105,7 @@ def test_topics_of_another_model_are_refused_before_the_first_stage(model: str, 
 
 @pytest.mark.parametrize(("stage", "version"), [("dedup_minhash", of_words), ("dedup_semantic", of_meaning)])
 def test_all_that_marks_history_is_looked_at(stage: str, version: Any) -> None:
-    """A param is in `DECIDING` or makes no difference to the mark."""
+    """A param is deciding, or makes no difference to the mark."""
     card, changed = (
         stage_card(stage),
         {"policy": ["longest"], "quality": "q", "threshold": 0.77, "similarity": "containment"},
@@ -120,5 +119,5 @@ def test_all_that_marks_history_is_looked_at(stage: str, version: Any) -> None:
         if value is not None:
             after = bind(card, {name: value})
             moved |= {name} if version(after) != version(before) else set()
-    assert moved <= set(DECIDING[stage]), moved
-    assert len(moved) >= len(DECIDING[stage]) - 2
+    assert moved <= set(card.copies.deciding), moved
+    assert len(moved) >= len(card.copies.deciding) - 2

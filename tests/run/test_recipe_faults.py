@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
+from pipeline_tasks.recipe import Recipe, adds, load_recipe, parse_recipe, stage_card
 from pipeline_tasks.run.recipe_faults import (
     PII_CONNECTION,
     check_recipe,
@@ -17,6 +17,8 @@ from pipeline_tasks.run.recipe_faults import (
     missing_files,
     order_faults,
 )
+from pipeline_tasks.schema import EMBEDDING
+from pipeline_tasks.stages import NAMES
 
 START: dict[str, Any] = {"ingest": {}, "extract": {}}
 KEY = "REFINERY_PII_KEY"
@@ -57,6 +59,12 @@ def test_stages_that_read_vectors_leave_all_columns_to_those_behind() -> None:
     topics: dict[str, Any] = {"topics": {"topics": "topics.json"}}
     assert found(recipe(before | {"dedup_semantic": {}, "filter_toxicity": {}} | topics)) == []
     assert found(recipe(before | topics | {"enrich": {}, "dedup_semantic": {}})) == []
+
+
+def test_every_stage_that_makes_vectors_says_of_which_model() -> None:
+    makers = [name for name in NAMES if adds(EMBEDDING, name)]
+    assert makers
+    assert [name for name in makers if not stage_card(name).vectors] == []
 
 
 def test_any_stage_may_be_the_last_as_its_documents_are_published() -> None:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.ablate.job import Arm
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.choices import choices_behind
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.version_log import PACK, Version
-from pipeline_tasks.recipe import COMPOSE, MIX
+from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import COMPOSE, has_sequences, plans_mixture, stage_that
 from pipeline_tasks.store.reading import read_manifest
 
 
@@ -27,7 +28,8 @@ class ArmVersion:
 
     def fingerprint(self) -> str:
         """Return the fingerprint of its packed sequences, which follows from all that it was made from."""
-        return read_manifest(self.root, self.version.manifests[PACK]).fingerprint
+        manifests = self.version.manifests
+        return read_manifest(self.root, manifests[stage_that(has_sequences, manifests)]).fingerprint
 
     def choices(self) -> Mapping[str, Mapping[str, str]]:
         """Return what its recipe and those of its snapshots chose, by their names."""
@@ -35,15 +37,16 @@ class ArmVersion:
 
     def mixed_by(self) -> str:
         """Return the column of its mixture, "" without one."""
-        mixed = self.version.manifests.get(MIX)
-        return str(read_manifest(self.root, mixed).params.get("by", "")) if mixed else ""
+        return "".join(str(mixed.params.get("by", "")) for mixed in self._mixed().values())
 
     def groups(self) -> list[dict[str, Any]]:
         """Return the groups of its mixture, each with `group`, `documents` and tokens `taken`; none without one."""
-        by_stage = {
-            stage: read_manifest(self.root, path) for stage, path in self.version.manifests.items() if stage == MIX
-        }
-        return plan_of(self.root, by_stage)
+        return plan_of(self.root, self._mixed())
+
+    def _mixed(self) -> dict[str, Manifest]:
+        """Return the manifest with the plan of its mixture, by its stage; none without one."""
+        manifests = self.version.manifests
+        return {stage: read_manifest(self.root, manifests[stage]) for stage in manifests if plans_mixture(stage)}
 
 
 def arm_version(arm: Arm) -> ArmVersion | None:

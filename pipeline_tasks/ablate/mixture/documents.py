@@ -6,6 +6,7 @@ too. Documents that were taken down since are left out.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,9 @@ from pipeline_tasks.ablate.mixture.pool import Pool
 from pipeline_tasks.ablate.mixture.search_plan import Counts
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.recipe import SELECT, TOKENIZE
+from pipeline_tasks.recipe import choosing_stages, plans_mixture
 from pipeline_tasks.stages.mix.groups import groups_of
 from pipeline_tasks.stages.mix.params import Params
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -56,7 +57,9 @@ class Documents:
 def documents_of(root: str, version: Version, by: str, bands: Sequence[float] = ()) -> Documents:
     """Read the group and size of each document; RecipeError for a column that is not there or cannot be cut."""
     params = Params(by=by, bands={by: tuple(bands)} if bands else {}, temperature=1.0)
-    manifest = read_manifest(root, version.manifests.get(SELECT) or version.manifests[TOKENIZE])
+    choosing = choosing_stages(stages_of(root, version))
+    *_, selected = takewhile(lambda stage: not plans_mixture(stage), choosing)
+    manifest = read_manifest(root, version.manifests[selected])
     taken = of_rows(current_rows(root))
     known = [name for name, _ in manifest.schema]
     _require_columns(by, known)

@@ -14,6 +14,7 @@ from pipeline_tasks.ablate.mixture.swarm import apportioned
 from pipeline_tasks.ablate.sizes import SMOKE
 from pipeline_tasks.ablate.statistics import BETTER, SAME, Difference, Outcome
 from pipeline_tasks.ablate.verdict import Noise, hours_of
+from pipeline_tasks.recipe import plans_mixture, stage_that
 
 UNITS = 10_000
 """Weights are written in whole numbers of these: so no rounding takes a group above its passes."""
@@ -105,7 +106,8 @@ def _members(group: Group, share: float) -> Iterator[tuple[str, float]]:
 
 def recipe_text(found: Found) -> str:
     """Return the mixture as a part of a recipe, with what is known of it."""
-    body = yaml.safe_dump({"mix": mix_of(found)}, sort_keys=False, allow_unicode=True)
+    step = {stage_that(plans_mixture): mix_of(found)}
+    body = yaml.safe_dump(step, sort_keys=False, allow_unicode=True)
     lines = [*lines_of_outcome(found), *_weight_lines(found)]
     return "".join(f"# {line}\n" for line in lines) + body
 

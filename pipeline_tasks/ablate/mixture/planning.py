@@ -38,6 +38,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import plans_mixture, stage_that, tokenizes
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 
@@ -89,14 +90,15 @@ def prepare(wanted: Wanted, folder: Path) -> Search:
         message = f"{folder} has a comparison of two datasets; name another --to"
         raise RecipeError(message)
     root, version = version_of(wanted.dataset)
-    plans = plan_of(root, {stage: read_manifest(root, path) for stage, path in version.manifests.items()})
-    mixed_by = str(read_manifest(root, version.manifests["mix"]).params["by"]) if plans else LANGUAGE
+    manifests = {stage: read_manifest(root, path) for stage, path in version.manifests.items()}
+    plans = plan_of(root, manifests)
+    mixed_by = str(manifests[stage_that(plans_mixture, manifests)].params["by"]) if plans else LANGUAGE
     dataset = TokenDataset(wanted.dataset)
     asked = _asked(wanted, version, mixed_by, dataset.index.tokens)
     if (folder / SEARCH).exists():
         return _continued(folder, asked, wanted)
     documents = documents_of(root, version, asked.by, asked.bands)
-    tokenizer = tokenizer_of(root, read_manifest(root, version.manifests["tokenize"]))
+    tokenizer = tokenizer_of(root, manifests[stage_that(tokenizes, manifests)])
     taken = {row["group"]: row["taken"] for row in plans} if asked.by == mixed_by and not asked.bands else {}
     training = TrainingPlan(
         size=wanted.size,

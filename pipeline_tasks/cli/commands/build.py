@@ -17,17 +17,24 @@ from pipeline_tasks.inspect.command import (
     print_result,
 )
 from pipeline_tasks.publish.datasets.building import bands_of, plan_of
-from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
+from pipeline_tasks.recipe import (
+    BUILD,
+    BUILDS,
+    DEFAULT_BUILD,
+    LOCAL,
+    Recipe,
+    Versions,
+    choosing_stages,
+    load_build,
+    plans_mixture,
+    recipe_names,
+)
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import ComposeRequest
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.storage import require_root
-
-PLANNED = ("tokenize", "select", "mix")
-"""Stages that a plan needs: they store what they say of documents, and move none."""
-
 
 NAMING = ("weights", "tokens", "epochs")
 """Params of `mix` that name groups."""
@@ -82,7 +89,7 @@ def _again(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
-    """Compose, select and mix; return the composition and the plan. A build finds these stages done.
+    """Compose, and run the stages that choose documents; return the composition and the plan. A build finds them done.
 
     Gates do not judge here: they judge when the dataset is built.
     """
@@ -90,8 +97,9 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
     composed = handle(ComposeRequest(root, recipe.name, recipe.versions or Versions("")))
     replies: dict[str, RefineReply] = {}
     parent = composed["manifest"]
+    choosing = choosing_stages(step.stage for step in recipe.steps)
     for step in recipe.steps:
-        if step.stage in PLANNED:
+        if step.stage in choosing:
             request = RefineRequest(root, step.stage, step.params, parent, engine=engine, recipe=recipe.name)
             replies[step.stage] = handle(replace(request, snapshot=BUILD))
             parent = replies[step.stage]["manifest"]
@@ -105,7 +113,7 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
 
 def absent_groups(recipe: Recipe, groups: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the groups that `mix` names and no document has: those of a typing error, or of other snapshots."""
-    params = [step.params for step in recipe.steps if step.stage == "mix"]
+    params = [step.params for step in recipe.steps if plans_mixture(step.stage)]
     named = {group for mix in params for key in NAMING for group in mix.get(key, {})}
     return sorted(named - {group["group"] for group in groups})
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipeline_tasks.cli.commands.takedown import republish, republished_line
+from pipeline_tasks.cli.commands.takedown import gates_of_takedown, republish, republished_line
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -15,7 +15,7 @@ from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import Takedown, current_rows, rows_of, takedowns
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
-from pipeline_tasks.recipe import LOCAL, PACKED, TAKEDOWN
+from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import Documents
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Erase what is taken down; print the certificate, or what is left and why, with the code of ContractError."""
     root, overrides = absolute(options.root), overrides_of(options)
-    check_overrides(overrides, (TAKEDOWN, PACKED[1]))
+    check_overrides(overrides, gates_of_takedown())
     require_takedowns(root)
     rows = current_rows(root)
     if not rows:

@@ -16,7 +16,7 @@ from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.publish.trainers.exporting import run
 from pipeline_tasks.publish.trainers.format import DATA
 from pipeline_tasks.publish.trainers.versions import Target, export_of, processors
-from pipeline_tasks.recipe import EXPORTS, MOST_SHARD_BYTES
+from pipeline_tasks.recipe import MOST_SHARD_BYTES, export_names
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.training.named import LATEST
 
@@ -28,7 +28,7 @@ MOST_WORKERS = 1024
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the dataset, the format, the place, and how to cut and by how many processes."""
     add_dataset(parser)
-    parser.add_argument("--format", required=True, choices=EXPORTS, help="what the files are to be")
+    parser.add_argument("--format", required=True, choices=export_names(), help="what the files are to be")
     parser.add_argument(
         "--to", required=True, metavar="PLACE", help="an empty folder, or s3://, gs:// or az://bucket/prefix"
     )

@@ -33,7 +33,17 @@ from pipeline_tasks.publish.takedowns import (
 )
 from pipeline_tasks.publish.taking_down import entries_of as entries_of_deletions
 from pipeline_tasks.publish.taking_down import read_deletions, take_down
-from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, PACKED, TAKEDOWN, is_trial, recipe_names
+from pipeline_tasks.recipe import (
+    BUILD,
+    COMPOSE,
+    LOCAL,
+    TAKEDOWN,
+    has_sequences,
+    is_trial,
+    recipe_names,
+    repeats,
+    stage_that,
+)
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest
@@ -44,8 +54,6 @@ from pipeline_tasks.upkeep.erasing.near import found_lines, near, near_lines
 from pipeline_tasks.upkeep.index import follow
 
 pc: Any = pyarrow.compute
-
-SHUFFLE, PACK = PACKED
 
 NEAR_REASON = "near duplicates of what is taken down"
 
@@ -109,7 +117,7 @@ def answer(options: argparse.Namespace) -> int:
     if not options.dry_run and not reason:
         message = "say why with --reason; the log keeps it"
         raise RecipeError(message)
-    check_overrides(overrides, (TAKEDOWN, PACK))
+    check_overrides(overrides, gates_of_takedown())
     entries = entries_of(options, found)
     if options.undo:
         require_ever(root, entries)
@@ -128,6 +136,11 @@ def answer(options: argparse.Namespace) -> int:
     lines = [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots), *left]
     print_result(options, facts, lines)
     return 0
+
+
+def gates_of_takedown() -> tuple[str, str]:
+    """Return the gates of the stages that a dataset is published again by."""
+    return TAKEDOWN, stage_that(has_sequences)
 
 
 def _erase(root: str) -> str:
@@ -349,9 +362,9 @@ def _without(
 ) -> tuple[dict[str, str], dict[str, str], int]:
     """Return manifests and verdicts of a version without what is taken down, and the uses of documents that leave."""
     manifests, verdicts = dict(version.manifests), dict(version.verdicts)
-    parent, pack = manifests[SHUFFLE], read_manifest(root, manifests[PACK])
+    parent, packing = manifests[stage_that(repeats, manifests)], stage_that(has_sequences, manifests)
     removed = 0
-    for stage, params in ((TAKEDOWN, {}), (PACK, pack.params)):
+    for stage, params in ((TAKEDOWN, {}), (packing, read_manifest(root, manifests[packing]).params)):
         request = RefineRequest(root, stage, params, parent, engine=engine, recipe=version.recipe, snapshot=BUILD)
         reply = handle(request)
         if stage == TAKEDOWN:
@@ -360,7 +373,7 @@ def _without(
         before, override = version.manifests.get(stage, ""), overrides.get(stage, "")
         judgment = JudgeRequest(root, parent, before, override=override, recipe=version.recipe, snapshot=BUILD)
         verdicts[stage] = judged(judgment)
-    manifests[PACK] = manifests.pop(PACK)
+    manifests[packing] = manifests.pop(packing)
     return manifests, verdicts, removed
 
 

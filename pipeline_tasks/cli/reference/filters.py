@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from pipeline_tasks.cli.reference.markdown import default, docstring, first_sentence, generated_note, names, table
-from pipeline_tasks.filters import Filter
-from pipeline_tasks.stages.filter_quality import FILTERS, signals_column
+from pipeline_tasks.filters import Filter, own_filters
+from pipeline_tasks.stages.filter_quality import signals_column
 
 HEAD = """
 Each profile of [filter_quality](stages.md#filter_quality) is one file of `pipeline_tasks/filters/`. A row is rejected
@@ -18,11 +18,12 @@ and lists where one differs from its source.
 
 def filters_page() -> str:
     """Return the page as Markdown."""
+    filters = own_filters()
     contents = table(
-        ("profile", "what it does"), ([f"[{name}](#{name})", _sentence(card)] for name, card in FILTERS.items())
+        ("profile", "what it does"), ([f"[{name}](#{name})", _sentence(card)] for name, card in filters.items())
     )
     head = ["# Filters\n", generated_note("the modules of `pipeline_tasks/filters/`"), HEAD.strip() + "\n", *contents]
-    return "\n".join([*head, *(line for card in FILTERS.values() for line in _section(card))]) + "\n"
+    return "\n".join([*head, *(line for card in filters.values() for line in _section(card))]) + "\n"
 
 
 def _module(card: Filter) -> object:

@@ -21,8 +21,6 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.profiles.sums import MILLIONTHS, MOMENTS
 from pipeline_tasks.stage import Stage
-from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
-from pipeline_tasks.text.words.language_codes import parse_language
 
 MIN_DOCUMENTS = 100
 """Documents of a language from which on its retention counts: one that lost all of fewer may yet keep a twentieth."""
@@ -78,7 +76,7 @@ def count_languages(subject: Subject) -> Facts:
     A language of which no document was kept has a retention, too, unless the stage was told not to keep it.
     """
     kept = profiles_of(subject.manifest).get("language", {}).get("bins", {})
-    rejected = _wanted(subject.manifest, profiles_of(subject.manifest, "rejects").get("language", {}).get("bins", {}))
+    rejected = _wanted(subject, profiles_of(subject.manifest, "rejects").get("language", {}).get("bins", {}))
     total = sum(kept.values())
     documents = {code: kept.get(code, 0) + rejected.get(code, 0) for code in sorted({**kept, **rejected})}
     return {
@@ -88,10 +86,10 @@ def count_languages(subject: Subject) -> Facts:
     }
 
 
-def _wanted(manifest: Manifest, rejected: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the rejected documents by language, without those that `filter_language` was not to keep."""
-    keep = manifest.params.get("keep", ()) if manifest.stage == "filter_language" else ()
-    wanted = {parse_language(label).language for label in keep}
+def _wanted(subject: Subject, rejected: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the rejected documents by language, without those in languages that the stage was not to keep."""
+    languages = subject.card.languages
+    wanted = languages(subject.manifest.params).kept if languages else ()
     return {code: count for code, count in rejected.items() if not wanted or code in wanted}
 
 
@@ -182,7 +180,7 @@ def count_rights(subject: Subject) -> Facts:
     if "opt_out" not in subject.card.profiled:
         return {}
     manifest = subject.manifest
-    rejected = {reason: rows for reason, rows in manifest.rejected.items() if reason != ROBOTS_RECORD}
+    rejected = {reason: rows for reason, rows in manifest.rejected.items() if reason not in subject.card.no_page}
     pages = manifest.rows + sum(rejected.values())
     states = merge(profiles_of(manifest, rows) for rows in ("kept", "rejects")).get("robots_txt", EMPTY)["bins"]
     tags = sum(profiles_of(manifest).get("opt_out", EMPTY)["bins"].values())

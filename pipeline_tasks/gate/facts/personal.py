@@ -5,8 +5,10 @@ from typing import Any
 
 from pipeline_tasks.gate.estimates import Facts, exact, mean_of, surest_largest
 from pipeline_tasks.gate.facts.subject import Family, Subject, profiles_of
-from pipeline_tasks.stages import scrub_pii
 from pipeline_tasks.text.pii.kinds import COUNTS, TABLE
+
+MISSED = "missed_canaries"
+"""The column of the kinds of which the task that wrote a row missed a planted value."""
 
 
 def summarize_findings(subject: Subject) -> Facts:
@@ -14,14 +16,16 @@ def summarize_findings(subject: Subject) -> Facts:
 
     A manifest from before there were canaries has no recall. Kinds that a model finds have no canaries.
     """
-    if subject.manifest.stage != scrub_pii.STAGE.name:
+    spans = subject.card.spans
+    if MISSED not in subject.card.profiled or not (spans and spans.actions):
         return {}
     means = (mean_of(profiles_of(subject.manifest)[name]) for name in _counted(subject))
     facts: Facts = {"pii_mean_max": surest_largest(means), "canary_recall": None}
     profiles = list(_missed(subject))
     if profiles:
         missed = {kind for bins in profiles for kinds in bins for kind in kinds.split(",")}
-        kinds = [kind for kind in scrub_pii.recorded_actions(subject.manifest.params) if TABLE[kind].canaries]
+        actions = spans.actions(subject.manifest.params)
+        kinds = [kind for kind, entry in TABLE.items() if kind in actions and entry.canaries]
         recall = {kind: float(kind not in missed) for kind in kinds}
         facts |= {f"canary_recall.{kind}": exact(value) for kind, value in recall.items()}
         facts["canary_recall"] = exact(sum(recall.values()) / len(recall)) if recall else None
@@ -38,8 +42,8 @@ def _missed(subject: Subject) -> Iterator[Any]:
     """Yield of kept and of rejected rows the kinds whose canaries their tasks missed, with how many rows each."""
     for rows in ("kept", "rejects"):
         profiles = profiles_of(subject.manifest, rows)
-        if scrub_pii.MISSED.name in profiles:
-            yield profiles[scrub_pii.MISSED.name]["bins"]
+        if MISSED in profiles:
+            yield profiles[MISSED]["bins"]
 
 
 PERSONAL = Family(

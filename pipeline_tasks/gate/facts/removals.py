@@ -13,6 +13,7 @@ from pipeline_tasks.gate.estimates import (
 from pipeline_tasks.gate.facts.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import arrivals, bins_of, losses
+from pipeline_tasks.recipe import copies_of
 from pipeline_tasks.store.reading import parent_of
 
 
@@ -103,14 +104,14 @@ def count_unsigned(subject: Subject) -> Facts:
     if not any(columns):
         return {"unsigned": None, "bypassed": None}
     unsigned = sum(column["bins"].get("0", 0) for column in columns if column)
-    compared = not unsigned or _has_ancestor(subject.root, subject.manifest, "dedup_exact")
+    compared = not unsigned or _were_compared(subject.root, subject.manifest)
     return {"unsigned": exact(unsigned), "bypassed": exact(0 if compared else unsigned)}
 
 
-def _has_ancestor(root: str, manifest: Manifest, stage: str) -> bool:
-    """Return whether a manifest of `stage` is among the parents of a manifest and their parents."""
+def _were_compared(root: str, manifest: Manifest) -> bool:
+    """Return whether a stage before compared whole texts."""
     parent = parent_of(root, manifest)
-    return parent is not None and (parent.stage == stage or _has_ancestor(root, parent, stage))
+    return parent is not None and (copies_of(parent.stage).equal or _were_compared(root, parent))
 
 
 UNSIGNED = Family(

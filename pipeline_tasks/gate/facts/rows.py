@@ -5,11 +5,8 @@ from collections.abc import Iterable
 from pipeline_tasks.gate.estimates import Facts, exact, largest_share, share
 from pipeline_tasks.gate.facts.subject import Family, Subject, profiles_of
 from pipeline_tasks.manifest import PARTITION, Manifest, Tally
+from pipeline_tasks.recipe import known_card
 from pipeline_tasks.stage import Shard
-from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
-
-NOT_PAGES = ("ingest:not_page", "ingest:revisit", "ingest:unchanged", ROBOTS_RECORD)
-"""Reasons of records that bring no new page to refine: they are left out of `page_retention`, and are not lost."""
 
 
 def count_rows(subject: Subject) -> Facts:
@@ -45,7 +42,13 @@ def rows_due(subject: Subject) -> int | None:
 
 def pages_in(manifest: Manifest, rows: int) -> int:
     """Return those of a stage's `rows` that are no records that were never pages."""
-    return rows - sum(manifest.rejected.get(reason, 0) for reason in NOT_PAGES)
+    return rows - no_pages(manifest)
+
+
+def no_pages(manifest: Manifest) -> int:
+    """Return how many records a stage rejected as they bring no new page to refine: they are not lost."""
+    card = known_card(manifest.stage)
+    return sum(manifest.rejected.get(reason, 0) for reason in card.no_page) if card else 0
 
 
 def _rows(shards: Iterable[Shard]) -> int:

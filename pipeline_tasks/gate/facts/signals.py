@@ -8,8 +8,7 @@ from pipeline_tasks.gate import limits
 from pipeline_tasks.gate.estimates import ALONE, Estimate, Facts
 from pipeline_tasks.gate.facts.subject import Family, Subject
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.signals import ALL, bin_end, quantiles_of, value_at
-from pipeline_tasks.stages import filter_quality
+from pipeline_tasks.profiles.signals import ALL, PREFIX, bin_end, quantiles_of, value_at
 
 BOUNDED = (0.05, 0.5, 0.95)
 """Shares whose quantiles are facts."""
@@ -22,7 +21,7 @@ def summarize_signals(subject: Subject) -> Facts:
 
     A signal that no kept row has is None, as in a manifest from before signals were profiled.
     """
-    if subject.manifest.stage != filter_quality.STAGE.name:
+    if not any(name.startswith(PREFIX) for name in subject.card.profiled):
         return {}
     facts: Facts = {f"signal_p{round(at * 100):02d}.{name}": None for name in _names(subject) for at in BOUNDED}
     for signal, languages in quantiles_of(subject.manifest.metrics).items():

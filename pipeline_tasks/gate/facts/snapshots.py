@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
-from pipeline_tasks.gate.facts.rows import NOT_PAGES
+from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import has_sequences, is_stage, stage_card
+from pipeline_tasks.recipe import has_sequences, is_stage, makes_documents, stage_card
 from pipeline_tasks.store.reading import read_in_order
 
 NO_LOSS = ("copies", "surplus")
 """Removals that are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
 own mixture leaves it out. They passed the stages before, and are counted as kept: a recrawl of the same texts has the
 same retention, however few of them are new."""
-
-EXTRACT = "extract"
-"""The stage that finds the texts."""
 
 SNAPSHOT_FACTS: Mapping[str, str] = {
     "records": "landed records",
@@ -76,8 +73,8 @@ def _counts(manifests: Iterable[Manifest]) -> _Counts:
     records = ordered[0].rows_in
     return _Counts(
         records=records,
-        new_pages=records - sum(manifest.rejected.get(reason, 0) for manifest in ordered for reason in NOT_PAGES),
-        texts=next((manifest.rows for manifest in ordered if manifest.stage == EXTRACT), None),
+        new_pages=records - sum(map(no_pages, ordered)),
+        texts=next((manifest.rows for manifest in ordered if makes_documents(manifest.stage)), None),
         copies=_copies(ordered),
         documents=published_documents(ordered),
     )

@@ -5,12 +5,14 @@ A provider answers others in its file, under the key of the question. What nobod
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal
 from pipeline_tasks.inspect.disclose.measures import personal_data_answers, rights_answers, stages_table
 from pipeline_tasks.inspect.disclose.page import MISSING, Answer, Page, Part, provider
 from pipeline_tasks.publish.statements.statement import writers
+from pipeline_tasks.recipe import adds
 
 LEAD = (
     "Questions of Datasheets for Datasets (Gebru et al., arXiv 1803.09010). Answers with a mark such as [E1] follow "
@@ -113,7 +115,7 @@ def _known(facts: Facts) -> dict[str, Answer]:
     first = min((period.first for period in facts.periods if period.first), default="")
     last = max((period.last for period in facts.periods), default="")
     landed = [origin.line for origin in facts.origins]
-    decontaminated = facts.stage("decontaminate")
+    decontaminated = facts.stage(partial(adds, "contaminated_by"))
     entry = (facts.entry,)
     return {
         "creator": provider(about.provider),

@@ -1,6 +1,6 @@
 """Collects what a disclosure tells of a version: its sources, amounts, stages with their reasons, and takedowns."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
 from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
-from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.recipe import COMPOSE, LAND, PACKED, TAKEDOWN, known_card
+from pipeline_tasks.publish.takedowns import current_rows, documents_of
+from pipeline_tasks.recipe import COMPOSE, LAND, known_card
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.erasures import LOG as ERASURES
@@ -110,9 +110,9 @@ class Facts:
         """The ids of what its sizes were computed from: the entry of the log, and the manifests of the documents."""
         return (self.entry, *self.documents)
 
-    def stage(self, name: str) -> StageTotal | None:
-        """Return what a stage did, None if the recipe has no such stage."""
-        return next((total for total in self.stages if total.stage == name), None)
+    def stage(self, is_it: Callable[[str], bool]) -> StageTotal | None:
+        """Return what the first such stage did, None if the recipe has none."""
+        return next((total for total in self.stages if is_it(total.stage)), None)
 
     def figure(self, value: int, unit: str) -> Answer:
         """Return a number that follows from the documents."""
@@ -169,10 +169,10 @@ def _domain_lists(
 
 
 def document_manifest(root: str, stated: Stated) -> Manifest:
-    """Return the manifest of the documents of a version: of the last stage that refined it, or of a build's shuffle."""
+    """Return the manifest of a version's documents: of the last stage that refined it, or those that a build packs."""
     if COMPOSE not in stated.manifests:
         return read_manifest(root, stated.version.refined)
-    return stated.manifests.get(TAKEDOWN, stated.manifests[PACKED[0]])
+    return documents_of(stated.manifests)
 
 
 def cite_stage(facts: Facts, stated: Stated, stage: str) -> str:

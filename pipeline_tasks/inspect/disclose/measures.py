@@ -1,10 +1,11 @@
 """Tells which measures ran, as manifests show it: opt-outs, lists, personal data, and every stage with its reasons.
 
-Stages are known by their names and by what their manifests say, so that a stage with other params or counts is told of
+Stages are known by what their cards and their manifests say, so that a stage with other params or counts is told of
 as it is. What did not run is said, too: silence would be taken for a measure.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal, most_first
@@ -13,10 +14,12 @@ from pipeline_tasks.inspect.redactions import actions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import bins_of
 from pipeline_tasks.publish.statements.statement import models_of, verdicts
-from pipeline_tasks.recipe import PACKED
+from pipeline_tasks.recipe import adds, has_sequences, known_card, repeats, stage_that
 from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
+from pipeline_tasks.store.reading import clears_personal_data
 
-CHECK_RIGHTS, FILTER_URL, FILTER_TOXICITY, SCRUB_PII = "check_rights", "filter_url", "filter_toxicity", "scrub_pii"
+READS_RIGHTS, COUNTS_WORDS = partial(adds, "opt_out"), partial(adds, "toxic_hits")
+"""What a stage is asked: whether it reads what publishers say, and whether it counts words that offend."""
 
 TAKEN_DOWN = ":taken_down"
 """How the reasons end of documents that were taken down."""
@@ -36,7 +39,7 @@ def rights_answers(facts: Facts) -> dict[str, Answer]:
 
 
 def _signals(facts: Facts) -> Answer:
-    stage = facts.stage(CHECK_RIGHTS)
+    stage = facts.stage(READS_RIGHTS)
     if stage is None:
         return Answer(
             "no stage of the recipe reads robots.txt, Content-Usage, TDMRep, RSL, X-Robots-Tag or meta robots; "
@@ -47,7 +50,7 @@ def _signals(facts: Facts) -> Answer:
     files = counted(stage.rejected.get(ROBOTS_RECORD, 0), "robots.txt file")
     pages = stage.rows_in - stage.rejected.get(ROBOTS_RECORD, 0)
     return Answer(
-        f"the stage {CHECK_RIGHTS} read {pages:,} pages and {files}, and rejected {sum(_opt_outs(stage).values()):,} "
+        f"the stage {stage.stage} read {pages:,} pages and {files}, and rejected {sum(_opt_outs(stage).values()):,} "
         f"pages, by the params and reasons below.{idle}",
         evidence=stage.evidence,
     )
@@ -83,24 +86,30 @@ def _rejected_as_taken_down(facts: Facts) -> Answer:
     return Answer(sum(count for count, _ in takedowns), "rows", evidence=evidence or _every_stage(facts))
 
 
+def judges_addresses(stage: str) -> bool:
+    """Return whether a stage finds pages unfit by their addresses alone."""
+    card = known_card(stage)
+    return card is not None and card.removes == "unfit" and card.reads.names == ["url"]
+
+
 def _lists(facts: Facts) -> Answer:
-    stage = facts.stage(FILTER_URL)
+    stage = facts.stage(judges_addresses)
     if stage is None:
         return Answer("none: the recipe has no filter_url", evidence=_every_stage(facts))
     named = dict.fromkeys(
-        f"{name.removeprefix(f'{FILTER_URL}.')} SHA-256 {digest}"
+        f"{name.removeprefix(f'{stage.stage}.')} SHA-256 {digest}"
         for manifest in stage.manifests
         for name, digest in models_of(manifest)
     )
-    rejected = sum(count for reason, count in stage.rejected.items() if reason != f"{FILTER_URL}:bad_url")
+    rejected = sum(count for reason, count in stage.rejected.items() if reason != f"{stage.stage}:bad_url")
     if not named:
-        return Answer("none: filter_url ran without lists", evidence=stage.evidence)
+        return Answer(f"none: {stage.stage} ran without lists", evidence=stage.evidence)
     return Answer(f"{'; '.join(named)}: {rejected:,} rows rejected", evidence=stage.evidence)
 
 
 def rights_tables(facts: Facts) -> Iterator[Table]:
     """Yield the policy by signal, what was rejected, and what the kept documents were found to say."""
-    stage = facts.stage(CHECK_RIGHTS)
+    stage = facts.stage(READS_RIGHTS)
     if stage is None:
         return
     policy = {name: _in_words(value) for manifest in stage.manifests for name, value in sorted(manifest.params.items())}
@@ -135,12 +144,12 @@ def kept_by(stage: StageTotal, column: str) -> dict[str, int]:
 
 def illegal_content(facts: Facts) -> dict[str, Answer]:
     """Return which stages can have taken out illegal content; none of them knows what a law forbids."""
-    toxicity = facts.stage(FILTER_TOXICITY)
+    toxicity = facts.stage(COUNTS_WORDS)
     words = (
         Answer("none: the recipe has no filter_toxicity", evidence=_every_stage(facts))
         if toxicity is None
         else Answer(
-            f"filter_toxicity read {toxicity.rows_in:,} documents and rejected {sum(toxicity.rejected.values()):,}",
+            f"{toxicity.stage} read {toxicity.rows_in:,} documents and rejected {sum(toxicity.rejected.values()):,}",
             evidence=toxicity.evidence,
         )
     )
@@ -157,8 +166,8 @@ def filters_table(facts: Facts) -> Iterator[Table]:
     """Yield what the stages rejected that look at addresses and at words."""
     rows: list[tuple[Cell, ...]] = []
     evidence: list[str] = []
-    for name in (FILTER_URL, FILTER_TOXICITY):
-        stage = facts.stage(name)
+    for is_it in (judges_addresses, COUNTS_WORDS):
+        stage = facts.stage(is_it)
         if stage is not None:
             rows += [(stage.stage, reason, count) for reason, count in stage.rejected.items()]
             evidence += stage.evidence
@@ -172,13 +181,13 @@ def filters_table(facts: Facts) -> Iterator[Table]:
 
 def personal_data_answers(facts: Facts) -> dict[str, Answer]:
     """Return what was done about personal data."""
-    stage = facts.stage(SCRUB_PII)
+    stage = facts.stage(clears_personal_data)
     if stage is None:
         return {"Personal data": Answer("no stage looks for personal data", evidence=_every_stage(facts))}
     actions = dict.fromkeys(map(actions_line, stage.manifests))
     return {
         "Personal data": Answer(
-            f"the stage {SCRUB_PII} looked for the kinds below in {counted(stage.rows_in, 'document')} "
+            f"the stage {stage.stage} looked for the kinds below in {counted(stage.rows_in, 'document')} "
             f"({'; '.join(actions)}) and rejected {sum(stage.rejected.values()):,}; kinds that are not in the table "
             "were not looked for",
             evidence=stage.evidence,
@@ -198,7 +207,7 @@ def actions_line(manifest: Manifest) -> str:
 
 def personal_data_table(facts: Facts) -> Iterator[Table]:
     """Yield how many findings of each kind there were, and in how many documents, of those that were kept."""
-    stage = facts.stage(SCRUB_PII)
+    stage = facts.stage(clears_personal_data)
     if stage is None:
         return
     findings: dict[str, list[int]] = {}
@@ -232,10 +241,12 @@ def stages_table(facts: Facts) -> Table:
         for stage in facts.stages
     )
     head = ("stage", "what it does", "rows in", "rows kept", "rejected", "quarantined", "idle")
-    packed = facts.stage(PACKED[-1])
+    names = [stage.stage for stage in facts.stages]
+    repeating, packing = stage_that(repeats, names), stage_that(has_sequences, names)
     note = (
-        "Rows are documents. shuffle writes each as often as it is used; the rows of pack are sequences of tokens."
-        if packed
+        f"Rows are documents. {repeating} writes each as often as it is used; the rows of {packing} are sequences of "
+        "tokens."
+        if packing
         else ""
     )
     return Table("stages", "Stages", head, rows, _every_stage(facts), note)

@@ -14,6 +14,7 @@ from pipeline_tasks.inspect.disclose.measures import actions_line
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.recipe import LAND
+from pipeline_tasks.store.reading import clears_personal_data
 
 CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
 
@@ -76,11 +77,11 @@ def created(facts: Facts) -> str:
 
 
 def _dataset(name: str, facts: Facts, agent: str, at: str) -> Element:
-    about, scrub = facts.about, facts.stage("scrub_pii")
+    about, scrub = facts.about, facts.stage(clears_personal_data)
     lost = {stage.stage: sum(stage.rejected.values()) for stage in facts.stages if stage.rejected}
     noise = [f"{stage}: {rows:,} rows rejected" for stage, rows in lost.items()]
     collected = "; ".join(origin.line for origin in facts.origins)
-    anonymized = [f"scrub_pii, {actions_line(manifest)}" for manifest in scrub.manifests] if scrub else []
+    anonymized = [f"{manifest.stage}, {actions_line(manifest)}" for manifest in scrub.manifests] if scrub else []
     return {
         "type": "dataset_DatasetPackage",
         "spdxId": name,

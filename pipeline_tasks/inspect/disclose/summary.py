@@ -6,6 +6,7 @@ from the provider's file, and is marked as such; what nobody has given is said t
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.about import Category
@@ -25,7 +26,7 @@ from pipeline_tasks.inspect.disclose.measures import (
 )
 from pipeline_tasks.inspect.disclose.origins import Crawler, SourceOrigin
 from pipeline_tasks.inspect.disclose.page import MISSING, Answer, Cell, Page, Part, Rows, Table, provider
-from pipeline_tasks.recipe import LAND
+from pipeline_tasks.recipe import LAND, adds
 
 TEMPLATE = "C(2025) 8311 final"
 
@@ -131,7 +132,7 @@ def _size_range(facts: Facts) -> Answer:
 
 def _types(facts: Facts) -> Answer:
     """Return the types of documents that `enrich` found in the snapshots, most frequent first."""
-    enrich = facts.stage("enrich")
+    enrich = facts.stage(partial(adds, "document_type"))
     if enrich is None:
         return MISSING
     ranked = kept_by(enrich, "document_type").items()
@@ -158,7 +159,7 @@ def _languages(facts: Facts) -> Table:
         tuple((name, *_cells(facts, each), _share(each.bytes, facts.total.bytes)) for name, each in rows),
         facts.documents,
         "By the code of the language that most of a text is in, as recognized by the stage filter_language."
-        if facts.stage("filter_language")
+        if facts.stage(partial(adds, "language"))
         else "The recipe does not recognize languages.",
     )
 

@@ -24,9 +24,9 @@ from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import valid_entries
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import COMPOSE, is_by_id, maker_of
 from pipeline_tasks.run.shuffle import bucket_of
-from pipeline_tasks.stage import BY_ID, LANDING, Shard, Shards
+from pipeline_tasks.stage import LANDING, Shard, Shards
 from pipeline_tasks.store.shards.matching_rows import MatchingRows
 from pipeline_tasks.text.urls.takedown import DOC
 
@@ -36,7 +36,7 @@ PARTS = {"shards": KEPT, "rejects": "rejected", "quarantine": "quarantined"}
 
 PLACE = ("snapshot", "file", "offset")
 ORIGIN = (*PLACE, "record_id", "url", "crawled_at")
-TEXT, BLOCKS, EXTRACT = "text", "blocks", "extract"
+TEXT, BLOCKS = "text", "blocks"
 UNSHOWN = frozenset(
     (*ORIGIN, TEXT, "title", "tokens", "id", "source", "length", "payload_digest", "reason", "evidence")
 )
@@ -267,7 +267,7 @@ def _in_buckets(manifests: Mapping[str, Manifest]) -> frozenset[str]:
     for stage, manifest in manifests.items():
         count = len(manifest.shards)
         follows = any(counts.get(parent) == count for parent in manifest.parents[:1])
-        if (stage in BY_ID or follows) and count.bit_count() == 1 and not manifest.poison:
+        if (is_by_id(stage) or follows) and count.bit_count() == 1 and not manifest.poison:
             counts[manifest.fingerprint] = count
             stages.add(stage)
     return frozenset(stages)
@@ -341,7 +341,8 @@ def _record(before: Sequence[Step], pairs: Sequence[tuple[Step, Mapping[str, Any
     edits = tuple(TextEdit(stage, before, after) for before, (stage, after) in changed if is_whole)
     origin = {name: str(row[name] or "") for name in ORIGIN if name != "offset"}
     steps = (*before, *(step for step, _ in pairs))
-    text, extracted = texts[-1][1] if texts else "", dict(texts).get(EXTRACT, "")
+    text, by_stage = texts[-1][1] if texts else "", dict(texts)
+    extracted = by_stage.get(maker_of(by_stage), "")
     return Record(**origin, offset=row["offset"], steps=steps, text=text, edits=edits, extracted=extracted)
 
 

@@ -20,17 +20,12 @@ from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.version_log import Version, stages_of
-from pipeline_tasks.publish.superseded import read_superseded
+from pipeline_tasks.publish.logs.version_log import Version, stages_that
+from pipeline_tasks.publish.superseded import read_replaced, read_superseded
+from pipeline_tasks.recipe import copies_of, is_by_id
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.store.reading import read_history, read_in_order, read_manifest, read_shards
-
-COMPARED = ("dedup_url", "dedup_exact", "dedup_minhash")
-"""Stages that compare all documents: those that the last of them in a version keeps are looked up."""
-
-STAGES = (*COMPARED, "dedup_semantic")
-"""Stages that remove a document for the sake of another."""
+from pipeline_tasks.store.reading import read_in_order, read_manifest, read_shards
 
 IN_DATASET = ("kept", "outdated")
 """Values of `became` for documents that deduplication left in the dataset."""
@@ -199,8 +194,18 @@ def _kept_rows(root: str, version: Version, ids: Sequence[str] | None) -> Iterat
 
 
 def _last(root: str, version: Version) -> Manifest | None:
-    stages = [stage for stage in stages_of(root, version) if stage in COMPARED]
+    """Return the manifest of the last stage that compares all documents: those that it keeps are looked up."""
+    stages = stages_that(root, version, _compares_all)
     return read_manifest(root, version.manifests[stages[-1]]) if stages else None
+
+
+def compares_documents(stage: str) -> bool:
+    """Return whether a stage removes a document for the sake of another."""
+    return copies_of(stage).compared != ""
+
+
+def _compares_all(stage: str) -> bool:
+    return copies_of(stage).compared == "all"
 
 
 def _others(root: str, version: Version) -> tuple[list[Manifest], list[Manifest]]:
@@ -209,9 +214,9 @@ def _others(root: str, version: Version) -> tuple[list[Manifest], list[Manifest]
     Rejected rows of stages before the documents have their ids are not among them.
     """
     ordered = read_in_order(root, version.manifests)
-    last = max((at for at, stage in enumerate(ordered) if stage in COMPARED), default=0)
+    last = max((at for at, stage in enumerate(ordered) if _compares_all(stage)), default=0)
     parts = [*ordered.values()][:last], [*ordered.values()][last:]
-    before, after = ([each for each in part if each.stage not in STAGES and _has_ids(each)] for part in parts)
+    before, after = ([each for each in part if not compares_documents(each.stage) and _has_ids(each)] for part in parts)
     return before, after
 
 
@@ -220,8 +225,8 @@ def _has_ids(manifest: Manifest) -> bool:
 
 
 def _shards_of(manifest: Manifest, ids: Sequence[str] | None) -> Shards:
-    """Return the shards that can contain `ids`: after dedup_exact an id's bucket is the number of its shard."""
-    if ids is None or manifest.stage == "dedup_url":
+    """Return the shards that can contain `ids`: of stages that have buckets by id it is the number of the shard."""
+    if ids is None or not is_by_id(manifest.stage):
         return manifest.shards
     return tuple(
         manifest.shards[number] for number in sorted(set(bucket_of(pa.array(ids), len(manifest.shards)).tolist()))
@@ -230,7 +235,7 @@ def _shards_of(manifest: Manifest, ids: Sequence[str] | None) -> Shards:
 
 def _rejected(root: str, version: Version) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rejects of each deduplication stage, without texts."""
-    for stage in (name for name in STAGES if name in version.manifests):
+    for stage in stages_that(root, version, compares_documents):
         manifest = read_manifest(root, version.manifests[stage])
         for batch in read_shards(root, manifest.rejects, (*PLACE, "reason", "evidence")):
             yield stage, batch
@@ -268,9 +273,8 @@ def _replaced(
 ) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
     """Yield (id, snapshot) and outcome of superseded or outdated documents that are, or whose winner is, in `front`."""
     wanted = pa.array(sorted(front), pa.string())
-    for version in (version for version in versions if "dedup_url" in version.manifests):
-        manifest = read_manifest(root, version.manifests["dedup_url"])
-        for batch in read_history(root, manifest, "superseded"):
+    for version in versions:
+        for batch in read_replaced(root, version):
             for row in _matching(batch, wanted, "id", "by_id"):
                 outcome = {"became": "outdated", "winner": row["by_id"], "winner_snapshot": row["by_snapshot"]}
                 yield (row["id"], row["snapshot"]), outcome

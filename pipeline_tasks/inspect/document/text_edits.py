@@ -8,11 +8,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pipeline_tasks.inspect.redactions import STAGE
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.stages import scrub_pii
-from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.text.pii.kinds import BY_MODEL, Action
+from pipeline_tasks.recipe import stage_card
+from pipeline_tasks.store.reading import clears_personal_data, read_manifest
 
 LARGE = 2000
 """Lines, or words of a block of changed lines, above which a block is one change: comparing takes quadratic time."""
@@ -29,7 +27,7 @@ LONGEST = 2000
 MOST = 60
 """Changes of a text that are shown."""
 
-WITHHELD = "(This text is not shown: `scrub_pii` finds names in it by a model, which is not asked here.)"
+WITHHELD = "(This text is not shown: `{}` finds names in it by a model, which is not asked here.)"
 """What is shown for a text that may have names still."""
 
 _WORDS = re.compile(r"\s+|\S+")
@@ -190,26 +188,20 @@ def _folded(piece: Piece, first: int, last: int) -> list[Piece]:
 
 
 def scrubbed(root: str, version: Version, texts: Sequence[str], language: str, url: str) -> list[str]:
-    """Return texts without the personal data that `scrub_pii` of the version finds; as they are without that stage.
+    """Return texts without the personal data that a stage of the version finds; as they are without such a stage.
 
-    Texts of stages before `scrub_pii` have it still, and what a filter cut was never scrubbed. Where a model finds
-    names, it is not here: WITHHELD stands for each text.
+    Texts of stages before it have it still, and what a filter cut was never scrubbed. Where a model finds it, which is
+    not here, WITHHELD stands for each text.
     """
-    if STAGE not in version.manifests:
+    stage = next(filter(clears_personal_data, version.manifests), "")
+    if not stage:
         return [*texts]
-    params = read_manifest(root, version.manifests[STAGE]).params
-    if BY_MODEL & set(scrub_pii.recorded_actions(params)):
-        return [WITHHELD if text else "" for text in texts]
-    named = {name: params[name] for name in ("document_regions", "public_ips") if name in params}
-    kinds: dict[str, Action] = {
-        kind: "keep" if action == "keep" else "redact" for kind, action in params.get("kinds", {}).items()
-    }
-    looked_for = scrub_pii.Params(regions=tuple(params["regions"]), kinds=kinds, **named)
     columns = {
         "text": pa.array(texts, pa.large_string()),
         "chars": pa.array([len(text) for text in texts], pa.int64()),
         "language": pa.array([language] * len(texts), pa.string()),
         "url": pa.array([url] * len(texts), pa.string()),
     }
-    batches = scrub_pii.scrub(iter([pa.RecordBatch.from_pydict(columns)]), params=looked_for)
-    return [str(text) for batch in batches for text in batch.column("text").to_pylist()]
+    spans, params = stage_card(stage).spans, read_manifest(root, version.manifests[stage]).params
+    seen = spans.conceal(params, pa.RecordBatch.from_pydict(columns)) if spans and spans.conceal else None
+    return [WITHHELD.format(stage) if text else "" for text in texts] if seen is None else seen.to_pylist()

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, print_result
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.landing.decompression import GZIP, PlainSource, Reader, inflated_start
@@ -19,6 +18,7 @@ from pipeline_tasks.publish.datasets.decoding import decoder_of
 from pipeline_tasks.publish.datasets.published_shards import PublishedShards, Spot, open_build, refined_version
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import clears_personal_data
 
 AROUND = 24
 """Tokens shown on each side of the traced one."""
@@ -153,7 +153,7 @@ def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text
         offset=piece["offset"],
         landed=f"{version.landing}/{piece['file']}",
         header=tuple(landed_header(version.landing, piece, most_bytes)),
-        redactions=_redactions(root, version, piece) if redactions.STAGE in version.manifests else "",
+        redactions=_redactions(root, version, piece) if any(map(clears_personal_data, version.manifests)) else "",
     )
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.gate.suites import LIMITS, SEVERITIES
-from pipeline_tasks.recipe import Recipe, stage_card
+from pipeline_tasks.recipe import Recipe, kept_languages, stage_card
 from pipeline_tasks.run.recipe_faults import Finding
-from pipeline_tasks.text.words.language_codes import parse_language
 
 
 def canceled_params(recipe: Recipe) -> Iterator[Finding]:
@@ -28,20 +27,14 @@ LANGUAGE_FACTS = ("language_share.", "language_retention.", "score_mean.", "lang
 
 def absent_bounds(recipe: Recipe) -> Iterator[Finding]:
     """Yield a note for each bound on a fact that a snapshot may lack: it is skipped then, and not broken."""
-    kept = {code for step in recipe.steps for code in _kept_languages(step.stage, step.params)}
+    kept = kept_languages(recipe)
     for gate, bounds in recipe.gates.items():
         for fact, change in bounds.items():
             if message := _absent(fact, change, kept):
                 yield Finding(fault=False, where=f"gates.{gate}", message=message)
 
 
-def _kept_languages(stage: str, params: Mapping[str, Any]) -> list[str]:
-    if stage != "filter_language":
-        return []
-    return [parse_language(code).language for code in bind(stage_card(stage), params).keep]
-
-
-def _absent(fact: str, change: Mapping[str, Any], kept: set[str]) -> str:
+def _absent(fact: str, change: Mapping[str, Any], kept: frozenset[str]) -> str:
     """Return what a bound means where its fact is absent, "" if it never is or that does no harm."""
     kind = next((kind for kind in LANGUAGE_FACTS if fact.startswith(kind)), "")
     code = fact.rpartition(".")[2]

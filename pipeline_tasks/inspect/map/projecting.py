@@ -18,9 +18,9 @@ from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.inspect.whatif import sampled_shards
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.vectors.documents import dataset_of, vectors_of
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import digest_of, seal, sha256, unseal
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.stages.embed import EMBEDDING
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 

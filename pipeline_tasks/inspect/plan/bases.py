@@ -10,10 +10,8 @@ from math import prod
 from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE
 from pipeline_tasks.inspect.plan.demand import Basis, StageRate, with_passed
-from pipeline_tasks.recipe import DEFAULT_BUILD, has_sequences, load_build, load_recipe
+from pipeline_tasks.recipe import DEFAULT_BUILD, has_sequences, load_build, load_recipe, maker_of, makes_documents
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of
-
-EXTRACT = "extract"
 
 UNIT_COST = "unit cost"
 """The source of a stage's seconds that no run has measured: `run.unit_costs`."""
@@ -55,9 +53,10 @@ def published_basis() -> Basis:
     landed_per_token = PUBLISHED_TOKEN_BYTES / published_share() / CONTENT
     basis = Basis("published", PUBLISHED_SOURCE, landed_per_token, CONTENT, tuple(rates), shares_of="bytes")
     share = 1 / (landed_per_token * _shuffled(rates) * TOKENS_PER_SHUFFLED_BYTE)
+    maker = maker_of(_stages())
     stages = (
-        replace(rate, stores=rate.stores * share) if rate.stage == EXTRACT else rate
-        for rate in with_passed(basis, EXTRACT, share).stages
+        replace(rate, stores=rate.stores * share) if rate.stage == maker else rate
+        for rate in with_passed(basis, maker, share).stages
     )
     return replace(basis, stages=tuple(stages))
 
@@ -81,7 +80,7 @@ def _stages() -> Iterator[str]:
 def _as_published(stage: str) -> UnitCost:
     """Return what a stage costs, with the bytes that it passes on if it kept as many rows as the published one."""
     cost = cost_of(stage)
-    if stage == EXTRACT or cost.published is None or cost.rows is None:
+    if makes_documents(stage) or cost.published is None or cost.rows is None:
         return cost
     return replace(cost, kept=cost.kept * cost.published / cost.rows)
 

@@ -14,7 +14,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.composing import selected
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, MIX, TOKENIZE, Recipe, Versions
+from pipeline_tasks.recipe import COMPOSE, Recipe, Versions, plans_mixture, stage_that, tokenizes
 from pipeline_tasks.stages.mix import STAGE
 from pipeline_tasks.stages.mix.params import Params
 from pipeline_tasks.stages.mix.shares import shares, wanted_tokens
@@ -75,8 +75,8 @@ class BuildEstimate:
 
 def mixture_of(recipe: Recipe, changes: Mapping[str, Any]) -> Params:
     """Return the params of a recipe's mixture with changes; RecipeError if they are not possible together."""
-    written = next((dict(step.params) for step in recipe.steps if step.stage == MIX), {})
-    mixture: Params = bind(STAGE, {**written, **changes}, f"{recipe.name}: {MIX}")
+    written = next((dict(step.params) for step in recipe.steps if plans_mixture(step.stage)), {})
+    mixture: Params = bind(STAGE, {**written, **changes}, f"{recipe.name}: {STAGE.name}")
     return mixture
 
 
@@ -180,8 +180,9 @@ def _rates(root: str, recipe: str, by: str) -> tuple[Mapping[str, float], float,
     """
     for build in version_log.built_versions(root):
         composed = read_manifest(root, build.manifests[COMPOSE]).params["versions"]
-        if recipe in {part["recipe"] for part in composed} and TOKENIZE in build.manifests:
-            profiles = profiles_of(read_manifest(root, build.manifests[TOKENIZE]))
+        stage = stage_that(tokenizes, build.manifests)
+        if recipe in {part["recipe"] for part in composed} and stage:
+            profiles = profiles_of(read_manifest(root, build.manifests[stage]))
             tokens = profiles.get(f"{by}_tokens", {}).get("bins", {})
             rows = profiles.get(by, {}).get("bins", {})
             known = {name: tokens[name] / rows[name] for name in rows if rows[name] and name in tokens}

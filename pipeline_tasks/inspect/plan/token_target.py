@@ -13,9 +13,9 @@ from pipeline_tasks.inspect.plan.version_costs import (
     version_basis,
     version_cost,
 )
+from pipeline_tasks.inspect.whatif import JUDGE
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.stages.filter_quality import STAGE
 
 MOST_TOKENS = 1e18
 """No target has more."""
@@ -61,7 +61,7 @@ def target_estimate(root: str, version: Version, tokens: float, share: float) ->
     `share` is above 0. RecipeError if the version has no documents, or its landed files are not known.
     """
     cost = version_cost(root, version)
-    basis = with_passed(version_basis(cost), STAGE.name, share)
+    basis = with_passed(version_basis(cost), JUDGE, share)
     stored = token_bytes(root, version) or TOKEN_BYTES
     target = Target(tokens=tokens, days=0, gpus=1, token_bytes=stored, refine_days=REFINE_DAYS)
     demand = demand_of(basis, target, Prices(CORE_HOUR, GB_MONTH))

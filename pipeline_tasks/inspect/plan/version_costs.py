@@ -20,19 +20,22 @@ from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import COMPOSE, TOKENIZE
+from pipeline_tasks.recipe import (
+    COMPOSE,
+    DEFAULT_BUILD,
+    has_sequences,
+    load_build,
+    makes_documents,
+    stage_that,
+    tokenizes,
+)
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of, file_cost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_manifest
 
-EXTRACT = "extract"
-
 DESCRIPTIONS = ("tokens.json", "dataset.json")
 """Names of the files that say how tokens are stored."""
-
-SHUFFLE, PACK = "shuffle", "pack"
-"""The stages from documents to packed tokens: at what `pack` reads, unit costs count tokens."""
 
 Manifests = Mapping[str, Manifest]
 """Manifests by stage, in order."""
@@ -117,8 +120,9 @@ def tokens_per_document(root: str, recipe: str) -> float:
     """Return the tokens of a recipe's document on average, in the newest build of its versions; 0 if there is none."""
     for build in version_log.built_versions(root):
         composed = read_manifest(root, build.manifests[COMPOSE]).params["versions"]
-        if recipe in {part["recipe"] for part in composed} and TOKENIZE in build.manifests:
-            tokenized = read_manifest(root, build.manifests[TOKENIZE])
+        stage = stage_that(tokenizes, build.manifests)
+        if recipe in {part["recipe"] for part in composed} and stage:
+            tokenized = read_manifest(root, build.manifests[stage])
             return tokenized.tokens / tokenized.rows if tokenized.rows else 0.0
     return 0.0
 
@@ -177,10 +181,16 @@ def _foretold_reads(manifests: Manifests) -> dict[str, float]:
 
 
 def _foretold_tokens(manifests: Manifests) -> float:
-    """Return the tokens that unit costs expect; those of documents that nobody has packed are as many."""
+    """Return the tokens that unit costs expect where they are packed; those of documents that nobody has are as many.
+
+    These are packed by the default build.
+    """
     reads = _foretold_reads(manifests)
-    shuffled = reads[""] * prod(cost_of(stage).kept for stage in (TOKENIZE, SHUFFLE) if stage not in manifests)
-    return reads.get(PACK, shuffled) * TOKENS_PER_SHUFFLED_BYTE
+    if packing := stage_that(has_sequences, manifests):
+        return reads[packing] * TOKENS_PER_SHUFFLED_BYTE
+    left = [step.stage for step in load_build(DEFAULT_BUILD).steps if step.stage not in manifests]
+    shuffled = reads[""] * prod(cost_of(stage).kept for stage in left if not has_sequences(stage))
+    return shuffled * TOKENS_PER_SHUFFLED_BYTE
 
 
 def _weight(shards: Shards) -> int:
@@ -190,7 +200,7 @@ def _weight(shards: Shards) -> int:
 def _passed_on(stage: str, manifests: Manifests) -> float:
     """Return the bytes that the next stage is expected to read, per byte that this one reads."""
     files = [shard for manifest in manifests.values() if manifest.landed for shard in manifest.shards]
-    if stage != EXTRACT or not _weight(tuple(files)):
+    if not makes_documents(stage) or not _weight(tuple(files)):
         return cost_of(stage).kept
     text = sum(shard.bytes * file_cost(shard.path).text for shard in files)
     return text / _weight(tuple(files))

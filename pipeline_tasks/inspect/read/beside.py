@@ -12,6 +12,7 @@ from pipeline_tasks.inspect.document.text_edits import Piece, marked_whole, scru
 from pipeline_tasks.inspect.page_again import NoPage, page_again
 from pipeline_tasks.inspect.read.sample import Sampled
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import maker_of, makes_documents
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 pc: Any = pyarrow.compute
@@ -19,7 +20,6 @@ pc: Any = pyarrow.compute
 LONGEST = 200_000
 """Characters of a page's text that are shown."""
 
-EXTRACT = "extract"
 _OTHER = re.compile(r"[\W_]+")
 
 
@@ -72,7 +72,7 @@ def cut_pieces(root: str, version: Version, document: Sampled) -> Sequence[Piece
 
     Personal data is replaced in what they cut, too. Reads places of all documents, and one shard.
     """
-    before = "" if document.stage == EXTRACT else _extracted(root, version, document)
+    before = "" if makes_documents(document.stage) else _extracted(root, version, document)
     if not before:
         return marked_whole(document.text, document.text)
     [before] = scrubbed(root, version, [before], document.language, document.url)
@@ -81,9 +81,8 @@ def cut_pieces(root: str, version: Version, document: Sampled) -> Sequence[Piece
 
 def _extracted(root: str, version: Version, document: Sampled) -> str:
     """Return the text that `extract` gave a document, "" where no row of it has the document's place."""
-    if EXTRACT not in version.manifests:
-        return ""
-    for shard in read_manifest(root, version.manifests[EXTRACT]).shards:
+    maker = maker_of(version.manifests)
+    for shard in read_manifest(root, version.manifests[maker]).shards if maker else ():
         if any(_rows_of(batch, document).num_rows for batch in read_shards(root, [shard], ("file", "offset"))):
             for batch in read_shards(root, [shard], ("file", "offset", "text")):
                 for text in _rows_of(batch, document).column("text").to_pylist():

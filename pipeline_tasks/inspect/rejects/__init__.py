@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,10 +23,9 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import adds
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.words.language_codes import parse_language
-
-USUAL = "filter_language"
 
 UNNAMED = "und"
 """The file of documents without a language."""
@@ -42,7 +42,9 @@ class Choice:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, the stage, and what to export."""
     add_snapshot(parser)
-    parser.add_argument("--stage", default="", help=f"the stage (default: {USUAL}, else the one that rejected most)")
+    parser.add_argument(
+        "--stage", default="", help="the stage (default: filter_language, else the one that rejected most)"
+    )
     parser.add_argument("--reason", action="append", default=[], metavar="WHY", help="only these; may be repeated")
     parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
     parser.add_argument("--to", default="", metavar="FOLDER", help="a new folder to write to; `run --input` takes it")
@@ -71,10 +73,10 @@ def answer(options: argparse.Namespace) -> int:
 
 def usual_stage(root: str, of: Version | UnpublishedRun) -> str:
     """Return the stage whose rejects are read if none is named; a training dataset has no filter of languages."""
-    if USUAL in of.manifests:
-        return USUAL
+    if usual := next(filter(partial(adds, "language"), of.manifests), ""):
+        return usual
     rows = {step["stage"]: sum(step["rejected"].values()) for step in funnel(root, of)}
-    return max(rows, key=rows.__getitem__, default=USUAL)  # of equal ones the first
+    return max(rows, key=rows.__getitem__, default="any")  # of equal ones the first
 
 
 def stage_manifest(root: str, of: Version | UnpublishedRun, stage: str) -> Manifest:

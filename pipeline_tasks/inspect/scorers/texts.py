@@ -16,6 +16,7 @@ from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import added_by, known_card
 from pipeline_tasks.sealed import split_reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named, localize
@@ -46,8 +47,6 @@ MOST_BYTES = 1 << 31
 ROWS = 1_024
 MAX_RECORD = 1 << 26
 """Bytes of the longest line of JSON."""
-
-JUDGE = "score_quality"
 
 
 def read_texts(named: Sequence[str], most: int, seed: int = 1) -> tuple[pa.Table, dict[str, str]]:
@@ -216,12 +215,17 @@ def _only_recipe(root: str) -> str:
 
 def _before_scores(root: str, version: Version) -> Manifest:
     manifests = ordered_manifests(root, version)
-    judged = manifests.get(JUDGE)
+    judged = next((manifest for stage, manifest in manifests.items() if _scores(stage)), None)
     parent = parent_of(root, judged) if judged else None
     if parent:
         return parent
     stage = split_reference(version.refined)[0].partition("/")[0]
     return manifests[stage]
+
+
+def _scores(stage: str) -> bool:
+    card = known_card(stage)
+    return card is not None and "score" in added_by(card)
 
 
 def _documents(root: str, manifest: Manifest) -> Iterator[dict[str, Any]]:

@@ -33,7 +33,8 @@ from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables, 
 from pipeline_tasks.publish.vectors.syncing import models_of, store_of
 from pipeline_tasks.publish.vectors.table import was_removed
 from pipeline_tasks.publish.vectors.where import Condition, conditions
-from pipeline_tasks.recipe import EMBED, Recipe, load_recipe, untried
+from pipeline_tasks.recipe import Recipe, adds, load_recipe, stage_names, untried
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.embed import Params
 from pipeline_tasks.store.files import digest_of_named, localize
@@ -266,7 +267,10 @@ def _embedded(recipe: str, text: str, models: Mapping[str, Made | None]) -> tupl
 
 
 def _params(recipe: Recipe) -> Params:
-    return bind_fields(Params, recipe.step(EMBED).params, f"recipe {recipe.name}: {EMBED}")
+    """Return the params of the stage that makes vectors; RecipeError if the recipe has none."""
+    stages = (*(step.stage for step in recipe.steps), *stage_names())
+    stage = next(name for name in stages if adds(EMBEDDING, name))
+    return bind_fields(Params, recipe.step(stage).params, f"recipe {recipe.name}: {stage}")
 
 
 def _text_of(file: Path) -> str:

@@ -19,8 +19,8 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ablations
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.recipe_verdicts import short_names
+from pipeline_tasks.recipe import adds
 from pipeline_tasks.schema import REDACTION
-from pipeline_tasks.stages import scrub_pii
 
 KEPT, REJECTS, QUARANTINE, REDACTIONS = "kept", "rejects", "quarantine", "redactions"
 STAGES, REASONS, VERDICTS, LINEAGE, VERSIONS = "stages", "reasons", "verdicts", "lineage", "versions"
@@ -138,7 +138,8 @@ class VersionViews:
     @property
     def names(self) -> list[str]:
         """The views that there are: `redactions` only where personal data was looked for."""
-        has = {REDACTIONS: scrub_pii.STAGE.name in self._version.manifests, KEPT: self._documents is not None}
+        replaced = any(adds(REDACTIONS, stage) for stage in self._version.manifests)
+        has = {REDACTIONS: replaced, KEPT: self._documents is not None}
         return [name for name in NAMES if has.get(name, True)]
 
     def of(self, name: str) -> Rows | pa.Table:
@@ -174,9 +175,9 @@ class VersionViews:
 
     def _redactions(self) -> Rows:
         """Return a row for each stretch of personal data, of documents that are kept and of those that it rejected."""
-        manifest = self._manifests[scrub_pii.STAGE.name]
+        manifest = next(each for stage, each in self._manifests.items() if adds(REDACTIONS, stage))
         documents = [pa.field("id", pa.string()), pa.field("url", pa.string())]
-        read = pa.schema([*documents, pa.field("redactions", pa.list_(REDACTION))])
+        read = pa.schema([*documents, pa.field(REDACTIONS, pa.list_(REDACTION))])
         schema = pa.schema([*documents, *REDACTION.fields])
         parts = (Part("", (*manifest.shards, *manifest.rejects)),)
         return Rows(self._root, parts, schema, self._hidden, _by_redaction, read)
@@ -221,7 +222,7 @@ class VersionViews:
 
 def _by_redaction(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a row for each entry of `redactions`, with the document that it is of."""
-    column = batch.column("redactions")
+    column = batch.column(REDACTIONS)
     of = pc.list_parent_indices(column)
     fields = pc.list_flatten(column).flatten()
     columns = {name: batch.column(name).take(of) for name in ("id", "url")}

@@ -12,7 +12,7 @@ from pipeline_tasks.inspect.verify.exports import check_exported
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
-from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.building import Entry, entry_of, files_of, index_of, packed_shards
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.earlier import is_partial, saved_history
@@ -22,7 +22,7 @@ from pipeline_tasks.publish.logs.version_log import Version, version_path
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests
-from pipeline_tasks.recipe import COMPOSE, TAKEDOWN, TOKENIZE
+from pipeline_tasks.recipe import COMPOSE, choosing_stages, stage_that, tokenizes
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage
@@ -130,16 +130,17 @@ def _entry(shard: PackedShard, named: Sequence[Entry], folder: Path) -> Entry:
 
 def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) -> Tokenizer | None:
     """Return the tokenizer of a build; None where the shard that has it is damaged, which is named."""
-    shards = by_stage[TOKENIZE].history_shards
-    if any(findings.is_damaged(f"{root}/{shard.path}") for shard in shards):
+    tokenized = by_stage[stage_that(tokenizes, by_stage)]
+    if any(findings.is_damaged(f"{root}/{shard.path}") for shard in tokenized.history_shards):
         return None
-    return tokenizer_of(root, by_stage[TOKENIZE])
+    return tokenizer_of(root, tokenized)
 
 
 def _any_damaged(root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings) -> bool:
     """Return whether a published file, or a shard that it was written from, has a problem of its own."""
-    stages = (TOKENIZE, "shuffle", TAKEDOWN, "pack")
-    shards = [shard.path for stage in stages if stage in by_stage for shard in by_stage[stage].stored]
+    ordered = [*in_order(by_stage)]
+    stages = [*filter(tokenizes, ordered), *ordered[len(choosing_stages(ordered)) :]]
+    shards = [shard.path for stage in stages for shard in by_stage[stage].stored]
     return any(findings.is_damaged(f"{root}/{path}") for path in [*(file.path for file in version.files), *shards])
 
 

@@ -7,12 +7,12 @@ from pipeline_tasks.inspect.verify.objects import digest_of
 from pipeline_tasks.inspect.verify.published import tokenizer_file
 from pipeline_tasks.publish.datasets.tokenizer_pin import pin_path, read_pin_alone
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import TOKENIZE
+from pipeline_tasks.recipe import stage_that, tokenizes
 
 
 def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Findings) -> None:
     """Check the pin of a dataset, its definition, and its versions; one without tokens has no pin."""
-    tokenized = [version for version in versions if TOKENIZE in version.manifests]
+    tokenized = [version for version in versions if stage_that(tokenizes, version.manifests)]
     where = f"{root}/{pin_path(recipe)}"
     again = _built_again(root, recipe, tokenized)
     heal = f"restore it from a backup; without one, remove it and {again}"

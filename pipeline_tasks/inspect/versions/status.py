@@ -13,6 +13,7 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.summary import read_summary
+from pipeline_tasks.recipe import reads_records
 from pipeline_tasks.store.reading import read_manifest
 
 FACTS = (
@@ -101,7 +102,8 @@ def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str
     )
     rest = dict(notes or {})
     for version in versions:
-        records = read_manifest(root, version.manifests["ingest"]).rows_in if "ingest" in version.manifests else 0
+        first = next(filter(reads_records, version.manifests), "")
+        records = read_manifest(root, version.manifests[first]).rows_in if first else 0
         yield (
             f"{version.snapshot:<20}{version.recipe:<10}{version.number:>8}{records:>10,}{version.documents:>11,}"
             f"{version.superseded:>12,}{or_dash(version.tokens):>12}  {root}/{version.prefix}"

@@ -34,6 +34,9 @@ from pipeline_tasks.stages.filter_quality import (
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
+JUDGE = STAGE.name
+"""The stage that judges by signals: what is predicted here; other bounds are those of cards (`whatif.stages`)."""
+
 KEPT = "kept"
 COLUMNS = ("language", "source", "chars")
 GROUPS = ("language", "source")
@@ -267,9 +270,9 @@ def _with_packs(now: Decision, name: FilePath) -> Decision:
 
 def published(root: str, version: version_log.Version) -> tuple[str, Manifest, Params]:
     """Return path, manifest and params of a version's `filter_quality`; RecipeError if it has none."""
-    path = version.manifests.get(STAGE.name)
+    path = version.manifests.get(JUDGE)
     if path is None:
-        message = f"{root}: version {version.number} of recipe {version.recipe} has no {STAGE.name}, so no signals"
+        message = f"{root}: version {version.number} of recipe {version.recipe} has no {JUDGE}, so no signals"
         raise RecipeError(message)
     manifest = read_manifest(root, path)
     return path, manifest, bind(STAGE, manifest.params, f"{root}/{path}: params")
@@ -352,7 +355,7 @@ def _parse_change(written: str, now: Params) -> tuple[str, float]:
 
 def plain_key(key: str) -> str:
     """Return a key without the stage's name, the bound by its own name."""
-    plain = key.strip().removeprefix(f"{STAGE.name}.")
+    plain = key.strip().removeprefix(f"{JUDGE}.")
     language, _, rest = plain.partition(".")
     return f"{language}.{SHORT.get(rest, rest)}" if rest.count(".") == 1 else SHORT.get(plain, plain)
 

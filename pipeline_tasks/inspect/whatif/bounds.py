@@ -9,10 +9,10 @@ import numpy as np
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.filters import Filter, packs
-from pipeline_tasks.inspect.whatif import Decision, bound_of, decision_of, plain_key, published
+from pipeline_tasks.inspect.whatif import JUDGE, Decision, bound_of, decision_of, plain_key, published
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.stages.filter_quality import FILTERS, STAGE
+from pipeline_tasks.stages.filter_quality import FILTERS
 
 PACKS = "packs"
 """The key of the set of packs."""
@@ -123,7 +123,7 @@ def recipe_lines(changes: Mapping[str, tuple[float, float]], chosen: str = "") -
     """Yield the lines of YAML that change the bounds of all languages, and the packs if `chosen`; none without."""
     general = {key: then for key, (_, then) in changes.items() if key.count(".") == 1}
     if general or chosen:
-        yield f"{STAGE.name}:"
+        yield f"{JUDGE}:"
         yield from ([f"  {PACKS}: {chosen}"] if chosen else [])
         yield from _nested(general, "  ")
 

@@ -1,12 +1,13 @@
 """Predicts what other bounds of stages but `filter_quality` would keep, from what these store of their rows."""
 
-import json
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import typing
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from typing import Any, Literal
+from functools import partial
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute
@@ -14,106 +15,44 @@ import pyarrow.compute
 from pipeline_tasks.binding import bind
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.facets import Bound
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
-from pipeline_tasks.inspect.whatif.scores import ScoreBounds, bounds_of, recount
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.profiles.removals import similarity
-from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import stage_card
-from pipeline_tasks.stages import filter_toxicity
-from pipeline_tasks.stages.filter_language import PACKS
-from pipeline_tasks.stages.score_quality import LOW_COMPONENT, LOW_QUALITY, PERPLEXITY, column_of
-from pipeline_tasks.stages.score_quality import STAGE as SCORES
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
+from pipeline_tasks.recipe import known_card, stage_card
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.words.language_codes import parse_language
 
 pc: Any = pyarrow.compute
 
-MINIMA = "minima"
-"""Param of `score_quality` that has a bound per component, a classifier's own among them."""
-
-OWN_MINIMUM = re.compile(rf"{SCORES.name}\.classifiers\.(\w+)\.minimum")
-"""A classifier's own bound, as a recipe may write it."""
-
-Side = Literal["both", "higher", "lower"]
-"""Which other bounds can be predicted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A bound of a stage on what it stores of rows: the least, or `is_most` that a row may have.
-
-    `column` is in kept and rejected rows alike; "" where only the evidence of rejected rows has the value (`measured`
-    takes it from there), so that only a bound that lets rows back can be predicted: that `side`. `reason` is that of
-    rows that the bound rejects. A param with a dot is an entry of a mapping.
-    """
-
-    stage: str
-    param: str
-    reason: str
-    column: str = ""
-    measured: Callable[[pa.RecordBatch], pa.Array] | None = None
-    side: Side = "both"
-    note: str = ""
-    is_most: bool = False
-
-    @property
-    def key(self) -> str:
-        """Its key, as `--set` and the address of the page have it."""
-        return f"{self.stage}.{self.param}"
-
-
-def _contamination(batch: pa.RecordBatch) -> pa.Array:
-    """Return the highest score of each row's hits; null where a run of equal words is a hit whatever its score."""
-    return pa.array([_highest(evidence) for evidence in batch.column("evidence").to_pylist()], pa.float64())
-
-
-def _highest(evidence: str | None) -> float | None:
-    hits = json.loads(evidence).get("hits", []) if evidence else []
-    scores = [float(hit["score"]) if hit.get("method") == "sampled" else None for hit in hits]
-    known = [score for score in scores if score is not None]
-    return max(known) if known and len(known) == len(scores) else None
-
-
-MEASURES = (
-    Measure("extract", "min_chars", "extract:too_short", "chars"),
-    Measure("filter_language", "threshold", "filter_language:unsure", "language_score"),
-    Measure(
-        "dedup_minhash",
-        "threshold",
-        "dedup_minhash:near_duplicate",
-        measured=similarity,
-        side="higher",
-        note="At most so many come back: a document may be near to another one, too.",
-    ),
-    Measure(
-        "dedup_semantic",
-        "threshold",
-        "dedup_semantic:near_duplicate",
-        measured=similarity,
-        side="higher",
-        note="At most so many come back: a document may be near to another one, too.",
-    ),
-    *(
-        Measure("filter_toxicity", f"bounds.{label}", filter_toxicity.reason_of(label), column, is_most=True)
-        for label, column in zip(filter_toxicity.LABELS, filter_toxicity.COLUMNS, strict=True)
-    ),
-    Measure(SCORES.name, "minimum", LOW_QUALITY, "score"),
-    Measure("decontaminate", "score", "decontaminate:contaminated", measured=_contamination, side="higher"),
-)
-"""What stages store of their rows, in their order, beside the signals of `filter_quality`, and bounds of components."""
-
-PREDICTED = frozenset(measure.stage for measure in MEASURES)
-"""The stages whose bounds these are."""
+REJECTS: Mapping[str, Callable[[pa.Array, float], pa.Array]] = {
+    "below": pc.less,
+    "above": pc.greater,
+    "from": pc.greater_equal,
+}
+KEEPS: Mapping[str, Callable[[pa.Array, float], pa.Array]] = {
+    "below": pc.greater_equal,
+    "above": pc.less_equal,
+    "from": pc.less,
+}
+"""What measures a bound keeps, by what it rejects."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageBound:
-    """A bound of a version that can be changed."""
+    """A bound of a stage of a version, which can be changed."""
 
-    measure: Measure
-    now: float
-    range: Range
+    stage: str
+    bound: Bound
+
+    @property
+    def key(self) -> str:
+        """Its key, as `--set` and the address of the page have it."""
+        return f"{self.stage}.{self.bound.param}"
+
+    @property
+    def range(self) -> Range:
+        """The values that it may have."""
+        return Range(0, self.bound.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,44 +74,45 @@ class StageForecast:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A measure with the params of its stage, its bound and the other one."""
+    """A bound with the params of its stage, and the other value."""
 
-    measure: Measure
+    measure: StageBound
     params: Any
-    now: float
     then: float
+
+    @property
+    def bound(self) -> Bound:
+        """The bound as it is now."""
+        return self.measure.bound
+
+    @property
+    def is_looser(self) -> bool:
+        """Whether the other value lets rows back."""
+        return self.then < self.bound.now if self.bound.rejects == "below" else self.then > self.bound.now
+
+    @property
+    def is_stricter(self) -> bool:
+        """Whether the other value rejects more."""
+        return self.then != self.bound.now and not self.is_looser
 
     @property
     def columns(self) -> list[str]:
         """The columns that its rows are read with."""
-        by_language = ["language"] if self.own_languages is not None else []
-        counts = [filter_toxicity.HITS] if self.measure.is_most else []
-        return [self.measure.column, *by_language, *counts] if self.measure.column else []
+        return [*self.bound.columns, *(["language"] if self.own_languages is not None else [])]
 
-    def fails(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
-        """Return whether each row fails the other bound."""
-        values = batch.column(self.measure.column)
-        if not self.measure.is_most:
-            return self.followers(batch, pc.less(values, self.then))
-        enough = pc.greater_equal(batch.column(filter_toxicity.HITS), self.params.fewest)
-        return pc.and_(pc.greater(values, self.then), enough)
-
-    def returns(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
-        """Return whether each row that the bound rejects would be kept by the other one."""
-        values = batch.column(self.measure.column)
-        if not self.measure.is_most:
-            return self.followers(batch, pc.greater_equal(values, self.then))
-        alone = pa.array(
-            [len(json.loads(evidence)) == 1 for evidence in batch.column("evidence").to_pylist()], pa.bool_()
-        )
-        return pc.and_(pc.less_equal(values, self.then), alone)
+    def count(self, batch: pa.RecordBatch, which: Mapping[str, Callable[[pa.Array, float], pa.Array]]) -> int:
+        """Return how many rows the other value rejects (`REJECTS`) or keeps (`KEEPS`)."""
+        bound = self.bound
+        values = bound.measured(batch) if bound.measured else batch.column(bound.columns[0])
+        flags = self.followers(batch, which[bound.rejects](values, self.then))
+        counted: int = pc.sum(pc.cast(pc.fill_null(flags, fill_value=False), pa.int64())).as_py() or 0
+        return counted
 
     @property
     def own_languages(self) -> frozenset[str] | None:
         """The languages that have a bound of their own; None of a stage whose bound is for all."""
-        if self.measure.stage != "filter_language":
-            return None
-        return frozenset(parse_language(code).language for code in (*PACKS[self.params.packs], *self.params.thresholds))
+        languages = stage_card(self.measure.stage).languages
+        return languages(asdict(self.params)).bounded if languages else None
 
     def followers(self, batch: pa.RecordBatch, flags: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
         """Return the flags of rows that follow the bound, false for those of languages with one of their own."""
@@ -182,79 +122,56 @@ class _Judged:
         return pc.and_(flags, pc.invert(own))
 
 
-def measures_of(stage: str, params: Any) -> list[Measure]:  # noqa: ANN401 -- of any stage
-    """Return the measures of a stage: of `score_quality` also each component that rows or their evidence have."""
-    measures = [measure for measure in MEASURES if measure.stage == stage]
-    if stage == SCORES.name:
-        bounds = (name for name, bound in params.bounds.items() if bound)
-        names = {*params.classifiers, *bounds, *([PERPLEXITY] if params.has_source(PERPLEXITY) else [])}
-        measures += [_of_component(name, column_of(params, name)) for name in sorted(names)]
-    return measures
-
-
-def _of_component(name: str, column: str) -> Measure:
-    return Measure(SCORES.name, f"{MINIMA}.{name}", LOW_COMPONENT, column, side="both" if column else "lower")
-
-
 def stage_bounds(root: str, version: Version) -> list[StageBound]:
     """Return the bounds of a version's stages that can be predicted, by their manifests alone."""
-    bounds = []
-    for stage in dict.fromkeys(measure.stage for measure in MEASURES):
-        if stage in version.manifests:
-            params = _params(stage, read_manifest(root, version.manifests[stage]).params, f"--set {stage}")
-            bounds += [
-                StageBound(measure, _now(measure, params), _range(measure)) for measure in measures_of(stage, params)
-            ]
+    bounds: list[StageBound] = []
+    for stage in filter(_has_bounds, stages_of(root, version)):
+        bounds += _bounds_of(stage, _params(stage, read_manifest(root, version.manifests[stage]).params))
     return bounds
 
 
-def _params(stage: str, written: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401 -- of any stage
-    return bind(stage_card(stage), written, where)
+def _has_bounds(stage: str) -> bool:
+    card = known_card(stage)
+    return card is not None and card.bounds is not None
 
 
-def _now(measure: Measure, params: Any) -> float:  # noqa: ANN401 -- of any stage
-    """Return the bound of a measure; of one without any, what nothing is below or, for a highest value, above."""
-    group, _, name = measure.param.partition(".")
-    if not name:
-        return float(getattr(params, group))
-    if measure.is_most:
-        return math.inf if params.action == "annotate" else float(params.bounds.get(name, math.inf))
-    return float(params.bounds.get(name, 0.0))
+def _bounds_of(stage: str, params: Any) -> list[StageBound]:  # noqa: ANN401 -- of any stage
+    bounds = stage_card(stage).bounds
+    return [StageBound(stage, bound) for bound in bounds(params)] if bounds else []
 
 
-def _range(measure: Measure) -> Range:
-    """Return the range that the param is annotated with: lengths and rates from 0, shares up to 1."""
-    return Range(0, math.inf) if measure.column == "chars" or measure.is_most else Range(0, 1)
+def _params(stage: str, written: Mapping[str, Any], key: str = "") -> Any:  # noqa: ANN401 -- of any stage
+    return bind(stage_card(stage), written, f"--set {key or stage}")
 
 
-def stage_key(written: str) -> str:
-    """Return a key as this module has it: the bound that a classifier names itself is that of its component."""
-    key = written.strip()
-    own = OWN_MINIMUM.fullmatch(key)
-    return f"{SCORES.name}.{MINIMA}.{own[1]}" if own else key
+def stage_key(written: str, bounds: Iterable[StageBound]) -> str:
+    """Return a key as the bounds have it, which may have other names in a recipe."""
+    names = {f"{each.stage}.{name}": each.key for each in bounds for name in each.bound.aliases}
+    return names.get(written.strip(), written.strip())
 
 
 def is_of_stage(change: str) -> bool:
-    """Return whether a change, as `--set` writes it, is of a bound of one of these stages."""
+    """Return whether a change, as `--set` writes it, is of a stage that says which params are bounds."""
     stage, dot, _ = change.partition("=")[0].strip().partition(".")
-    return bool(dot) and stage in PREDICTED
+    return bool(dot) and _has_bounds(stage)
 
 
 def stage_forecasts(root: str, version: Version, changes: Sequence[str], most: int = ALL) -> list[StageForecast]:
     """Return the effect of each change, written `stage.param=value`; of large stages about `most` rows are read.
 
-    Each is of its bound alone; those of `score_quality` come together besides, if there are several. RecipeError for a
-    stage that the version does not have, what is no bound, and a bound that asks for rows whose measure is not stored.
+    Each is of its bound alone; those of a stage whose bounds decide together come together besides, if there are
+    several. RecipeError for a stage that the version does not have, what is no bound, and a bound that asks for rows
+    whose measure is not stored.
     """
     by_stage: dict[str, list[tuple[str, str]]] = {}
     for change in changes:
         key, _, written = change.partition("=")
-        by_stage.setdefault(stage_key(key).partition(".")[0], []).append((stage_key(key), written.strip()))
+        by_stage.setdefault(key.strip().partition(".")[0], []).append((key.strip(), written.strip()))
     forecasts: list[StageForecast] = []
     for stage, written_bounds in by_stage.items():
         manifest, judged = _judged(root, version, stage, written_bounds)
-        if stage == SCORES.name:
-            forecasts += _of_scores(root, manifest, judged, most)
+        if redecide := stage_card(stage).redecide:
+            forecasts += _of_all(root, manifest, judged, partial(redecide, judged[0].params), most)
         else:
             forecasts += [_forecast(root, manifest, each, most) for each in judged]
     return forecasts
@@ -268,16 +185,16 @@ def _judged(
         message = f"--set {written_bounds[0][0]}: version {version.number} of recipe {version.recipe} has no {stage}"
         raise RecipeError(message)
     manifest = read_manifest(root, version.manifests[stage])
-    params = _params(stage, manifest.params, f"--set {stage}")
-    known = {measure.key: measure for measure in measures_of(stage, params)}
+    params = _params(stage, manifest.params)
+    known = {bound.key: bound for bound in _bounds_of(stage, params)}
     judged = []
-    for key, written in written_bounds:
+    for named, written in written_bounds:
+        key = stage_key(named, known.values())
         if key not in known:
             near = ", ".join(get_close_matches(key, known, 3, cutoff=0))
             message = f"--set {key}: no stored measure says what it would keep; run it as a trial. Nearest are: {near}"
             raise RecipeError(message)
-        measure = known[key]
-        each = _Judged(measure, params, _now(measure, params), _number(key, written))
+        each = _Judged(known[key], params, _number(key, written))
         _require_valid(manifest, each)
         judged.append(each)
     return manifest, judged
@@ -285,64 +202,96 @@ def _judged(
 
 def _require_valid(manifest: Manifest, judged: _Judged) -> None:
     """Raise RecipeError for a bound that a recipe could not have, and one that stored measures cannot decide."""
-    measure, now, then = judged.measure, judged.now, judged.then
-    group, _, name = measure.param.partition(".")
-    value: Any = round(then) if measure.column == "chars" else then
+    stage, key, now, then = judged.measure.stage, judged.measure.key, judged.bound.now, judged.then
+    group, _, name = judged.bound.param.partition(".")
+    is_whole = typing.get_type_hints(type(judged.params)).get(group) is int
+    value: Any = round(then) if is_whole and math.isfinite(then) else then
     value = {**getattr(judged.params, group), name: value} if name else value
-    _params(measure.stage, {**manifest.params, group: value}, f"--set {measure.key}")
-    if (measure.side == "higher" and then < now) or (measure.side == "lower" and then > now):
-        side, other = ("below", "lower") if then < now else ("above", "higher")
+    _params(stage, {**manifest.params, group: value}, key)
+    side = judged.bound.side
+    if (side == "higher" and then < now) or (side == "lower" and then > now):
+        place, other = ("below", "lower") if then < now else ("above", "higher")
         message = (
-            f"--set {measure.key}={then:g}: rows that {measure.stage} kept have no stored measure {side} {now:g}, so a "
+            f"--set {key}={then:g}: rows that {stage} kept have no stored measure {place} {now:g}, so a "
             f"{other} bound cannot be predicted; run it as a trial"
         )
         raise RecipeError(message)
 
 
-def _of_scores(root: str, manifest: Manifest, judged: Sequence[_Judged], most: int) -> list[StageForecast]:
-    """Return the forecast of each bound of `score_quality` alone and, if there are several, of all together."""
-    now = bounds_of(judged[0].params)
-    together = now
-    for each in judged:
-        together = _changed(together, each)
-    alone = [_changed(now, each) for each in judged]
-    counts = recount(root, manifest, judged[0].params, [*alone, together], most)
+class _Count(NamedTuple):
+    """Rows that bounds keep, and reject by each reason; exact if `is_whole`, else by a sample of shards."""
+
+    kept: int
+    rejected: Mapping[str, int]
+    is_whole: bool
+
+
+Redecide = Callable[[pa.RecordBatch, Sequence[Mapping[str, float]]], list[pa.Array]]
+"""Returns the reason of each row by each of other bounds, null for one that is kept."""
+
+
+def _of_all(
+    root: str, manifest: Manifest, judged: Sequence[_Judged], redecide: Redecide, most: int
+) -> list[StageForecast]:
+    """Return the forecast of each bound of a stage alone and, if there are several, of all together."""
+    stage = judged[0].measure.stage
+    alone = [{each.bound.param: each.then} for each in judged]
+    together = {each.bound.param: each.then for each in judged}
+    columns = {name for each in _bounds_of(stage, judged[0].params) for name in each.bound.columns}
+    counts = _recount(root, manifest, sorted(columns), redecide, [*alone, together], most)
     forecasts = []
     for each, count in zip(judged, counts, strict=False):
-        rejected = manifest.rejected.get(each.measure.reason, 0), count.rejected[each.measure.reason]
-        kept = manifest.rows, count.kept
-        bound = each.now, each.then
+        reason = each.bound.reason
+        rejected = manifest.rejected.get(reason, 0), count.rejected.get(reason, 0)
+        bound, kept, is_exact = (each.bound.now, each.then), (manifest.rows, count.kept), count.is_whole
         forecasts.append(
-            StageForecast(each.measure.key, bound, manifest.rows_in, kept, rejected, count.is_whole, each.measure.note)
+            StageForecast(each.measure.key, bound, manifest.rows_in, kept, rejected, is_exact, each.bound.note)
         )
-    if len({each.measure for each in judged}) > 1:
+    if len(together) > 1:
         count = counts[-1]
-        kept = manifest.rows, count.kept
         rejected = sum(manifest.rejected.values()), sum(count.rejected.values())
-        forecasts.append(StageForecast(SCORES.name, None, manifest.rows_in, kept, rejected, count.is_whole, ""))
+        kept = manifest.rows, count.kept
+        forecasts.append(StageForecast(stage, None, manifest.rows_in, kept, rejected, count.is_whole, ""))
     return forecasts
 
 
-def _changed(bounds: ScoreBounds, judged: _Judged) -> ScoreBounds:
-    _, _, name = judged.measure.param.partition(".")
-    if not name:
-        return replace(bounds, minimum=judged.then)
-    return replace(bounds, minima={**bounds.minima, name: judged.then})
+def _recount(
+    root: str,
+    manifest: Manifest,
+    columns: Sequence[str],
+    redecide: Redecide,
+    others: Sequence[Mapping[str, float]],
+    most: int,
+) -> list[_Count]:
+    """Return what each of other bounds would keep and reject; of more than `most` rows whole shards are sampled."""
+    tallies = [defaultdict[str | None, float](float) for _ in others]
+    is_whole = True
+    for shards, more in ((manifest.shards, ()), (manifest.rejects, ("reason", "evidence"))):
+        sample, weight = sampled_shards(shards, most / max(manifest.rows_in, 1))
+        is_whole = is_whole and len(sample) == len(shards)
+        for batch in read_shards(root, sample, (*more, *columns)):
+            for tally, reasons in zip(tallies, redecide(batch, others), strict=True):
+                for counted in pc.value_counts(reasons).to_pylist():
+                    tally[counted["values"]] += weight * counted["counts"]
+    return [
+        _Count(round(tally[None]), {why: round(rows) for why, rows in tally.items() if why}, is_whole)
+        for tally in tallies
+    ]
 
 
 def _forecast(root: str, manifest: Manifest, judged: _Judged, most: int) -> StageForecast:
-    measure, params = judged.measure, judged.params
+    bound = judged.bound
     back, is_sampled = _back(root, manifest, judged, most)
     gone, is_sampled_too = _gone(root, manifest, judged, most)
-    rejected = manifest.rejected.get(measure.reason, 0)
+    rejected = manifest.rejected.get(bound.reason, 0)
     return StageForecast(
-        key=measure.key,
-        bound=(judged.now, judged.then),
+        key=judged.measure.key,
+        bound=(bound.now, judged.then),
         rows_in=manifest.rows_in,
         kept=(manifest.rows, manifest.rows + back - gone),
         rejected=(rejected, rejected - back + gone),
-        is_exact=not (is_sampled or is_sampled_too or measure.note or getattr(params, "mixed", "keep") == "reject"),
-        note=measure.note,
+        is_exact=bound.is_exact and not (is_sampled or is_sampled_too),
+        note=bound.note,
     )
 
 
@@ -356,37 +305,23 @@ def _number(key: str, written: str) -> float:
 
 def _back(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[int, bool]:
     """Return how many rejected rows the other bound lets pass, and whether a sample says so."""
-    measure = judged.measure
-    is_looser = judged.then < judged.now if measure.column and not measure.is_most else judged.then > judged.now
-    if not is_looser or not manifest.rejected.get(measure.reason):
+    reason = judged.bound.reason
+    if not judged.is_looser or not manifest.rejected.get(reason):
         return 0, False
     shards, weight = sampled_shards(manifest.rejects, most / max(manifest.rows_in, 1))
     count = 0
     for batch in read_shards(root, shards, ["reason", "evidence", *judged.columns]):
-        rows = batch.filter(pc.equal(batch.column("reason"), measure.reason))
-        if measure.column:
-            count += _count(judged.returns(rows))
-        elif measure.measured:
-            count += _count(pc.less(measure.measured(rows), judged.then))
+        count += judged.count(batch.filter(pc.equal(batch.column("reason"), reason)), KEEPS)
     return round(count * weight), len(shards) < len(manifest.rejects)
 
 
 def _gone(root: str, manifest: Manifest, judged: _Judged, most: int) -> tuple[int, bool]:
     """Return how many kept rows the other bound rejects, and whether a sample says so."""
-    measure = judged.measure
-    is_stricter = judged.then < judged.now if measure.is_most else judged.then > judged.now
-    if not measure.column or not is_stricter:
+    if not judged.bound.columns or not judged.is_stricter:
         return 0, False
     shards, weight = sampled_shards(manifest.shards, most / max(manifest.rows_in, 1))
-    count = 0
-    for batch in read_shards(root, shards, judged.columns):
-        count += _count(judged.fails(batch))
+    count = sum(judged.count(batch, REJECTS) for batch in read_shards(root, shards, judged.columns))
     return round(count * weight), len(shards) < len(manifest.shards)
-
-
-def _count(flags: Any) -> int:  # noqa: ANN401 -- an Arrow array
-    counted: int = pc.sum(pc.cast(pc.fill_null(flags, fill_value=False), pa.int64())).as_py() or 0
-    return counted
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.summary import store_summary
-from pipeline_tasks.publish.takedowns import taken_down_of
-from pipeline_tasks.recipe import BUILD, COMPOSE, PACKED, TAKEDOWN, TOKENIZE
+from pipeline_tasks.publish.takedowns import documents_of, taken_down_of
+from pipeline_tasks.recipe import BUILD, COMPOSE, has_sequences, plans_mixture, repeats, stage_that, tokenizes
 from pipeline_tasks.sealed import SEAL, canonical, path_of, reference, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased
@@ -58,8 +58,9 @@ def publish_build(
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     _require_stages(name, by_stage)
-    require_pinned(root, name, by_stage[TOKENIZE])
-    tokenizer = tokenizer_of(root, by_stage[TOKENIZE])
+    tokenized = by_stage[stage_that(tokenizes, by_stage)]
+    require_pinned(root, name, tokenized)
+    tokenizer = tokenizer_of(root, tokenized)
     prefix = prefix_of(name, by_stage)
     entries, files = _exported(root, name, by_stage, tokenizer)
     index = index_of(name, by_stage, tokenizer, entries)
@@ -107,7 +108,7 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
     ContractError, or DeterminismViolation, if its manifests give other files than it was published with.
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
-    tokenizer = tokenizer_of(root, by_stage[TOKENIZE])
+    tokenizer = tokenizer_of(root, by_stage[stage_that(tokenizes, by_stage)])
     entries, files = _exported(root, version.recipe, by_stage, tokenizer, is_whole)
     index = index_of(version.recipe, by_stage, tokenizer, entries)
     files += _small_files(root, version.recipe, by_stage, tokenizer, index)
@@ -144,11 +145,13 @@ def _stored_index(root: str, name: str, path: str, index: Mapping[str, Any]) -> 
 
 
 def _require_stages(name: str, by_stage: Mapping[str, Manifest]) -> None:
-    missing = [stage for stage in (COMPOSE, TOKENIZE, *PACKED) if stage not in by_stage]
+    needed = (tokenizes, repeats, has_sequences)
+    missing = [] if COMPOSE in by_stage else [COMPOSE]
+    missing += [stage_that(asked) for asked in needed if not stage_that(asked, by_stage)]
     if missing:
         message = f"recipe {name} builds a training dataset without {' and '.join(missing)}; add them to its stages"
         raise RecipeError(message)
-    if not by_stage["pack"].rows:
+    if not by_stage[stage_that(has_sequences, by_stage)].rows:
         message = f"dataset {name} would be empty: `refinery build --plan` shows what its recipe selects and mixes"
         raise RecipeError(message)
 
@@ -165,21 +168,20 @@ def _require_allowed(root: str, dataset: str, by_stage: Mapping[str, Manifest]) 
 
 
 def plan_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]:
-    """Return the plan of a build's `mix`: a row per group; none if the recipe has no `mix`."""
-    if "mix" not in by_stage:
-        return []
-    return _rows_of(root, by_stage["mix"], "plan")
+    """Return the plan of a build's mixture: a row per group; none if the recipe plans none."""
+    return _planned(root, by_stage, "plan")
 
 
 def bands_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]:
-    """Return the plan of a build's `mix` by bands of quality: a row per group and band; none without `quality`."""
-    if "mix" not in by_stage or not by_stage["mix"].history.get("bands"):
+    """Return the plan of a build's mixture by bands of quality: a row per group and band; none without `quality`."""
+    return _planned(root, by_stage, "bands")
+
+
+def _planned(root: str, by_stage: Mapping[str, Manifest], section: str) -> list[dict[str, Any]]:
+    mixed = by_stage.get(stage_that(plans_mixture, by_stage))
+    if mixed is None or not mixed.history.get(section):
         return []
-    return _rows_of(root, by_stage["mix"], "bands")
-
-
-def _rows_of(root: str, mix: Manifest, section: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, mix, section))).to_pylist()
+    rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, mixed, section))).to_pylist()
     return rows
 
 
@@ -187,8 +189,8 @@ def index_of(
     name: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer, entries: Sequence[Entry]
 ) -> dict[str, Any]:
     """Return `dataset.json`: what a loader has to know, and the files of every shard relative to its folder."""
-    params = by_stage["pack"].params
-    dropped = by_stage["pack"].tokens_of("rejects")
+    packed = by_stage[stage_that(has_sequences, by_stage)]
+    params, dropped = packed.params, packed.tokens_of("rejects")
     sequences, tokens = (sum(entry[key] for entry in entries) for key in ("sequences", "tokens"))
     length = int(params["length"])
     return {
@@ -219,7 +221,7 @@ def unsealed_bytes(index: Mapping[str, Any]) -> bytes:
 
 def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer) -> list[PackedShard]:
     """Return the packed shards of a build that have sequences, in order, each with the documents of it."""
-    pack, documents = by_stage["pack"], by_stage.get(TAKEDOWN, by_stage["shuffle"])
+    pack, documents = by_stage[stage_that(has_sequences, by_stage)], documents_of(by_stage)
     how: dict[str, Any] = {
         "numbered": "copy" in dict(documents.schema),
         "with_tokens": "tokens" in dict(pack.schema),

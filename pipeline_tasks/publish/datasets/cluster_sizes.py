@@ -1,7 +1,7 @@
 """Counts how many records of selected snapshots each document stands for: its near duplicates, and equal texts."""
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,12 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.near_duplicates.likeness import NEAR
 from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.superseded import SUPERSEDED, read_superseded
+from pipeline_tasks.recipe import copies_of, stage_names
 from pipeline_tasks.store.reading import read_manifest, read_shards
-
-EXACT = "dedup_exact"
 
 SIZES = pa.schema([pa.field("id", pa.string()), pa.field("cluster_size", pa.int64())])
 """Documents that stand for more than themselves, sorted by id: the records of their cluster, themselves included.
@@ -45,20 +43,28 @@ def sizes_within(root: str, recipe: str, versions: Sequence[Version], until: int
     bytes of memory for each of these. RecipeError if no version was deduplicated. `until` is the number of the last
     entry of the recipe's log that counts.
     """
-    if not any(stage in version.manifests for version in versions for stage in (EXACT, *NEAR)):
-        stages = ", ".join((EXACT, *NEAR))
+    if not any(_has_clusters(stage) for version in versions for stage in version.manifests):
+        stages = ", ".join(filter(_has_clusters, stage_names()))
         message = f"versions.cluster_sizes: recipe {recipe} has none of {stages}, so there are no clusters"
         raise RecipeError(message)
-    exact, near = (
-        [
-            read_manifest(root, version.manifests[stage])
-            for version in among
-            for stage in stages
-            if stage in version.manifests
-        ]
-        for stages, among in (((EXACT,), versions), (NEAR, version_log.latest_by_snapshot(root, recipe, until)))
-    )
+    exact = _manifests(root, versions, lambda stage: copies_of(stage).equal)
+    latest = version_log.latest_by_snapshot(root, recipe, until)
+    near = _manifests(root, latest, lambda stage: copies_of(stage).over_snapshots)
     return sizes_of(root, exact, near, read_superseded(root, recipe, until), {version.snapshot for version in versions})
+
+
+def _has_clusters(stage: str) -> bool:
+    copies = copies_of(stage)
+    return copies.equal or copies.over_snapshots
+
+
+def _manifests(root: str, versions: Sequence[Version], are: Callable[[str], bool]) -> list[Manifest]:
+    """Return the manifests of the stages of versions of which something holds."""
+    return [
+        read_manifest(root, version.manifests[stage])
+        for version in versions
+        for stage in stages_that(root, version, are)
+    ]
 
 
 def sizes_of(

@@ -16,17 +16,16 @@ from pipeline_tasks.publish.datasets.cluster_sizes import sizes_within
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
+from pipeline_tasks.publish.superseded import read_replaced
 from pipeline_tasks.publish.takedowns import PINNED, beginning, holds, pinned_list
-from pipeline_tasks.recipe import COMPOSE, SELECT, Versions
+from pipeline_tasks.recipe import COMPOSE, Versions, has_param
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.committing import commit_manifest
-from pipeline_tasks.store.reading import commit_slot, read_committed, read_history, read_manifest
+from pipeline_tasks.store.reading import commit_slot, read_committed, read_manifest
 from pipeline_tasks.store.shards.file import ShardWriter
-
-DEDUP_URL = "dedup_url"
 
 SUPERSEDED = "superseded"
 """The history section of a composition: documents that another selected snapshot supersedes."""
@@ -185,10 +184,11 @@ def _taken_down(root: str, name: str, params: Mapping[str, Any]) -> Mapping[str,
 
 def with_superseded(request: RefineRequest) -> RefineRequest:
     """Return a request to select from a composition with its sections as params; another as it is."""
-    if request.stage != SELECT:
+    sections = [section for section in (SUPERSEDED, CLUSTERS) if has_param(request.stage, section)]
+    if not sections:
         return request
     history = beginning(request.root, read_manifest(request.root, request.parent)).history
-    named = [(section, shard) for section in (SUPERSEDED, CLUSTERS) for shard in history.get(section, ())]
+    named = [(section, shard) for section in sections for shard in history.get(section, ())]
     files = {section: f"{request.root}/{shard.path}" for section, shard in named if shard.rows or section == CLUSTERS}
     return replace(request, params={**request.params, **files})
 
@@ -270,17 +270,15 @@ Node = tuple[str, str]
 def _winners(root: str, recipe: str, until: int | None) -> dict[Node, list[Node]]:
     """Return the winners of each superseded document, by the newest version that names it.
 
-    A version supersedes near duplicates, and older pages of the same URL where its recipe has `dedup_url`; several
+    A version supersedes near duplicates, and older pages of the same URL where its recipe compares URLs; several
     stages may supersede a document.
     """
     winners: dict[Node, list[Node]] = {}
     for version in version_log.latest_by_snapshot(root, recipe, until):
         named: dict[Node, list[Node]] = defaultdict(list)
-        if DEDUP_URL in version.manifests:
-            manifest = read_manifest(root, version.manifests[DEDUP_URL])
-            for batch in read_history(root, manifest, SUPERSEDED, ("id", "snapshot", "by_id", "by_snapshot")):
-                for row in batch.to_pylist():
-                    named[row["id"], row["snapshot"]].append((row["by_id"], row["by_snapshot"]))
+        for batch in read_replaced(root, version):
+            for row in batch.to_pylist():
+                named[row["id"], row["snapshot"]].append((row["by_id"], row["by_snapshot"]))
         if version.superseded_path:
             body = read_published_file(root, version.file("superseded.parquet"), version.way_out)
             table = pq.read_table(pa.BufferReader(body), columns=LEAVING.names)

@@ -16,7 +16,7 @@ from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import TOKENIZE
+from pipeline_tasks.recipe import stage_that, tokenizes
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
 from pipeline_tasks.stages.tokenize.params import Params, Training
@@ -200,8 +200,8 @@ def require_same(root: str, pin: Pin, params: Params, identity: str) -> None:
 def adopt(root: str, recipe: str) -> Pin | None:
     """Pin the tokenizer of the dataset's newest version, if there is one."""
     for version in version_log.latest_by_snapshot(root, recipe):
-        if TOKENIZE in version.manifests:
-            manifest = read_manifest(root, version.manifests[TOKENIZE])
+        if stage := stage_that(tokenizes, version.manifests):
+            manifest = read_manifest(root, version.manifests[stage])
             row = tokenizer_row(root, manifest)
             return put_pin(root, _published_pin(row, manifest, recipe), row["definition"])
     return None

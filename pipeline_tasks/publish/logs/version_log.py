@@ -3,21 +3,19 @@
 The entries are the chain of `log_chain`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.publish.published import Promised, PublishedFile
-from pipeline_tasks.recipe import COMPOSE, LAND, refines, stage_names
+from pipeline_tasks.recipe import COMPOSE, LAND, has_sequences, refines, stage_names, stage_that
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import ChainEntry, dataset_log, entry_path, next_number, read_chain
 from pipeline_tasks.store.log_chain import append as append_entry
 from pipeline_tasks.store.reading import read_in_order, read_manifest
-
-PACK = "pack"
 
 ENTRY_DEPTH = 2
 """Folders above an entry of the log, `datasets` and its recipe's; a file that lies higher is no entry."""
@@ -197,6 +195,12 @@ def stages_of(root: str, version: Version) -> tuple[str, ...]:
     return version.stages or tuple(read_in_order(root, version.manifests))
 
 
+def stages_that(root: str, version: Version, are: Callable[[str], bool]) -> list[str]:
+    """Return the stages of a version of which something holds, in order; nothing is read for a single one."""
+    found = [stage for stage in version.manifests if are(stage)]
+    return found if len(found) <= 1 else [stage for stage in stages_of(root, version) if stage in found]
+
+
 def _newest_by_snapshot(entries: Iterable[Version | Retraction]) -> dict[str, Version | Retraction]:
     return dict(sorted({entry.snapshot: entry for entry in entries}.items()))
 
@@ -324,14 +328,15 @@ def refuse_retracted(root: str, recipe: str, snapshot: str, manifests: Mapping[s
     if retraction is None:
         return
     retracted = [version for version in versions(root, recipe) if version.number in retraction.retracts]
-    same = PACK if COMPOSE in manifests else LAND
+    same = stage_that(has_sequences, manifests) if COMPOSE in manifests else LAND
     known = [version.manifests[same] for version in retracted if same in version.manifests]
     if _is_one_of(root, manifests.get(same, ""), known):
-        way_out = {
-            PACK: "to build anew, select or mix other documents than the retracted version has",
-            LAND: "to refine it anew, land other files than those that were retracted",
-        }
-        message = f"{_retracted(root, retraction)}; {way_out[same]}"
+        way_out = (
+            "to refine it anew, land other files than those that were retracted"
+            if same == LAND
+            else "to build anew, select or mix other documents than the retracted version has"
+        )
+        message = f"{_retracted(root, retraction)}; {way_out}"
         raise RecipeError(message)
 
 

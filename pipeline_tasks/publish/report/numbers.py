@@ -27,11 +27,12 @@ from pipeline_tasks.publish.report.html import (
     table,
     tag,
 )
-from pipeline_tasks.recipe import PUBLISH, has_sequences, stage_card
+from pipeline_tasks.recipe import PUBLISH, has_sequences, of_stage, stage_card
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.tasks.state_cost import SECONDS, StateCost
 from pipeline_tasks.schema import SEAMS
 from pipeline_tasks.sealed import path_of
+from pipeline_tasks.store.reading import clears_personal_data
 
 NAMES_SHOWN = 12
 """Reasons or languages that a table names; the others share a line."""
@@ -269,10 +270,10 @@ def _token_row(manifest: Manifest) -> Sequence[Child]:
 
 def personal_data(contents: Contents) -> Iterator[Html]:
     """Show how much personal data of each kind was removed."""
-    manifest = contents.manifests.get("scrub_pii")
+    manifest = of_stage(contents.manifests, clears_personal_data)
     if manifest is None:
         return
-    counted = [name for name in stage_card("scrub_pii").profiled if name.startswith(PII)]
+    counted = [name for name in stage_card(manifest.stage).profiled if name.startswith(PII)]
     kinds = [name for name in counted if profile_of(manifest, name)["count"]]
     rows = [_personal_row(name, profile_of(manifest, name)) for name in kinds]
     if rows:

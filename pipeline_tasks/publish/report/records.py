@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import dropwhile
 from typing import Any
 
@@ -10,7 +11,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.report.contents import Contents, profile_of
 from pipeline_tasks.publish.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.publish.superseded import near_manifests, superseded_by
-from pipeline_tasks.recipe import refines
+from pipeline_tasks.recipe import adds, copies_of, of_stage, refines
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 
@@ -33,10 +34,9 @@ def near_duplicates(contents: Contents) -> Iterator[Html]:
             continue
         sample = contents.sample(manifest.rejects, ("url", "id", "evidence"), SAMPLES)
         rows = [_near_duplicate(row, json.loads(row["evidence"] or "{}")) for row in sample]
-        title = "Near duplicates" if manifest.stage == "dedup_minhash" else "Documents that say the same"
         lead = "The similarity to the nearest document is exact. A cluster keeps its first document by the policy."
         head = ("rejected", "kept instead", "nearest", "similarity", "equal bands", "decided by")
-        yield section(title, lead, table(head, rows, numeric=(3, 4)))
+        yield section(copies_of(manifest.stage).title, lead, table(head, rows, numeric=(3, 4)))
 
 
 def _near_duplicate(row: Mapping[str, Any], evidence: Mapping[str, Any]) -> Sequence[Child]:
@@ -74,7 +74,7 @@ def superseded(contents: Contents) -> Iterator[Html]:
 
 def evaluation_sets(contents: Contents) -> Iterator[Html]:
     """Show how many documents had items of each benchmark, and which items."""
-    manifest = contents.manifests.get("decontaminate")
+    manifest = of_stage(contents.manifests, partial(adds, "contaminated_by"))
     if manifest is None:
         return
     rejected, cut = (_documents_by_benchmark(manifest, rows) for rows in ("rejects", "kept"))

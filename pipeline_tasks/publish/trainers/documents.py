@@ -14,8 +14,8 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, TAKEDOWN
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
+from pipeline_tasks.recipe import COMPOSE, TAKEDOWN, choosing_stages
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
@@ -59,7 +59,7 @@ class Documents:
 def documents_of(root: str, version: Version) -> Documents:
     """Return the documents of a version of a training dataset; ContractError if their texts are not there any more."""
     compose = read_manifest(root, version.manifests[COMPOSE])
-    stage = next(stage for stage in ("mix", "select") if stage in version.manifests)
+    stage = choosing_stages(stages_of(root, version))[-1]
     chosen = read_manifest(root, version.manifests[stage])
     leaving = _taken_down(root, version)
     rows = chosen.rows - len(leaving)

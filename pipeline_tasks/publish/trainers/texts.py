@@ -9,7 +9,7 @@ uses the document.
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute
@@ -17,7 +17,8 @@ import pyarrow.compute
 from pipeline_tasks.publish.trainers.documents import Documents, Pair, read_documents
 from pipeline_tasks.publish.trainers.exporting import Job
 from pipeline_tasks.publish.trainers.format import DATA
-from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS, cut_tables
+from pipeline_tasks.publish.trainers.formats import format_of
+from pipeline_tasks.publish.trainers.text_files import TextFormat, cut_tables
 
 pc: Any = pyarrow.compute
 
@@ -49,7 +50,7 @@ def write_documents(
 ) -> Mapping[str, int]:
     """Write the documents of pairs of shards, in files of so many bytes of text; return what they have."""
     number, shard_bytes = cut
-    format_ = TEXT_FORMATS[name]
+    format_ = cast("TextFormat", format_of(name))
     (folder / DATA).mkdir()
     counts = {"documents": 0, "tokens": 0, "uses": 0}
     tables = (_counted(table, counts) for pair in pairs for table in read_documents(documents, pair))

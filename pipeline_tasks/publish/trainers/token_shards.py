@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.trainers.exporting import Job
-from pipeline_tasks.publish.trainers.format import DATA, LINEAGE
-from pipeline_tasks.publish.trainers.formats import FORMATS
+from pipeline_tasks.publish.trainers.format import DATA, LINEAGE, Format
+from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.publish.trainers.stretch import Dataset, read_stretch
 
 GROUP_ROWS = 1 << 16
@@ -39,7 +40,7 @@ def write_shard(dataset: Dataset, name: str, number: int, span: tuple[int, int],
     for below in (DATA, LINEAGE):
         (folder / below).mkdir()
     stem = f"shard-{number:05}"
-    FORMATS[name].write(stretch, folder / DATA, stem)
+    cast("Format", format_of(name)).write(stretch, folder / DATA, stem)
     with pq.ParquetWriter(
         folder / LINEAGE / f"{stem}.parquet", stretch.lineage.schema, write_page_checksum=True
     ) as writer:

@@ -13,10 +13,10 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.trainers.documents import documents_of
 from pipeline_tasks.publish.trainers.exporting import Export, run
-from pipeline_tasks.publish.trainers.format import DATA, LINEAGE, Written
-from pipeline_tasks.publish.trainers.formats import FORMATS
+from pipeline_tasks.publish.trainers.format import DATA, LINEAGE, Format, Written
+from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.publish.trainers.stretch import open_dataset
-from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS
+from pipeline_tasks.publish.trainers.text_files import TextFormat
 from pipeline_tasks.publish.trainers.texts import DEFAULT_BYTES, text_jobs
 from pipeline_tasks.publish.trainers.token_shards import token_jobs
 from pipeline_tasks.recipe import COMPOSE
@@ -75,12 +75,14 @@ def export_of(root: str, version: Version, target: Target) -> Export:
             "training datasets are exported; build one with `refinery build`"
         )
         raise RecipeError(message)
-    return _texts(root, version, target) if target.format in TEXT_FORMATS else _tokens(root, version, target)
+    format_ = format_of(target.format)
+    if isinstance(format_, TextFormat):
+        return _texts(root, version, target, format_)
+    return _tokens(root, version, target, format_)
 
 
-def _tokens(root: str, version: Version, target: Target) -> Export:
+def _tokens(root: str, version: Version, target: Target, format_: Format) -> Export:
     """Return the export of the sequences of a version."""
-    format_ = FORMATS[target.format]
     dataset = open_dataset(root, version.prefix)
     shard_bytes = target.shard_bytes or format_.shard_bytes
     index = json.loads(read_published_file(root, version.file(NAME)))
@@ -100,9 +102,8 @@ def _tokens(root: str, version: Version, target: Target) -> Export:
     return Export(facts, jobs, beside, expected)
 
 
-def _texts(root: str, version: Version, target: Target) -> Export:
+def _texts(root: str, version: Version, target: Target, format_: TextFormat) -> Export:
     """Return the export of the documents of a version."""
-    format_ = TEXT_FORMATS[target.format]
     documents = documents_of(root, version)
     shard_bytes = target.shard_bytes or DEFAULT_BYTES
     facts = {**_facts(version, target), "dataset": digest_of(version.manifests), "shard_bytes": shard_bytes}

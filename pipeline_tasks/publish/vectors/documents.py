@@ -11,9 +11,9 @@ from pipeline_tasks.publish.datasets.composing import superseded_within
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import Takedown, rows_of, takedowns
+from pipeline_tasks.schema import EMBEDDING, EMBEDDING_MODEL
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
-from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.near.vectors import KIND
 from pipeline_tasks.text.urls.sites import sites

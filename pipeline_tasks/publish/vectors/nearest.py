@@ -15,7 +15,7 @@ import pyarrow.compute
 from pipeline_tasks.publish.vectors.documents import FACTS, Dataset, Made, source_of, vectors_of
 from pipeline_tasks.publish.vectors.stores import VectorTable
 from pipeline_tasks.publish.vectors.where import Condition
-from pipeline_tasks.stages.embed import EMBEDDING
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.text.near.vectors import unpacked
 from pipeline_tasks.text.urls.takedown import URL, evidence, of_entries
 

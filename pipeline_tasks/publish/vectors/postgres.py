@@ -22,8 +22,8 @@ import pyarrow as pa
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.publish.vectors.documents import FACTS, Made
 from pipeline_tasks.publish.vectors.table import RECALL, Index, Overtaken, State, state_text, state_written
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import sha256
-from pipeline_tasks.stages.embed import EMBEDDING
 from pipeline_tasks.store.credential import database_of
 from pipeline_tasks.text.near.vectors import KIND
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, MachineFailed, RecipeError, StorageBusy
 from pipeline_tasks.publish.vectors.documents import FACTS, Made
-from pipeline_tasks.stages.embed import EMBEDDING
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.store import storage
 from pipeline_tasks.text.near.vectors import KIND
 

@@ -14,7 +14,7 @@ from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
-from pipeline_tasks.recipe import COMPOSE, EXPORTS
+from pipeline_tasks.recipe import COMPOSE, export_names
 from pipeline_tasks.service.requests.publication import (
     ExportReply,
     ExportRequest,
@@ -73,7 +73,7 @@ def _build_reply(version: version_log.Version) -> PublishReply:
 
 def export(request: ExportRequest) -> ExportReply:
     """Export a version of a training dataset in formats of other trainers."""
-    require_known(request.exports, EXPORTS, "exports")
+    require_known(request.exports, export_names(request.exports), "exports")
     version = chosen_version(request.root, request.recipe, str(request.version))
     shards = {
         name: len(export_in_root(request.root, version, Target(name, shard_bytes))["shards"])

@@ -18,7 +18,7 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import (
     read_pin,
     require_same,
 )
-from pipeline_tasks.recipe import TOKENIZE
+from pipeline_tasks.recipe import tokenizes
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import Plan, RefineRequest, plan
 from pipeline_tasks.run.runner import EngineFactory
@@ -37,7 +37,7 @@ def with_pinned_tokenizer(request: RefineRequest, factory: EngineFactory) -> tup
     The tokenizer's digest is then a part of the fingerprint, and nothing else about how it was chosen. A request of no
     dataset, or of another stage, comes back as it is, with None.
     """
-    if request.stage != TOKENIZE or not request.recipe:
+    if not request.recipe or not tokenizes(request.stage):
         return request, None
     params: Params = bind(STAGE, request.params)
     planned = plan(request)

@@ -6,13 +6,13 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipeline_tasks.facets import Canceled, Requests, UnitCost, Wiring
+from pipeline_tasks.facets import Canceled, Copies, Grouped, Requests, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.stage import Engine, Shards, Stage, always
-from pipeline_tasks.stages.dedup_minhash.params import SHINGLES, Params, likeness_of
+from pipeline_tasks.stages.dedup_minhash.params import DECIDING, SHINGLES, Params, likeness_of
 from pipeline_tasks.stages.dedup_minhash.signing import columns_signed, sign_documents
 
 
@@ -55,7 +55,10 @@ STAGE = Stage(
     reasons=("dedup_minhash:near_duplicate",),
     title="near duplicates out",
     removes="copies",
+    copies=Copies("all", over_snapshots=True, deciding=DECIDING, title="Near duplicates"),
     canceled=canceled,
+    bounds=lambda params: (likeness_of(params).bound,),
     cost=UnitCost(0.27, 1.00, 1.73, 8, requests=Requests(180, 72), rows=0.992, published=0.50),
+    buckets=Grouped(by_id=True, keeps=True),
     wiring=Wiring(follows=("dedup_exact",)),
 )

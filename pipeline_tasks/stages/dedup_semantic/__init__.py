@@ -8,24 +8,24 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.facets import UnitCost, Wiring
+from pipeline_tasks.facets import Copies, Grouped, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
 from pipeline_tasks.profiles.removals import OF_LANGUAGE
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.schema import DOCUMENT, EMBEDDING, EMBEDDING_LANGUAGES, EMBEDDING_MODEL
+from pipeline_tasks.scorers.model_card import listed
 from pipeline_tasks.stage import Engine, Idle, Shards, Stage, always
 from pipeline_tasks.stages.dedup_semantic.params import (
+    DECIDING,
     LANGUAGE,
     MEASURES,
     VECTORS,
     Params,
     is_listed,
     likeness_of,
-    listed,
 )
 from pipeline_tasks.stages.dedup_semantic.signing import columns_signed, sign_documents
-from pipeline_tasks.stages.embed import EMBEDDING, EMBEDDING_MODEL, LANGUAGES
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
@@ -49,7 +49,7 @@ def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
     rows = {
         key.removeprefix(OF_LANGUAGE): count for key, count in profiles.get("languages", {}).get("bins", {}).items()
     }
-    named = profiles.get(LANGUAGES, {}).get("bins", {})
+    named = profiles.get(EMBEDDING_LANGUAGES, {}).get("bins", {})
     compared = listed(params.languages or (code for codes in named for code in codes.split(",")))
     if not compared or not rows or any(is_listed(language, compared) for language in rows):
         return ()
@@ -75,10 +75,13 @@ STAGE = Stage(
     splits=False,
     libraries={"publicsuffixlist": always, UNICODE: always},
     history=sections(VECTORS),
-    profiled=(*MEASURES, LANGUAGES, "origins", "languages", "clusters", "similarity"),
+    profiled=(*MEASURES, EMBEDDING_LANGUAGES, "origins", "languages", "clusters", "similarity"),
     reasons=("dedup_semantic:near_duplicate",),
     title="documents that say the same out",
     removes="copies",
+    bounds=lambda params: (likeness_of(params).bound,),
+    copies=Copies("some", over_snapshots=True, deciding=DECIDING, title="Documents that say the same"),
     cost=UnitCost(0.5, 1.00, 0.5, 8),
+    buckets=Grouped(by_id=True, keeps=True),
     wiring=Wiring(follows=("dedup_exact",)),
 )

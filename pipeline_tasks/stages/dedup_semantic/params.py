@@ -87,11 +87,6 @@ def number_of(name: str) -> int:
     return int(xxh3_64_intdigest(name.encode())) >> 1
 
 
-def listed(codes: Iterable[str]) -> tuple[str, ...]:
-    """Return languages in one form and order, each once."""
-    return tuple(sorted({str(parse_language(code)) for code in codes}))
-
-
 def is_listed(language: str, codes: Iterable[str]) -> bool:
     """Return whether a language is one of those; a code without a script means any."""
     of = parse_language(language)

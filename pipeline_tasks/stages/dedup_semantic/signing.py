@@ -11,6 +11,8 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.near_duplicates.signing import in_place
 from pipeline_tasks.near_duplicates.tables import SIGNATURES
+from pipeline_tasks.schema import EMBEDDING_LANGUAGES, EMBEDDING_MODEL
+from pipeline_tasks.scorers.model_card import listed
 from pipeline_tasks.stage import Batches
 from pipeline_tasks.stages.dedup_semantic.params import (
     LANGUAGE,
@@ -19,10 +21,8 @@ from pipeline_tasks.stages.dedup_semantic.params import (
     history_version_of,
     is_listed,
     likeness_of,
-    listed,
     number_of,
 )
-from pipeline_tasks.stages.embed import EMBEDDING_MODEL, LANGUAGES
 from pipeline_tasks.text.base.tables import batch_of
 from pipeline_tasks.text.near.ranking import columns_ranked, nodes
 from pipeline_tasks.text.near.vectors import KIND, band_keys, unpacked
@@ -32,7 +32,7 @@ pc: Any = pyarrow.compute
 
 def columns_signed(params: Params) -> tuple[str, ...]:
     """Return the columns of documents that `sign_documents` reads."""
-    return (VECTORS, EMBEDDING_MODEL, LANGUAGES, LANGUAGE, *columns_ranked(params.policy, params.quality))
+    return (VECTORS, EMBEDDING_MODEL, EMBEDDING_LANGUAGES, LANGUAGE, *columns_ranked(params.policy, params.quality))
 
 
 def sign_documents(documents: Batches, *, params: Params) -> Batches:
@@ -75,7 +75,8 @@ def languages_compared(batch: pa.RecordBatch, params: Params) -> tuple[str, ...]
         return ()
     if params.languages:
         return listed(params.languages)
-    named = pc.unique(batch.column(LANGUAGES)).drop_null().to_pylist() if LANGUAGES in batch.schema.names else []
+    has_languages = EMBEDDING_LANGUAGES in batch.schema.names
+    named = pc.unique(batch.column(EMBEDDING_LANGUAGES)).drop_null().to_pylist() if has_languages else []
     return listed(code for codes in named for code in codes.split(","))
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -15,7 +15,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Ratio, Weight
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, Requests, UnitCost
 from pipeline_tasks.filters.packs import known_language
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import MOMENTS, SCORE_ROWS
@@ -30,6 +30,7 @@ from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify, 
 from pipeline_tasks.stages.score_quality.components import Column, components
 from pipeline_tasks.stages.score_quality.shipped_models import SHA256 as SHIPPED
 from pipeline_tasks.stages.score_quality.shipped_models import require_released, shipped_model
+from pipeline_tasks.stages.score_quality.stored import stored
 from pipeline_tasks.text.base.cached import cached
 
 pc: Any = pyarrow.compute
@@ -188,6 +189,12 @@ def idle(params: Params, profiles: Mapping[str, Any]) -> tuple[Idle, ...]:
         named = ", ".join(f"{language} ({counted(rows[language], 'document')})" for language in unknown)
         parts.append(Idle(f"no model for {PERPLEXITY} in {named}", REMEDIES[PERPLEXITY]))
     return tuple(parts)
+
+
+def unread(params: Params, languages: Iterable[str]) -> tuple[Idle, ...]:
+    """Return that there is no model for some of these languages."""
+    unknown = ", ".join(languages_without_model(params, languages))
+    return (Idle(f"no model for {PERPLEXITY} in {unknown}", REMEDIES[PERPLEXITY]),) if unknown else ()
 
 
 def languages_without_model(params: Params, languages: Iterable[str]) -> list[str]:
@@ -408,6 +415,59 @@ def canceled(params: Params) -> Iterator[Canceled]:
             yield Canceled(name, "`perplexity` has no weight and no minimum", "give it one")
 
 
+def bounds(params: Params) -> tuple[Bound, ...]:
+    """Return the bound of the score, and of each component that rows or the evidence of rejected ones have."""
+    bounded = (name for name, bound in params.bounds.items() if bound)
+    names = {*params.classifiers, *bounded, *([PERPLEXITY] if params.has_source(PERPLEXITY) else [])}
+    minimum = Bound("minimum", params.minimum, LOW_QUALITY, ("score",))
+    return (minimum, *(_component_bound(params, name) for name in sorted(names)))
+
+
+def _component_bound(params: Params, name: str) -> Bound:
+    column = column_of(params, name)
+    return Bound(
+        f"minima.{name}",
+        params.bounds.get(name, 0.0),
+        LOW_COMPONENT,
+        columns=(column,) if column else (),
+        side="both" if column else "lower",
+        aliases=(f"classifiers.{name}.minimum",) if name in params.classifiers else (),
+    )
+
+
+def redecide(params: Params, batch: pa.RecordBatch, others: Sequence[Mapping[str, float]]) -> list[pa.Array]:
+    """Return why each row is rejected by other bounds, null for one that is kept.
+
+    A bound that is looser than now needs rejected rows alone, whose evidence has every component. A stricter one needs
+    a component that kept rows store, too.
+    """
+    minimum, *components = bounds(params)
+    now = {bound.param.partition(".")[2]: bound.now for bound in components}
+    rows = stored(batch, {name: column_of(params, name) for name in now})
+    reasons = []
+    for other in others:
+        then = {name: other.get(bound.param, bound.now) for name, bound in zip(now, components, strict=True)}
+        poor = pa.array(rows.score < other.get(minimum.param, minimum.now))
+        why = pc.if_else(poor, LOW_QUALITY, pa.scalar(None, pa.string()))
+        reasons.append(pc.if_else(pa.array(rows.low(now, then)), LOW_COMPONENT, why))
+    return reasons
+
+
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the params reject nothing, and the classifiers that decide although no report lets them."""
+    if not params.minimum and not any(params.minima.values()):
+        yield "`minimum` and `minima` are 0, so no document is rejected"
+    for name, classifier in sorted(params.classifiers.items()):
+        if classifier.accepted:
+            yield f"`classifiers.{name}` decides because it was accepted: {classifier.accepted}"
+        elif not classifier.report:
+            yield (
+                f"`classifiers.{name}` decides and was not checked: it may sort by source, or see a part of each text; "
+                f"run `refinery scorer check --classifier-of RECIPE:{name}`, and name its report in "
+                f"`classifiers: {name}: report:`"
+            )
+
+
 STAGE = Stage(
     name="score_quality",
     run=run,
@@ -430,5 +490,9 @@ STAGE = Stage(
     title="quality score",
     removes="unfit",
     canceled=canceled,
+    bounds=bounds,
+    redecide=redecide,
+    remarks=remarks,
+    unread=unread,
     cost=UnitCost(0.38, 1.02, 0.02, 4, requests=Requests(20, 6), rows=1.0, published=0.40),
 )

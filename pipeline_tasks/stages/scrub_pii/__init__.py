@@ -14,7 +14,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import OMITTED, Count
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Canceled, Requests, Spans, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, REDACTION
 from pipeline_tasks.scorers.entities import EntityFinder
@@ -113,9 +113,9 @@ def actions_of(params: Params) -> dict[Kind, Action]:
     return _actions(params.action, params.kinds)
 
 
-def recorded_actions(params: Mapping[str, Any]) -> dict[Kind, Action]:
+def recorded_actions(params: Mapping[str, Any]) -> dict[str, str]:
     """Return what is done about each kind that is looked for, by the params of a manifest."""
-    return _actions(params.get("action", "redact"), params.get("kinds", {}))
+    return dict(_actions(params.get("action", "redact"), params.get("kinds", {})).items())
 
 
 def _actions(action: Action, kinds: Mapping[str, Action]) -> dict[Kind, Action]:
@@ -400,6 +400,28 @@ def canceled(params: Params) -> Iterator[Canceled]:
         )
 
 
+def conceal(params: Mapping[str, Any], documents: pa.RecordBatch) -> pa.Array | None:
+    """Return texts without the personal data that a run with the params of a manifest finds; None if a model does."""
+    if BY_MODEL & set(recorded_actions(params)):
+        return None
+    named = {name: params[name] for name in ("document_regions", "public_ips") if name in params}
+    kinds: dict[str, Action] = {
+        kind: "keep" if action == "keep" else "redact" for kind, action in params.get("kinds", {}).items()
+    }
+    looked_for = Params(regions=tuple(params["regions"]), kinds=kinds, **named)
+    (concealed,) = scrub(iter([documents]), params=looked_for)
+    return concealed.column("text")
+
+
+def remarks(params: Params) -> Iterator[str]:
+    """Yield that the secret of pseudonyms is not here."""
+    if is_keyed(params) and not params.key.value:
+        yield (
+            f"`pseudonymize` needs a secret, and {KEY_VARIABLE} is not set here; set it, or the password of the "
+            "Airflow connection refinery_pii, where the recipe runs"
+        )
+
+
 STAGE = Stage(
     name="scrub_pii",
     run=run,
@@ -419,5 +441,7 @@ STAGE = Stage(
     reasons=(PII,),
     title="Remove personal data",
     canceled=canceled,
+    remarks=remarks,
+    spans=Spans(REDACTIONS.name, KINDS, recorded_actions, conceal),
     cost=UnitCost(0.23, 1.01, 0.01, 2, requests=Requests(13, 3), rows=1.0, published=0.95),
 )

@@ -7,12 +7,10 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.duplicates import duplicates
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.recipe import is_trial, maker_of
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
-
-EXTRACT = "extract"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def near(root: str) -> list[Near]:
     ]
     for recipe in recipes:
         for version in version_log.latest_by_snapshot(root, recipe):
-            manifest = read_manifest(root, version.manifests.get(EXTRACT, version.refined))
+            manifest = read_manifest(root, version.manifests.get(maker_of(version.manifests), version.refined))
             for batch in read_shards(root, manifest.shards, IDENTITY):
                 documents.learn(batch)
     found = {(each.recipe, each.snapshot, each.id): each for name in recipes for each in _near(root, name, documents)}

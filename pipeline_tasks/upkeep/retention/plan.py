@@ -14,7 +14,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.trainers.place import FILES
-from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, TAKEDOWN, TOKENIZE
+from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, TAKEDOWN, tokenizes
 from pipeline_tasks.run.tasks.row_cache import CACHE as CACHE_FOLDER
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
@@ -357,7 +357,7 @@ def _hot(held: _Root, manifests: Mapping[int, Sequence[Manifest]]) -> set[str]:
     for prefix in held.stages:
         for manifest in prefix.manifests:
             hot |= {shard.path for shard in manifest.history_shards}
-            if manifest.fingerprint not in named or manifest.stage == TOKENIZE:
+            if manifest.fingerprint not in named or tokenizes(manifest.stage):
                 hot |= _resting(held.root, manifest.shards)
     for at, version in enumerate(held.versions):
         if COMPOSE not in version.manifests:

@@ -9,16 +9,13 @@ from pipeline_tasks.publish.datasets.building import CARD, plan_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.recipe import COMPOSE, choosing_stages, plans_mixture, stage_that
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 from refinery_airflow.pages.answers import Balance, Health, balance_of, health_of
 
 SOURCES_SHOWN = 7
 """Snapshots, and groups of the mixture, that a card lists; the rest is folded."""
-
-CHOOSING = ("tokenize", "select", "mix")
-"""Stages that decide which documents are in a dataset; behind them a document may be there several times."""
 
 OPEN = frozenset({"language", "source", "snapshot"})
 """Columns whose values are shown to all; groups by another may be named by a site."""
@@ -67,16 +64,17 @@ def dataset_of(published: Published) -> Dataset:
     root, version = published.root, published.version
     manifests = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
     versions = version_log.versions(root, version.recipe)
-    steps = [step for step in published.steps if step["stage"] in CHOOSING]
+    choosing = choosing_stages(step["stage"] for step in published.steps)
+    mixed = manifests.get(stage_that(plans_mixture, manifests))
     groups = sorted(plan_of(root, manifests), key=lambda group: (-group["taken"], group["group"]))
     return Dataset(
         version=version,
         before=next((each for each in reversed(versions) if each.number < version.number), None),
         newest=versions[-1],
         sources=_sources(root, manifests[COMPOSE].params["versions"]),
-        by=str(manifests["mix"].params.get("by", "")) if "mix" in manifests else "",
+        by=str(mixed.params.get("by", "")) if mixed else "",
         groups=groups,
-        balance=balance_of(steps),
+        balance=balance_of(published.steps[: len(choosing)]),
         health=health_of(version.recipe, published.verdicts),
     )
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.plan.version_costs import tokens_of
-from pipeline_tasks.inspect.whatif import Forecast, published, whatif
+from pipeline_tasks.inspect.whatif import JUDGE, Forecast, published, whatif
 from pipeline_tasks.inspect.whatif.bounds import (
     NAMED_PACKS,
     PACKS,
@@ -39,9 +39,6 @@ from refinery_airflow.runs.run import base, dag_of
 
 LANGUAGE = "language"
 """Name of the field that chooses whose bounds the form shows."""
-
-QUALITY = "filter_quality"
-"""The stage whose bounds are changed."""
 
 MOST_ROWS = 500_000
 """Rows whose signals a request reads; of a larger snapshot a sample of whole shards."""
@@ -151,7 +148,7 @@ class WhatIf:
         """The YAML for the recipe; "" without a change of it."""
         own = {forecast.key: forecast.bound for forecast in self.stage_forecasts if forecast.bound}
         lines = [*recipe_lines(self.forecast.bounds, self.changes.get(PACKS, ""))] if self.forecast else []
-        return "\n".join([*lines, *stage_recipe_lines({bound.measure.key: bound.now for bound in self.stages}, own)])
+        return "\n".join([*lines, *stage_recipe_lines({each.key: each.bound.now for each in self.stages}, own)])
 
     @property
     def own_lines(self) -> str:
@@ -197,16 +194,17 @@ class WhatIf:
 
     def stage_field(self, bound: StageBound) -> Field:
         """Return the field of a bound of another stage."""
-        value = self.changes.get(bound.measure.key, _field_value(bound.now))
+        now, side = bound.bound.now, bound.bound.side
+        value = self.changes.get(bound.key, _field_value(now))
         least, most = (_field_value(end) for end in (bound.range.least, bound.range.most))
-        least = _field_value(bound.now) if bound.measure.side == "higher" else least
-        most = _field_value(bound.now) if bound.measure.side == "lower" else most
-        slider = most or _field_value(SLIDER * max(bound.now, 1))
+        least = _field_value(now) if side == "higher" else least
+        most = _field_value(now) if side == "lower" else most
+        slider = most or _field_value(SLIDER * max(now, 1))
         return Field(value, "number" if _is_number(value) else "text", least, most, slider, "as now")
 
     def stage_forecast(self, bound: StageBound) -> StageForecast | None:
         """Return the forecast of a bound of another stage; None if it is as it is now."""
-        return next((each for each in self.stage_forecasts if each.key == bound.measure.key), None)
+        return next((each for each in self.stage_forecasts if each.key == bound.key), None)
 
     def trial(self, root: str) -> str:
         """Return the command that refines a part of the snapshot by a copy of the recipe with these lines."""
@@ -258,11 +256,11 @@ def whatif_of(
     if not stages:
         published(root, version)  # raises: nothing of the version can be predicted
     language, target = (dict(query).get(name, "").strip() for name in (LANGUAGE, TARGET))
-    changes = {stage_key(key): value for key, value in query if key not in (LANGUAGE, TARGET)}
+    changes = {stage_key(key, stages): value for key, value in query if key not in (LANGUAGE, TARGET)}
     page = WhatIf(version, language, changes, Goal(target, 0), stages=stages)
     try:
         page = _with_stages(root, page)
-        if QUALITY not in version.manifests:
+        if JUDGE not in version.manifests:
             return _require_known(page)
         page = replace(page, choices=choices(root, version))
         page = replace(page, changes={**differing(root, version, page.of_quality), **page.of_stages})
@@ -274,7 +272,7 @@ def whatif_of(
 
 def _with_stages(root: str, page: WhatIf) -> WhatIf:
     """Return the page with the forecasts of other stages, without changes that are none."""
-    now = {bound.measure.key: bound.now for bound in page.stages}
+    now = {each.key: each.bound.now for each in page.stages}
     changed = {
         key: value.strip() for key, value in page.of_stages.items() if not _is_as_now(value.strip(), now.get(key))
     }
@@ -294,7 +292,7 @@ def _is_as_now(written: str, now: float | None) -> bool:
 def _require_known(page: WhatIf) -> WhatIf:
     """Return a page without `filter_quality`; RecipeError for a change of it."""
     if page.of_quality:
-        message = f"{', '.join(page.of_quality)}: this snapshot has no {QUALITY}"
+        message = f"{', '.join(page.of_quality)}: this snapshot has no {JUDGE}"
         raise RecipeError(message)
     return page
 
@@ -325,7 +323,7 @@ def outlook_of(tokens: int, forecast: Forecast, costs: Sequence[Mapping[str, Any
     now, then = forecast.characters
     share = then / now if now else 0.0
     pair = (tokens, round(tokens * share)) if tokens and now else None
-    behind = stages[stages.index(QUALITY) + 1 :] if QUALITY in stages else ()
+    behind = stages[stages.index(JUDGE) + 1 :] if JUDGE in stages else ()
     later = sum(float(row["cost_usd"]) for row in costs if row["stage"] in behind)
     cost = sum(float(row["cost_usd"]) for row in costs)
     return Outlook(pair, (cost, cost - later + later * share) if cost and now else None)

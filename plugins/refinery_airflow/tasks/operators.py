@@ -20,7 +20,6 @@ from pipeline_tasks.recipe import (
     BUILD,
     COMPOSE,
     LAND,
-    MIX,
     PUBLISH,
     VERDICT,
     AlertLimits,
@@ -30,7 +29,9 @@ from pipeline_tasks.recipe import (
     Versions,
     engine_of,
     fields_of,
+    plans_mixture,
     require_params,
+    stage_that,
     trial_of,
 )
 from pipeline_tasks.run.plan import RefineRequest
@@ -217,13 +218,12 @@ class Compose(RequestOperator):
         self,
         *,
         versions: Mapping[str, Any],
-        mixture: Mapping[str, Any] | None,
         steps: Sequence[Mapping[str, Any]],
         next_cut: Mapping[str, Any],
         **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
     ) -> None:
         super().__init__(**kwargs)
-        self.versions, self.mixture, self.steps, self.next_cut = versions, mixture, steps, next_cut
+        self.versions, self.steps, self.next_cut = versions, steps, next_cut
 
     def execute(self, context: Context) -> list[Part]:
         """Push `landed` (the manifest, and the last version to compare with); return the first stage's parts."""
@@ -245,11 +245,13 @@ class Compose(RequestOperator):
 
     def require_mixture(self, chosen: Mapping[str, Any]) -> None:
         """Raise RecipeError, before anything runs, for params that the mixture does not take."""
-        if self.mixture is None and chosen:
-            message = f"recipe {self.recipe} has no stage {MIX}, so {', '.join(chosen)} would change nothing; add it"
+        planning = [step for step in self.steps if plans_mixture(step["stage"])]
+        if chosen and not planning:
+            stage = stage_that(plans_mixture)
+            message = f"recipe {self.recipe} has no stage {stage}, so {', '.join(chosen)} would change nothing; add it"
             raise RecipeError(message)
-        if self.mixture is not None:
-            require_params(MIX, {**self.mixture, **chosen}, f"{self.recipe}: {MIX}")
+        for step in planning:
+            require_params(step["stage"], {**step["params"], **chosen}, f"{self.recipe}: {step['stage']}")
 
 
 class VerdictGate(Reviewed, RequestOperator):
@@ -282,7 +284,7 @@ class VerdictGate(Reviewed, RequestOperator):
         request = JudgeRecipeRequest(
             manifest=self.landed["manifest"],
             steps=tuple(
-                PlannedStep(step["stage"], {**step["params"], **(chosen if step["stage"] == MIX else {})})
+                PlannedStep(step["stage"], {**step["params"], **(chosen if plans_mixture(step["stage"]) else {})})
                 for step in self.steps
             ),
             requires=Requirement(**self.requires),
@@ -332,7 +334,7 @@ class StageOperator(RequestOperator):
         """Return the request to refine one part by this stage."""
         return RefineRequest(
             stage=self.stage,
-            params={**self.step["params"], **(mixture_of(context["params"]) if self.stage == MIX else {})},
+            params={**self.step["params"], **(mixture_of(context["params"]) if plans_mixture(self.stage) else {})},
             parent=part["manifest"],
             **earlier_of(self.landed, history=lambda then: tuple(then["history"].get(self.stage, ()))),
             landing=self.landed["landing"],

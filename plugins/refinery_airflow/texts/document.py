@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect import redactions
 from pipeline_tasks.inspect.document import (
     KEPT,
     Document,
@@ -19,7 +18,7 @@ from pipeline_tasks.inspect.document import (
     edit_facts,
     unread_text,
 )
-from pipeline_tasks.inspect.document.duplicates import STAGES, Cluster, duplicates
+from pipeline_tasks.inspect.document.duplicates import Cluster, compares_documents, duplicates
 from pipeline_tasks.inspect.document.page_blocks import PageBlocks
 from pipeline_tasks.inspect.document.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.document.trace import landed_header
@@ -27,6 +26,8 @@ from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.places import Place, placed
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import known_card
+from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.urls.takedown import DOC
 
 MOST_BYTES = 256_000_000
@@ -80,6 +81,11 @@ class Explored:
     edits: Sequence[ShownEdit] = ()
     blocks: PageBlocks | None = None
     reach: Reach | None = None
+
+    @property
+    def concealing(self) -> str:
+        """The stage that finds personal data, which the page does not show; "" without one."""
+        return next(filter(clears_personal_data, self.version.manifests), "")
 
     @property
     def unread(self) -> Sequence[str]:
@@ -191,11 +197,12 @@ def _farthest(known: Document) -> Record:
 
 
 def _shown_edit(root: str, version: Version, record: Record, edit: TextEdit) -> ShownEdit:
-    """Return what a stage changed in a record's text, without the personal data that `scrub_pii` replaces."""
+    """Return what a stage changed in a record's text, without the personal data that a stage replaces."""
     facts = record.facts
     is_cut_short = max(len(edit.before), len(edit.after)) > COMPARED
-    if edit.stage == redactions.STAGE:
-        pieces = marked_redactions(edit.before, edit.after, facts[redactions.COLUMNS[-1]])
+    card = known_card(edit.stage)
+    if card and card.spans and card.spans.conceal:
+        pieces = marked_redactions(edit.before, edit.after, facts[card.spans.column])
     else:
         texts = (edit.before[:COMPARED], edit.after[:COMPARED])
         pieces = marked(*scrubbed(root, version, texts, str(facts.get("language") or ""), record.url))
@@ -204,14 +211,14 @@ def _shown_edit(root: str, version: Version, record: Record, edit: TextEdit) -> 
 
 def _bytes_of_clusters(root: str, version: Version) -> int:
     """Return how many bytes the shards of every snapshot of a recipe have, in which a cluster is looked for."""
-    if not any(stage in version.manifests for stage in STAGES):
+    if not any(map(compares_documents, version.manifests)):
         return 0
     return sum(bytes_of(root, each) for each in version_log.latest_by_snapshot(root, version.recipe))
 
 
 def _cluster(root: str, version: Version, wanted: str) -> Cluster | None:
     """Return the document's cluster over all snapshots; None if it never came to deduplication, or is alone."""
-    if not any(stage in version.manifests for stage in STAGES):
+    if not any(map(compares_documents, version.manifests)):
         return None
     try:
         cluster = duplicates(root, version.recipe, wanted)

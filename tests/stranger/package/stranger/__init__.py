@@ -1,0 +1,1 @@
+"""One part for every seam of Refinery, from outside of it."""
