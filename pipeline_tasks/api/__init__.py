@@ -120,13 +120,14 @@ def _place(path: str | Path) -> str:
     return str(path) if storage.is_absolute(str(path)) else str(Path(path).absolute())
 
 
-def versions(root: str, recipe: str = "") -> list[Version]:
+def versions(root: str | Path, recipe: str = "") -> list[Version]:
     """Return the versions of a recipe or dataset, oldest first; without one those of all, by name."""
-    return [each for name in ([recipe] if recipe else recipes(root)) for each in version_log.versions(root, name)]
+    names = [recipe] if recipe else recipes(str(root))
+    return [each for name in names for each in version_log.versions(str(root), name)]
 
 
 def sql(
-    root: str, query: str, *, recipe: str = "", version: int | str = "", dataset: str = "", purpose: str = ""
+    root: str | Path, query: str, *, recipe: str = "", version: int | str = "", dataset: str = "", purpose: str = ""
 ) -> pa.Table:
     """Return the rows of a query over the views of a version, as `refinery sql` does: checked, and logged as a look.
 
@@ -139,5 +140,5 @@ def sql(
     from pipeline_tasks.inspect.command import chosen_of
     from pipeline_tasks.inspect.sql import table
 
-    options = Namespace(root=root, recipe=recipe, chosen=str(version), dataset=dataset)
-    return table(root, chosen_of(options), query, purpose)
+    options = Namespace(root=str(root), recipe=recipe, chosen=str(version), dataset=dataset)
+    return table(str(root), chosen_of(options), query, purpose)

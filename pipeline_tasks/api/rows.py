@@ -50,6 +50,10 @@ Rows: TypeAlias = Stream | Formatted | pa.RecordBatch | Path | str
 """Rows, or the path of a Parquet file, or of a folder with such files at any depth."""
 
 
+COMPUTED = ("chars", "offset", "length", "payload_digest", "kind", "error", "error_detail")
+"""Columns that follow from a row, whatever those of such a name are in rows that no stage of ours left."""
+
+
 class Piece(NamedTuple):
     """Rows in a row: the name of their file, and the number of the first in it."""
 
@@ -136,12 +140,14 @@ def completed(piece: Piece, needed: Needed) -> pa.RecordBatch:
     """Return rows with the columns that a stage needs; RecipeError for one that does not follow from the others.
 
     Rows with all columns of `schema.LOCATOR` are of a stage, and stay as they are. Of others, fields are looked for as
-    in landed tables (`schema.FIELDS`): `id` is the name of a record, and not the identity of its text.
+    in landed tables (`schema.FIELDS`): `id` is the name of a record, and not the identity of its text. A column that
+    follows from a row (`COMPUTED`) is computed.
     """
     _require_free(piece.batch.schema.names, needed.card.name)
     columns = dict(zip(piece.batch.schema.names, piece.batch.columns, strict=True))
+    computed = {*COMPUTED} & {*needed.columns.names}
     if not set(LOCATOR.names) <= columns.keys():
-        columns = _located(columns, piece)
+        columns = _located({name: columns[name] for name in columns if name not in computed}, piece)
     for name in needed.columns.names:
         if name not in columns and (value := _filled(name, columns, piece.batch.num_rows, needed)) is not None:
             columns[name] = value
@@ -172,7 +178,7 @@ def _located(columns: dict[str, pa.Array], piece: Piece) -> dict[str, pa.Array]:
     own = {"text": _cast(text, columns[text], pa.large_string())} if text else {}
     offsets = range(piece.start, piece.start + rows)
     places = pa.array([f"{piece.file}:{offset}" for offset in offsets], pa.string())
-    named = columns["id"].cast(pa.string()) if "id" in columns else pa.nulls(rows, pa.string())
+    named = [None if value is None else str(value) for value in columns.get("id", pa.nulls(rows)).to_pylist()]
     dated = next((columns[name] for name in FIELDS["date"] if name in columns), pa.nulls(rows))
     dates = [None if value is None else iso_date(str(value)) for value in dated.to_pylist()]
     return {
@@ -180,7 +186,7 @@ def _located(columns: dict[str, pa.Array], piece: Piece) -> dict[str, pa.Array]:
         "snapshot": pa.repeat(pa.scalar(""), rows),
         "file": pa.repeat(pa.scalar(piece.file), rows),
         "length": pa.repeat(pa.scalar(1, pa.int64()), rows),
-        "record_id": pc.coalesce(named, places),
+        "record_id": pc.coalesce(pa.array(named, pa.string()), places),
         "url": pa.nulls(rows, pa.string()),
         "payload_digest": _digests(rest.get("payload", own.get("text", pa.nulls(rows)))),
         **rest,

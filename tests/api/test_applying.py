@@ -203,6 +203,19 @@ def test_columns_are_read_in_other_types_and_others_stay() -> None:
     assert {row["n"]: row["tags"] for row in kept.to_pylist()} == {1: ["a"], 2: []}
 
 
+def test_columns_that_follow_from_a_row_are_computed() -> None:
+    table = pa.table(
+        {"text": TEXTS[:2], "id": [7, None], "chars": [1.5, None], "length": ["a", "b"], "kind": ["x", "y"]}
+    )
+    kept, _ = api.apply("filter_url", table)
+    assert kept.column("chars").to_pylist() == [len(text or "") for text in TEXTS[:2]]
+    assert kept.column("record_id").to_pylist() == ["7", "rows:1"]
+    assert kept.column("kind").to_pylist() == ["x", "y"], "documents have no such column"
+    pages, rejected = api.apply("ingest", table.append_column("error", [["http_header"] * 2]))
+    assert (pages.num_rows, rejected.num_rows) == (2, 0)
+    assert pages.column("kind").to_pylist() == ["row", "row"]
+
+
 def test_a_column_that_the_stage_writes_is_the_stage_s() -> None:
     table = pa.table({"text": TEXTS[:2], "language": ["xx", None], "language_score": [7, 8]})
     kept, _ = api.apply("filter_language", table)

@@ -38,38 +38,38 @@ def test_versions_are_those_that_the_requests_of_tasks_make(crawl: Path, root: P
     path.write_text(f"stages:\n{RECIPE}")
     other = str(tmp_path / "root")
     days = [refined(other, str(crawl / day), How(recipe=str(path))) for day in DAYS]
-    versions = api.versions(str(root), "mine")
+    versions = api.versions(root, "mine")
     assert [day.version.manifests for day in days] == [version.manifests for version in versions]
     assert days[1].manifest("dedup_exact").parents[1:] == (days[0].manifest("dedup_exact").fingerprint,)
-    assert built(other, build_of("mine", {})).manifests == api.versions(str(root), "corpus")[0].manifests
+    assert built(other, build_of("mine", {})).manifests == api.versions(root, "corpus")[0].manifests
 
 
 def test_every_stage_and_the_snapshot_were_judged(root: Path) -> None:
-    refined, dataset = api.versions(str(root), "mine")[-1], api.versions(str(root), "corpus")[-1]
+    refined, dataset = api.versions(root, "mine")[-1], api.versions(root, "corpus")[-1]
     assert set(refined.verdicts) == {*(stage for stage in refined.manifests if stage != "land"), "publish"}
     assert set(dataset.verdicts) == {stage for stage in dataset.manifests if stage != "compose"}
 
 
 def test_versions_of_all_recipes_are_listed_by_name(root: Path) -> None:
-    named = [(version.recipe, version.snapshot) for version in api.versions(str(root))]
+    named = [(version.recipe, version.snapshot) for version in api.versions(root)]
     assert named == [("corpus", "build"), *(("mine", day) for day in DAYS)]
 
 
 def test_what_is_done_is_found(crawl: Path, root: Path) -> None:
     again = api.refine(crawl / DAYS[1], root, api.recipe(STAGES, "mine"))
-    assert again == api.versions(str(root), "mine")[-1]
+    assert again == api.versions(root, "mine")[-1]
 
 
 def test_sql_asks_a_version(root: Path) -> None:
-    counted = api.sql(str(root), "SELECT count(*) AS n FROM kept", recipe="mine", version=DAYS[0])
-    assert counted.to_pylist() == [{"n": api.versions(str(root), "mine")[0].documents}]
+    counted = api.sql(root, "SELECT count(*) AS n FROM kept", recipe="mine", version=DAYS[0])
+    assert counted.to_pylist() == [{"n": api.versions(root, "mine")[0].documents}]
 
 
 def test_a_gate_refuses_until_a_reason_lets_it_pass(crawl: Path, tmp_path: Path) -> None:
     recipe = api.recipe(["ingest", "extract"], "strict", gates={"ingest": {"rows": {"min_value": 10**9}}})
     with pytest.raises(api.GateRefused, match=r"(?s)gate of ingest refuses strict.*override"):
         api.refine(crawl / DAYS[0], tmp_path, recipe)
-    assert not api.versions(str(tmp_path))
+    assert not api.versions(tmp_path)
     assert api.refine(crawl / DAYS[0], tmp_path, recipe, override={"ingest": "a test"}).documents > 0
     with api.Ledger.open(ledger_of(str(tmp_path))) as ledger:
         judged = [row for row in ledger.query("gates", recipe="strict", snapshot=DAYS[0]) if row["stage"] == "ingest"]
