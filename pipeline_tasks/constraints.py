@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated
 
+from pipeline_tasks.seams import parts
+
 OMITTED = "omitted"
 """Key of a field's metadata: the value with which committed JSON leaves the field out."""
 
@@ -121,6 +123,12 @@ S3, GOOGLE, AZURE = "s3://", "gs://", "az://"
 
 BUCKETS = (S3, GOOGLE, AZURE)
 
+STORES = "refinery.stores"
+"""The seam of stores: the name of an entry point is the scheme of its URIs."""
+
+_SCHEMES = ("s3", "gs", "az", "file", "hf", "http", "https")
+"""Schemes of URIs that mean something to us."""
+
 _PRINTED = r"[^\x00-\x1f\x7f\ud800-\udfff]"
 _URI = rf"((s3|gs|az)://(?=[^/])|file:///|(?!(s3|gs|az|file):)){_PRINTED}{{1,4000}}"
 _PATH = rf"(?!/)(?!(.*/)?\.\.(/|$)){_PRINTED}{{1,1000}}"
@@ -173,13 +181,19 @@ def on_web(place: str) -> bool:
 
 
 def is_bucket(uri: str) -> bool:
-    """Return whether a URI is in a bucket, and not on a disk of this machine."""
-    return uri.startswith(BUCKETS)
+    """Return whether a URI is in a bucket, or in a store that is brought, and not on a disk of this machine."""
+    return uri.startswith(BUCKETS) or is_brought(uri)
+
+
+def is_brought(uri: str) -> bool:
+    """Return whether a URI is in a store that another distribution brings."""
+    scheme, mark, _ = uri.partition("://")
+    return mark != "" and scheme in parts(STORES, _SCHEMES)
 
 
 def kind_of(uri: str) -> str:
-    """Return how a URI of a bucket begins."""
-    return next(kind for kind in BUCKETS if uri.startswith(kind))
+    """Return how a URI of a bucket begins: its scheme."""
+    return uri[: uri.index("://") + len("://")]
 
 
 def bucket_and_prefix(uri: str) -> tuple[str, str]:

@@ -179,6 +179,23 @@ class Bound:
     aliases: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """A param that says how much of its source a document's text has, and rejects none by itself.
+
+    `param` is its name in a recipe, `now` its value, `least` and `most` the ends of its range. `words` returns, of rows
+    with `columns`, the words that each text has and those that it would have by another value, null where rows do not
+    say.
+    """
+
+    param: str
+    now: float
+    least: float
+    most: float
+    columns: tuple[str, ...]
+    words: Callable[[pa.RecordBatch, float], tuple[pa.Array, pa.Array]]
+
+
 class Grouped(NamedTuple):
     """How a stage's documents come out in buckets, as many as its param `buckets` says or, for 0, their bytes ask for.
 

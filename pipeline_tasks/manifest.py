@@ -303,6 +303,7 @@ def shard_of(raw: Mapping[str, Any] | Shard) -> Shard:
     piece = shard.start == WHOLE or (_is_count(shard.start) and shard.is_landed)
     _require(shard.start, piece, "where a shard starts")
     _require(shard.fields, isinstance(shard.fields, str) and (shard.is_landed or not shard.fields), "a shard's fields")
+    _require(shard.library, bool(re.fullmatch(r"(\S+==\S+)?", shard.library)), "a shard's library")
     return shard
 
 

@@ -17,6 +17,7 @@ from pipeline_tasks.facets import (
     Bound,
     Canceled,
     Copies,
+    Dial,
     Grouped,
     Languages,
     Removal,
@@ -81,7 +82,8 @@ class Shard:
     bytes of the shards that a layer's rows come from (see `Layer`), 0 for a shard that has all of its columns. `start`
     is the byte at which a piece of a landed file begins, `WHOLE` for any other shard; `bytes` and `digest` are then
     those of the piece. `fields` are the names that fields of a landed file's records have in place of those of
-    `schema.FIELDS`, as canonical JSON, "" for none: whoever reads the shard reads the same fields.
+    `schema.FIELDS`, as canonical JSON, "" for none: whoever reads the shard reads the same fields. `library` is the
+    distribution that brings a landed file's format, and its version (`name==1.0`), "" for a format of ours.
     """
 
     path: str
@@ -92,6 +94,7 @@ class Shard:
     below: int = 0
     start: int = field(default=WHOLE, metadata={OMITTED: WHOLE})
     fields: str = field(default="", metadata={OMITTED: ""})
+    library: str = field(default="", metadata={OMITTED: ""})
 
     @property
     def is_landed(self) -> bool:
@@ -105,8 +108,8 @@ class Shard:
         They have its name, offsets, and what the fields are that they are read from.
         """
         piece = f" {self.start}" if self.start != WHOLE else ""
-        fields = f" {self.fields}" if self.fields else ""
-        return f"{self.digest} {self.path}{piece}{fields}" if self.is_landed else self.digest
+        read_by = "".join(f" {by}" for by in (self.fields, self.library) if by)
+        return f"{self.digest} {self.path}{piece}{read_by}" if self.is_landed else self.digest
 
     @property
     def weight(self) -> int:
@@ -313,8 +316,8 @@ class Stage(Generic[P]):
     returns whether a kernel has a state by these params: no other is given a GPU. `clears_personal_data` says that the
     texts, titles and addresses that it keeps are for more people than those that it gets: those who may see kept ones.
     `removes` is what its removals say, `cost` what it takes per byte that it reads. `canceled` yields the params that
-    another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite
-    of expectations, if it is of another distribution. `bounds` returns the params that are bounds on what rows store.
+    another one, or an absent one, turns off. `wiring` says how a recipe has it. `suite` is the path of its suite of
+    expectations, if it is of another distribution. `bounds` returns the params that are bounds on what rows store.
     Where they decide together, `redecide` returns the reason of each row, kept or rejected, by each of some other
     bounds (values by their params). `copies` is how it removes documents for the sake of others. `vectors` returns the
     model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
@@ -322,7 +325,8 @@ class Stage(Generic[P]):
     brings no new page. `remarks` yields what lint says of params that let everything pass, or that decide what nobody
     checked; they have the secret that they need where the environment has it. `languages` returns the languages that
     params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
-    says where in texts it finds something. These are facets (`facets`): they are no identity.
+    says where in texts it finds something. `dials` returns the params that say how much of its source a text has. These
+    are facets (`facets`): they are no identity.
     """
 
     name: str
@@ -365,6 +369,7 @@ class Stage(Generic[P]):
     languages: Callable[[Mapping[str, Any]], Languages] | None = None
     unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
     spans: Spans | None = None
+    dials: Callable[[P], tuple[Dial, ...]] | None = None
 
     def written(self, params: P) -> pa.Schema:
         """Return all columns that the stage promises for `params`."""

@@ -72,7 +72,7 @@ def resealed(path: Path, **changes: Any) -> None:
 
 
 def refined(
-    root: Path,
+    root: Path | str,
     stage: str,
     parent: str,
     params: Mapping[str, Any] | None = None,
@@ -89,7 +89,7 @@ def refined(
     return path, manifest
 
 
-def rows(root: Path, manifest: Manifest, part: str = "shards", landing: str = "") -> pa.Table:
+def rows(root: Path | str, manifest: Manifest, part: str = "shards", landing: str = "") -> pa.Table:
     """Return the kept rows of a manifest, its `rejects` or `quarantine`, or a section of its history, as one table.
 
     Pages that `ingest` kept are read from the folder `landing`.

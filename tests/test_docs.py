@@ -276,8 +276,9 @@ def test_the_line_of_a_long_stage() -> None:
 
 def test_bounds_that_the_docs_set_exist() -> None:
     named = set(re.findall(r"--set (?:[a-z]{2,3}\.)?(\w+)\.(\w+)=", ALL))
-    cards = map(stage_card, NAMES)
-    of_stages = {(card.name, bound.param) for card in cards if card.bounds for bound in card.bounds(bind(card, {}))}
+    params = [(card, bind(card, {})) for card in map(stage_card, NAMES) if card.bounds or card.dials]
+    of_stages = {(card.name, bound.param) for card, own in params if card.bounds for bound in card.bounds(own)}
+    of_stages |= {(card.name, dial.param) for card, own in params if card.dials for dial in card.dials(own)}
     assert named & of_stages
     named -= of_stages
     assert named

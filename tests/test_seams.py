@@ -1,5 +1,6 @@
 """Parts of other distributions come by entry points, or by `module:NAME`, with the version of who brings them."""
 
+import sys
 from collections.abc import Callable, Iterator
 from importlib import invalidate_caches
 from pathlib import Path
@@ -7,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks import seams
+from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.filters import load_filters
+from pipeline_tasks.landing import brought_formats
+from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.seams import Part, known, part_at, part_of, parts
 
 SEAM = "refinery.filters"
@@ -17,27 +22,33 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a distribution for this process: its metadata with entry points of `SEAM`, and the module `brought_NAME`."""
-    monkeypatch.syspath_prepend(str(tmp_path))
+    """Install a distribution with entry points of a seam, and the module `brought_NAME`."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
 
-    def installed(name: str, version: str = "1.2", code: str = "", **points: str) -> None:
-        folder = tmp_path / f"{name}-{version}.dist-info"
+    def installed(name: str, version: str = "1.2", code: str = "", seam: str = SEAM, **points: str) -> None:
+        folder = site / f"{name}-{version}.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         lines = [f"{point} = {value}" for point, value in points.items()]
-        (folder / "entry_points.txt").write_text("\n".join([f"[{SEAM}]", *lines]))
+        (folder / "entry_points.txt").write_text("\n".join([f"[{seam}]", *lines]))
         (folder / "top_level.txt").write_text(f"brought_{name}\n")
-        (tmp_path / f"brought_{name}.py").write_text(code)
+        (site / f"brought_{name}.py").write_text(code)
         invalidate_caches()
         clear()
-
-    def clear() -> None:
-        seams._brought.cache_clear()
-        seams.part_at.cache_clear()
 
     yield installed
     monkeypatch.undo()
     clear()
+
+
+def clear() -> None:
+    """Forget which parts there were, and their modules."""
+    for cached in (seams._brought, seams.part_at, brought_formats._by_ending):
+        cached.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("brought_")]:
+        del sys.modules[name]
 
 
 def test_a_part_says_who_brings_it_and_is_loaded(install: Install) -> None:
@@ -93,3 +104,51 @@ def test_names_are_ours_those_of_others_and_the_places_that_are_asked_for(instal
 def test_our_own_part_fails_as_it_is() -> None:
     with pytest.raises(ModuleNotFoundError):
         Part("short", "no_such_module:CARD").load()
+
+
+# --- What a seam asks of a part ---------------------------------------------------------------------------------------
+
+FILTER = """
+from pipeline_tasks.filters import c4
+CARD = c4.FILTER
+"""
+
+FORMAT = """
+from pipeline_tasks.landing.brought_formats import Format
+from pipeline_tasks.landing.json_lines import read_lines
+CARD = Format(("{ending}",), read_lines)
+"""
+
+
+def test_a_filter_has_the_name_of_its_card(install: Install) -> None:
+    install("one", code=FILTER, other="brought_one:CARD")
+    with pytest.raises(RecipeError, match=r"package one 1.2, whose card has the name 'c4'; give both the same name"):
+        load_filters()
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "notes"])
+def test_an_ending_of_files_has_one_format(ending: str, install: Install) -> None:
+    seam = "refinery.formats"
+    install("one", code=FORMAT.format(ending=ending), seam=seam, a="brought_one:CARD")
+    install("two", code=FORMAT.format(ending="notes"), seam=seam, b="brought_two:CARD")
+    with pytest.raises(
+        RecipeError, match=rf"package (one|two) 1.2, which reads files that end in .{ending}, and so does"
+    ):
+        brought_format("a.notes")
+
+
+def test_names_of_files_end_as_ours_do(install: Install) -> None:
+    install("one", code=FORMAT.format(ending="notes"), seam="refinery.formats", a="brought_one:CARD")
+    names = ("a.notes", "A.NOTES.gz", "a.b.notes.zst.gz", "a.notes.txt", "notes", "a.jsonl")
+    assert [brought_format(name) is not None for name in names] == [True, True, True, False, False, False]
+
+
+def test_a_store_has_a_scheme_that_means_nothing_to_us(install: Install) -> None:
+    install("one", seam="refinery.stores", shelf="brought_one:Shelf")
+    uris = ("shelf://a", "s3://b", "self://a", "/shelf", "file:///shelf")
+    assert [is_bucket(uri) for uri in uris] == [True, True, False, False, False]
+    install("two", seam="refinery.stores", file="brought_two:Shelf")
+    with pytest.raises(
+        RecipeError, match=r"'file' is brought_two:Shelf of the package two 1.2, and Refinery has a part"
+    ):
+        is_bucket("shelf://a")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing import json_lines
+from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.landing.formats import first_rows
 from pipeline_tasks.landing.parquet import rows as parquet_rows
 from pipeline_tasks.landing.parquet.footer import read_footer
@@ -43,7 +44,7 @@ def require_text(folder: str, names: Sequence[str], fields: Mapping[str, str]) -
     `names` are relative to `folder`; `fields` are the names of fields as the recipe gives them. Archives, and files
     whose beginning is damaged, are passed over. Of a table the names of all columns are compared, and nothing else.
     """
-    other = next(filter(UNREAD.search, names), None)
+    other = next((name for name in names if UNREAD.search(name) and not brought_format(name)), None)
     if other is not None:
         raise RecipeError(refusal_of_table(f"{folder}/{other}"))
     first = ""

@@ -25,6 +25,7 @@ from pipeline_tasks.landing.archives.record import Row
 from pipeline_tasks.landing.archives.record_header import is_archive
 from pipeline_tasks.landing.archives.record_stream import read_stream
 from pipeline_tasks.landing.archives.segments import joined
+from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.landing.decompression import (
     GZIP,
     LZ4,
@@ -75,9 +76,9 @@ def read_records(
 
     The stream begins at byte `start` of the file, 0 unless it is a piece (see `cuts`).
 
-    The first bytes decide the format before the name does. Memory stays within a few records (32 MiB each at most)
-    and one batch of about `batch_bytes` of payload and text. Parquet, which is read from its end, is copied to TMPDIR
-    where it has more than 64 MiB, and takes as much memory as `parquet_rows` allows.
+    The first bytes decide the format before the name does, but for formats that others bring. Memory stays within a few
+    records (32 MiB each at most) and one batch of about `batch_bytes` of payload and text. Parquet, which is read from
+    its end, is copied to TMPDIR where it has more than 64 MiB, and takes as much memory as `parquet_rows` allows.
     """
     stored = Reader(PlainSource(stream))
     stored.base = start
@@ -160,7 +161,9 @@ def _behind_first_member(stored: Reader, start: bytes, damage: str, name: str, *
 def _unpacked(reader: Reader, name: str, names: Names, *, is_checked: bool) -> Iterator[Row]:
     """Read a file by its content once no compression is left around it."""
     start = reader.peek(_START)
-    if is_archive(start):
+    if brought := brought_format(name):
+        yield from brought.format.read_rows(reader, name, names)
+    elif is_archive(start):
         yield from read_stream(reader, name, is_checked=is_checked)
     elif start.startswith(_PARQUET):
         yield from parquet_rows.read_rows(reader, name, names)

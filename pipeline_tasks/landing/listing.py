@@ -20,7 +20,8 @@ import pyarrow as pa
 from pipeline_tasks.binding import require_known, require_mapping
 from pipeline_tasks.constraints import OMITTED, FieldName, Share
 from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, RecipeError, SnapshotIncomplete
-from pipeline_tasks.landing import cuts
+from pipeline_tasks.landing import brought_formats, cuts
+from pipeline_tasks.landing.brought_formats import PACKED, brought_format, library_of, versions_of
 from pipeline_tasks.landing.first_look import UNREAD, refusal_of_table, require_text
 from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
 from pipeline_tasks.landing.formats import NO_FIELDS
@@ -46,9 +47,8 @@ PULL = ".pull/"
 PATHS = ("warc.paths.gz", "warc.paths", "wet.paths.gz", "wet.paths")
 """Common Crawl's own listings: one path per line; a file may also be here under the last component of its path."""
 
-_PACKED = r"(?:\.(?:gz|zst|lz4))*\Z"
-ARCHIVES = re.compile(rf"(?i)\.(?:warc|arc|wet|wat){_PACKED}")
-TABLES = re.compile(rf"(?i)\.(?:jsonl|ndjson|json|parquet){_PACKED}")
+ARCHIVES = re.compile(rf"(?i)\.(?:{'|'.join(brought_formats.ARCHIVES)}){PACKED}")
+TABLES = re.compile(rf"(?i)\.(?:{'|'.join(brought_formats.TABLES)}){PACKED}")
 """The last ending of a name says of what kind the file is, and others behind it how it is compressed: digests, indexes
 and unfinished files have theirs behind."""
 
@@ -276,7 +276,7 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
     refuse_table(folder)
     _refuse_parent(uri, folder)
     visible = folder.visible
-    chosen = _of_kind(visible, ARCHIVES) or _of_kind(visible, TABLES)
+    chosen = _of_kind(visible, ARCHIVES) or _of_kind(visible, TABLES) or list(filter(brought_format, visible))
     skipped = _skipped(folder)
     if not chosen:
         entries = len(folder.files) + len(folder.skipped)
@@ -371,7 +371,8 @@ def land(
     """Commit the manifest of a landed snapshot; its fingerprint follows from the names and bytes of its files.
 
     Files whose digests a list promises are not read, unless they are so large that they are cut into pieces: `ingest`
-    compares what it reads with the digest. Others are read here, several at once.
+    compares what it reads with the digest. Others are read here, several at once. What another distribution reads is
+    one shard, and its version is identity.
 
     `resources` are the digests of what later stages read besides, and are part of identity. A trial reads a `sample`
     of the files and their pieces: those that make up this share of all bytes, and at least one. `fields` name some of
@@ -415,6 +416,7 @@ def land(
         quarantined={},
         metrics={"kept": {}, "rejects": {}},
         resources=resources or {},
+        libraries=versions_of(" ".join(sorted({shard.library for shard in shards}))),
     )
     manifest = identified(whole)
     path = manifest_path(STAGE.name, manifest.fingerprint)
@@ -501,9 +503,10 @@ def _shards(folder: str, piece: int, file: tuple[str, int, str]) -> Shards:
     name, size, digest = file
     path, uri = f"{LANDING}{name}", f"{folder}/{name}"
     try:
-        if not cuts.is_large(size, piece):
+        library = library_of(name)
+        if library or not cuts.is_large(size, piece):
             size, digest = (size, digest) if digest else storage.digest_of_file(uri)
-            return (Shard(path, 0, size, digest),)
+            return (Shard(path, 0, size, digest, library=library),)
         with storage.open_landed(uri) as stream:
             actual, pieces = cuts.cut(stream, size, piece)
     except FileNotFoundError as error:

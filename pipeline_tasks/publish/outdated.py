@@ -15,7 +15,7 @@ from typing import Any
 from pipeline_tasks.binding import bind
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.libraries import differences, installed
+from pipeline_tasks.libraries import differences, installed, present
 from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
@@ -131,6 +131,8 @@ def _reasons(manifest: Manifest) -> Iterator[str]:
         yield f"{manifest.writer} → {WRITER}"
     if card := known_card(manifest.stage):
         yield from _reasons_of_card(card, manifest)
+    elif manifest.landed:  # what reads its files may come from other distributions
+        yield from differences(manifest.libraries, present(manifest.libraries))
 
 
 def _reasons_of_card(card: Stage[Any], manifest: Manifest) -> Iterator[str]:

@@ -5,7 +5,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -129,7 +129,12 @@ def kind_of(kind: str) -> type[Source]:
     """Return the dataclass of a kind of source: ours, or one that another distribution brings."""
     if kind in KINDS:
         return cast("type[Source]", importlib.import_module(KINDS[kind]).SOURCE)
-    return cast("type[Source]", seams.part_of(SEAM, kind).load(type))
+    part = seams.part_of(SEAM, kind)
+    brought: type[Source] = part.load(type)
+    if not is_dataclass(brought):
+        message = f"{part}, which is no dataclass, and a kind of source is one; name another"
+        raise RecipeError(message)
+    return brought
 
 
 def form_of(kind: str) -> Mapping[str, Mapping[str, Any]]:

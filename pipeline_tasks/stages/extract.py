@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED, Bytes, Count, Range
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.facets import Bound, Canceled, Requests, UnitCost
+from pipeline_tasks.facets import Bound, Canceled, Dial, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
@@ -24,6 +24,9 @@ TAKEN_DOWN, TOO_SHORT = "extract:taken_down", "extract:too_short"
 
 EXTRACTORS = ("resiliparse", "trafilatura", "justext")
 METHODS = ("blocks", *EXTRACTORS)
+
+BETA = 0.25, 4.0
+"""The least and the most that `beta` may be."""
 
 EXTRACTED = pa.schema(
     [
@@ -82,7 +85,7 @@ class Params:
 
     method: str = "blocks"
     output: Literal["plain", "markdown"] = "plain"
-    beta: Annotated[float, Range(0.25, 4)] = field(default=1.0, metadata={OMITTED: 1.0})
+    beta: Annotated[float, Range(*BETA)] = field(default=1.0, metadata={OMITTED: 1.0})
     model: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
     fallback: tuple[str, ...] = ()
     language: str = "English"
@@ -456,6 +459,17 @@ def canceled(params: Params) -> Iterator[Canceled]:
         yield Canceled("fallback", f"it names {params.method} alone, which `method` is", "name another method")
 
 
+def dials(params: Params) -> tuple[Dial, ...]:
+    """Return `beta`, by which blocks are chosen."""
+
+    def words(batch: pa.RecordBatch, then: float) -> tuple[pa.Array, pa.Array]:
+        from pipeline_tasks.text.blocks.other_choice import words_by
+
+        return words_by(batch["blocks"], params.beta, then)
+
+    return (Dial("beta", params.beta, *BETA, ("blocks",), words),) if params.method == "blocks" else ()
+
+
 STAGE = Stage(
     name="extract",
     run=run,
@@ -488,6 +502,7 @@ STAGE = Stage(
     title="Pages into documents",
     removes="unfit",
     canceled=canceled,
+    dials=dials,
     bounds=lambda params: (Bound("min_chars", params.min_chars, TOO_SHORT, ("chars",), most=math.inf),),
     cost=UnitCost(0.27, 0.22, 0.22, 3, requests=Requests(8, 2), rows=0.996, published=0.50),
 )

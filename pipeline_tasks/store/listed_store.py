@@ -16,8 +16,6 @@ from typing import Any, BinaryIO, cast
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sealed import canonical
-from pipeline_tasks.store.clouds.store import CloudStore
-from pipeline_tasks.store.local_store import LocalStore
 from pipeline_tasks.store.named_store import NAME, require_as_set
 from pipeline_tasks.store.places import require_pointed
 from pipeline_tasks.store.protocol import Entry, Store
@@ -111,7 +109,7 @@ def _listed(file: Mapping[str, Any]) -> Listed:
 class ListedStore:
     """A landing by its list: files that the list says are elsewhere are read there, others in the folder."""
 
-    def __init__(self, uri: str, folder: LocalStore | S3Store | CloudStore, prefix: str) -> None:
+    def __init__(self, uri: str, folder: Store, prefix: str) -> None:
         self.root = uri
         self._folder, self._prefix = folder, prefix
         try:
@@ -180,7 +178,7 @@ class ListedStore:
 
 
 @lru_cache(maxsize=8)
-def _read(folder: LocalStore | S3Store | CloudStore, stamp: str) -> Mapping[str, Listed]:
+def _read(folder: Store, stamp: str) -> Mapping[str, Listed]:
     """Read a list, once for each state of it."""
     del stamp
     return listed_files(cast("Mapping[str, Any]", json.loads(folder.read(LIST))))

@@ -39,6 +39,9 @@ class Store(Protocol):
 
     root: str
 
+    def __hash__(self) -> int:
+        """Return the hash by which what is read of a store is kept in memory."""
+
     def read(self, path: str) -> bytes:
         """Return a whole object; FileNotFoundError if there is none."""
 

@@ -11,8 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from pipeline_tasks.constraints import S3, is_bucket
+from pipeline_tasks.constraints import S3, STORES, is_brought, is_bucket, kind_of
 from pipeline_tasks.errors import DeterminismViolation, DigestMismatch, RecipeError, RefineryError
+from pipeline_tasks.seams import parts
+from pipeline_tasks.store.brought_store import brought_store
 from pipeline_tasks.store.clouds import client as cloud_client
 from pipeline_tasks.store.clouds.store import CloudStore
 from pipeline_tasks.store.known_digests import keep_digest, known_digest
@@ -35,6 +37,7 @@ U = TypeVar("U")
 def connect(uri: str, named: str = "", fence: Fence | None = None) -> Store:
     """Return the store at `uri`: `s3://`, `gs://` or `az://bucket/prefix`, `file:///path` or a local path.
 
+    Another distribution may bring the store of another scheme: a function of the URI that returns a `Store`.
     `folder/snapshot.json` is a landing by its list, whose files may be elsewhere. A bucket may be of a `named` store.
     Files of a disk are opened within a `fence`.
     """
@@ -48,19 +51,22 @@ def connect(uri: str, named: str = "", fence: Fence | None = None) -> Store:
 
 def is_other_kind(uri: str) -> bool:
     """Return whether a text names a kind of store that there is none of, or is mistyped; `connect` refuses it."""
-    return _OTHER_KIND.match(uri) is not None
+    return _OTHER_KIND.match(uri) is not None and not is_brought(uri)
 
 
 @lru_cache(maxsize=64)
-def _connect(uri: str, named: str, fence: Fence | None) -> LocalStore | S3Store | CloudStore:
+def _connect(uri: str, named: str, fence: Fence | None) -> Store:
     if is_other_kind(uri):
-        message = f"{uri}: no storage of this kind; give s3://, gs:// or az://bucket/prefix, or a local path"
+        brought = "".join(f" or {scheme}://" for scheme in parts(STORES))
+        message = f"{uri}: no storage of this kind; give s3://, gs:// or az://bucket/prefix{brought}, or a local path"
         raise RecipeError(message)
     if uri.startswith("s3://"):
         return S3Store(uri, named)
     if named:
         message = f"{uri} is no bucket of S3, and the store {named} is one; name s3://bucket/prefix"
         raise RecipeError(message)
+    if is_brought(uri):
+        return brought_store(uri)
     if is_bucket(uri):
         return CloudStore(uri)
     return LocalStore(uri.removeprefix("file://"), fence)
@@ -111,6 +117,11 @@ def each(store: Store, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U
 
 def options_of_other_clients(uri: str) -> dict[str, str] | None:
     """Return the options by which a library with a client of its own reads and writes at a URI; None for a disk."""
+    if is_brought(uri):
+        message = (
+            f"{uri}: libraries with clients of their own do not read {kind_of(uri)}; name a bucket or a local path"
+        )
+        raise RecipeError(message)
     if uri.startswith(S3):
         return s3_client.options_of_other_clients(uri)
     return cloud_client.options_of_other_clients(uri) if is_bucket(uri) else None
@@ -146,6 +157,9 @@ def require_usable(root: str) -> None:
     connect(root)
     if root.startswith(S3):
         require_reachable(root)
+        return
+    if is_brought(root):
+        next(connect(root).list(""), None)
         return
     if is_bucket(root):
         CloudStore(root).require_reachable()

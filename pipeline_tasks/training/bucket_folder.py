@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from pipeline_tasks.constraints import S3, kind_of
+from pipeline_tasks.constraints import S3, is_brought, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
+from pipeline_tasks.store.brought_store import brought_store
 from pipeline_tasks.store.clouds.store import CloudStore
+from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.s3.client import s3_client
 from pipeline_tasks.store.s3.store import S3Store
 from pipeline_tasks.training.cache import Cache, ChunkFiles, Fetching
@@ -42,7 +44,7 @@ class BucketFolder:
         if above.endswith((":/", ":")):
             message = f"{uri}: a dataset is a folder in a bucket; name {kind_of(uri)}bucket/.../publish/<digest>"
             raise RecipeError(message)
-        self._store: S3Store | CloudStore = S3Store(above) if uri.startswith(S3) else CloudStore(above)
+        self._store: Store = _store(above)
         self._files, self._cache = ChunkFiles(cache), cache
         self._fetching, self._lock, self._closed = fetching, threading.Lock(), threading.Event()
         self._threads = ThreadPoolExecutor(cache.threads, "fetch")
@@ -103,7 +105,7 @@ class BucketFolder:
         try:
             if span.file not in self._sized:
                 self._patiently(lambda: self._require_size(path, span.file))
-            body = self._patiently(lambda: self._store.read_range(path, span.start, span.stop))
+            body = self._patiently(lambda: self._range(path, span))
         except FileNotFoundError as error:
             raise missing(where) from error
         if (span.start, span.stop) == (0, span.file.bytes):
@@ -112,6 +114,12 @@ class BucketFolder:
         with self._lock:
             self._fetching.requests += 1
             self._fetching.bytes += len(body)
+
+    def _range(self, path: str, span: Span) -> bytes:
+        if isinstance(self._store, S3Store | CloudStore):
+            return self._store.read_range(path, span.start, span.stop)
+        [body] = self._store.read_ranges(path, [(span.start, span.stop)])
+        return body
 
     def _require_size(self, path: str, file: StoredFile) -> None:
         size = self._store.size(path)
@@ -140,3 +148,9 @@ class BucketFolder:
         if response is not None and response[0].status_code in _BUSY:
             with self._lock:
                 self._fetching.throttled += 1
+
+
+def _store(uri: str) -> Store:
+    if is_brought(uri):
+        return brought_store(uri)
+    return S3Store(uri) if uri.startswith(S3) else CloudStore(uri)

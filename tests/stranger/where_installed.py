@@ -1,7 +1,9 @@
 """What `test_stranger` runs in a process that has the package: each part, used as one of ours."""
 
+import gzip
 import json
 from argparse import ArgumentParser
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,11 +11,18 @@ import pytest
 
 from pipeline_tasks import api
 from pipeline_tasks.cli.commands.export import add_arguments
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.landing.listing import land
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.outdated import _reasons
 from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.recipe import parse_recipe, stage_card
+from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.sources.recipe import form_of, parse_source
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.training.dataset import TokenDataset
+from tests.chain import reply
 from tests.documents import documents
 from tests.exported_dataset import exported
 from tests.refining import commit_parent, refined, rows
@@ -96,5 +105,78 @@ def test_a_source_is_pulled(kind: str, tmp_path: Path) -> None:
 def test_a_wrong_source_is_told_by_its_key_and_the_nearest_kind() -> None:
     with pytest.raises(RecipeError, match="did you mean 'diary'"):
         parse_source({"source": {"dairy": {"days": 3}}}, "mine.yaml", {})
+    with pytest.raises(
+        RecipeError, match=r"stranger.lines:EXPORT of the package refinery-stranger 1.0, which is a Format"
+    ):
+        parse_source({"source": {"stranger.lines:EXPORT": {}}}, "mine.yaml", {})
+    with pytest.raises(RecipeError, match="is no dataclass"):
+        parse_source({"source": {"stranger.shelf:Shelf": {}}}, "mine.yaml", {})
     with pytest.raises(RecipeError, match="days must be a whole number"):
         parse_source({"source": {"diary": {"days": "three"}}}, "mine.yaml", {})
+
+
+def landed(tmp_path: Path, **files: bytes) -> tuple[Path, str]:
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    for name, body in files.items():
+        (folder / name.replace("_", ".")).write_bytes(body)
+    return folder, land(str(tmp_path / "root"), str(folder))[0]
+
+
+def test_a_format_is_landed_and_read_and_its_distribution_is_identity(tmp_path: Path) -> None:
+    folder, path = landed(
+        tmp_path, a_notes=b"One note.\nAnother one.\n", b_notes_gz=gzip.compress(b"A third.\n"), c_txt=b"?"
+    )
+    root = tmp_path / "root"
+    manifest = read_manifest(str(root), path)
+    assert manifest.libraries == dict([BROUGHT])
+    assert [shard.library for shard in manifest.shards] == ["refinery-stranger==1.0"] * 2
+    _, pages = refined(root, "ingest", path, landing=str(folder))
+    assert rows(root, pages, landing=str(folder))["text"].to_pylist() == ["One note.", "Another one.", "A third."]
+
+
+def test_another_version_of_a_format_makes_a_landing_outdated(tmp_path: Path) -> None:
+    _, path = landed(tmp_path, a_notes=b"One note.\n")
+    manifest = read_manifest(str(tmp_path / "root"), path)
+    assert list(_reasons(manifest)) == []
+    assert list(_reasons(replace(manifest, libraries={"refinery-stranger": "0.9"}))) == ["refinery-stranger 0.9 → 1.0"]
+
+
+def test_a_machine_with_another_version_of_a_format_reads_nothing(tmp_path: Path) -> None:
+    folder, path = landed(tmp_path, a_notes=b"One note.\n")
+    [shard] = read_manifest(str(tmp_path / "root"), path).shards
+    files = LandedFiles(str(folder), "s", 10)
+    for library, named in (("refinery-stranger==0.9", "0.9 → 1.0"), ("", "none → 1.0")):
+        with pytest.raises(JobLost, match=named):
+            list(files.read(replace(shard, library=library), ["text"]))
+
+
+def test_our_formats_go_before_and_have_no_library(tmp_path: Path) -> None:
+    _, path = landed(tmp_path, a_notes=b"One note.\n", b_jsonl=b'{"text": "ours"}\n')
+    manifest = read_manifest(str(tmp_path / "root"), path)
+    assert ([shard.path for shard in manifest.shards], manifest.libraries) == (["landing:b.jsonl"], {})
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STRANGER_SHELF", str(tmp_path))
+    return tmp_path
+
+
+def test_a_root_and_a_landing_may_be_in_a_store(shelf: Path) -> None:
+    (shelf / "landing").mkdir()
+    (shelf / "landing" / "a.jsonl").write_bytes(b'{"text": "on a shelf"}\n')
+    path = reply("land", root="shelf://root", input="shelf://landing")["manifest"]
+    _, pages = refined("shelf://root", "ingest", path, landing="shelf://landing")
+    assert rows("shelf://root", pages, landing="shelf://landing")["text"].to_pylist() == ["on a shelf"]
+    assert (shelf / "root" / "ingest").is_dir()
+
+
+def test_a_store_is_asked_as_a_bucket_is_and_others_are_told_of_it(shelf: Path) -> None:
+    packed = write_dataset(shelf / "root", [5])
+    dataset = TokenDataset(f"shelf://{packed.folder.relative_to(shelf)}")
+    assert sorted(item["index"] for item in dataset) == [0, 1, 2, 3, 4]
+    storage.require_usable("shelf://root")
+    for ask in (storage.options_of_other_clients, lambda uri: storage.connect(uri.replace("shelf", "self"))):
+        with pytest.raises(RecipeError, match="shelf://"):
+            ask("shelf://root")

@@ -34,9 +34,12 @@ def summarize_signals(subject: Subject) -> Facts:
 
 
 def _names(subject: Subject) -> Iterator[str]:
-    """Yield the signals of the profiles that judge: of all that there are, where no params say which."""
+    """Yield the signals of the profiles that judge: of all that there are, where no params say which.
+
+    A profile may have left with the distribution that brought it.
+    """
     cards = load_filters()
-    for profile in subject.manifest.params.get("profiles", cards):
+    for profile in filter(cards.__contains__, subject.manifest.params.get("profiles", cards)):
         yield from (f"{profile}.{signal}" for signal in cards[profile].signals)
 
 

@@ -117,17 +117,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print what the changed bounds would keep, or what conditions on columns would."""
     from pipeline_tasks.inspect.whatif.stages import is_of_stage, stage_forecasts, stage_lines
+    from pipeline_tasks.inspect.whatif.texts import is_dial, text_forecasts, text_lines
 
     version = version_of(options)
     say(expired_in(options.root, version.manifests))
     if options.where or options.by:
         return _answer_columns(options, version)
-    others = [change for change in options.set if is_of_stage(change)]
-    of_quality = [change for change in options.set if change not in others]
-    stages = stage_forecasts(options.root, version, others)
+    dials = [change for change in options.set if is_dial(change)]
+    others = [change for change in options.set if is_of_stage(change) and change not in dials]
+    of_quality = [change for change in options.set if change not in (*others, *dials)]
+    stages, texts = stage_forecasts(options.root, version, others), text_forecasts(options.root, version, dials)
     facts: dict[str, Any] = {"stages": [asdict(forecast) for forecast in stages]} if others else {}
-    lines = list(stage_lines(stages))
-    if of_quality or not others:
+    facts |= {"texts": [asdict(forecast) for forecast in texts]} if dials else {}
+    lines = [*stage_lines(stages), *text_lines(texts)]
+    if of_quality or not (others or dials):
         forecast = whatif(options.root, version, of_quality)
         facts, lines = {**forecast_facts(forecast), **facts}, [*forecast_lines(forecast), *lines]
     print_result(options, facts, lines)

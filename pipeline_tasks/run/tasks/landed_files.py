@@ -1,6 +1,7 @@
 """Reads the records of landed files for tasks: of a whole file, which is checked at its end, or those at places."""
 
 import json
+import socket
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
@@ -8,6 +9,7 @@ from typing import BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, DigestMismatch
+from pipeline_tasks.libraries import require_same
 from pipeline_tasks.stage import LANDING, WHOLE, Batches, Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import mismatch
@@ -51,9 +53,11 @@ class LandedFiles(NamedTuple):
 
     def _whole(self, shard: Shard, columns: Sequence[str]) -> Batches:
         """Yield columns of all records, and check at the end that the file is what was listed."""
+        from pipeline_tasks.landing.brought_formats import library_of, versions_of
         from pipeline_tasks.landing.formats import read_records
 
         name = shard.path.removeprefix(LANDING)
+        require_same(versions_of(shard.library), versions_of(library_of(name)), socket.gethostname())
         uri = f"{self.landing}/{name}"
         about = {"snapshot": self.snapshot, "start": max(shard.start, 0), "fields": json.loads(shard.fields or "{}")}
         try:

@@ -26,7 +26,7 @@ from typing import Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from pipeline_tasks.constraints import AZURE, GOOGLE, S3, is_bucket, kind_of
+from pipeline_tasks.constraints import AZURE, BUCKETS, GOOGLE, S3, kind_of
 from pipeline_tasks.deployment import OpenStore, Settings, deployment, is_connection, ledger_at, plain
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store import named_store, store_settings, temporary
@@ -100,7 +100,7 @@ def _others(uris: Iterable[object], recipe: str, *, of_all: bool) -> list[str]:
     accesses, others = _accesses(uris, recipe)
     if of_all and recipe and accesses and (of_root := deployment().of(recipe).connections.root):
         root = deployment().of(recipe).its_root
-        accesses[kind_of(root) if is_bucket(root) else store_settings.ALL] = of_root
+        accesses[kind_of(root) if root.startswith(BUCKETS) else store_settings.ALL] = of_root
     for place, access in accesses.items():
         store_settings.give(place, _said(place, access if isinstance(access, OpenStore) else _named(access)))
     return others
@@ -129,7 +129,7 @@ def _accesses(uris: Iterable[object], recipe: str) -> tuple[dict[str, str | Open
     uris = [*uris]
     _adopt_places(uris, recipe)
     accesses, others = dict[str, str | OpenStore](), list[str]()
-    for uri in filter(is_bucket, map(str, uris)):
+    for uri in (str(uri) for uri in uris if str(uri).startswith(BUCKETS)):  # a brought store has its own way
         place, access = _access(uri, recipe)
         if access:
             accesses[place] = access
