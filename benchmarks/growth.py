@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from counting import Requests, counted
-from whole_run import Run
+from whole_run import Run, step_of
 
 from pipeline_tasks.demo import warc
 from pipeline_tasks.engines.local import LocalEngine
@@ -37,12 +37,14 @@ from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import Request
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.task import Outcome, Receipt, Task
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import HistoryRequest, LandRequest
+from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 
@@ -107,10 +109,11 @@ class CountedRun(Run):
         self.requests: dict[str, Requests] = {}
         self.landed: dict[str, int] = {}
 
-    def send(self, name: str, request: Any) -> Any:  # noqa: ANN401 -- as `Run.send`
-        every, landed = Requests(), Requests(self.landing)
+    def send(self, request: Request[Any]) -> Wire:
+        """Handle a request, and count what it asks for; return the reply."""
+        name, every, landed = step_of(request), Requests(), Requests(self.landing)
         with counted(every, landed):
-            reply = handle(request)
+            reply: Wire = handle(request)
         self.requests.setdefault(name, Requests()).verbs.update(every.verbs)
         self.landed[name] = self.landed.get(name, 0) + landed.read
         return reply

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -31,16 +31,14 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.recipe import LAND, LOCAL, PUBLISH, SPARK, Recipe, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
+from pipeline_tasks.service.course import Course
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests.gates import JudgeRequest, JudgeSnapshotRequest
-from pipeline_tasks.service.requests.publication import PublishRequest
-from pipeline_tasks.service.requests.stages import HistoryRequest, LandRequest
 from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stages.tokenize import STAGE as TOKENIZE
 from pipeline_tasks.store.local_store import LocalStore
 
-WHY: Mapping[str, Any] = {"override": "a benchmark"}
-
+STEPS = {"land": LAND, "history": LAND, "judge": "gates", "judge_snapshot": "gates", "publish": PUBLISH}
+"""The step that a request belongs to which refines nothing, by its verb."""
 
 ASKING = ("open", "create", "put_file", "put_scratch", "size", "stamp", "list", "delete_many")
 """Methods of a store that are a request each where it is S3; others call them, and long lists and files have more."""
@@ -92,15 +90,15 @@ class Run:
     steps: list[Step] = field(default_factory=list)
     asked: Asked | None = None
 
-    def send(self, name: str, request: Request[Any]) -> Wire:
-        """Handle a request as a step of this name; return the reply."""
+    def send(self, request: Request[Any]) -> Wire:
+        """Handle a request, and measure it; return the reply."""
         wall, cpu, asked = time.perf_counter(), processes.processor_seconds(), self._asked()
         reply: Wire = handle(request)
         seconds = time.perf_counter() - wall
         cost = {"tasks": reply["cpu"]} if "cpu" in reply else {}
         rows = {key: int(reply[key]) for key in ("rows_in", "rows", "bytes") if key in reply}
         store = {name: count - asked[name] for name, count in self._asked().items()}
-        self.steps.append(Step(name, seconds, processes.processor_seconds() - cpu, **cost, **rows, **store))
+        self.steps.append(Step(step_of(request), seconds, processes.processor_seconds() - cpu, **cost, **rows, **store))
         return reply
 
     def _asked(self) -> dict[str, int]:
@@ -110,35 +108,27 @@ class Run:
 
     def refine(self, uri: str, until: str = "") -> None:
         """Land the snapshot at `uri`, refine it, judge every stage, and publish a version (not if `until` a stage)."""
-        about: dict[str, Any] = {"root": self.root, "recipe": self.recipe.name, "snapshot": self.snapshot}
-        landed = self.send(LAND, LandRequest(input=uri, **about))
-        history = self.send(LAND, HistoryRequest(**about))["history"]
-        manifest, manifests, verdicts = landed["manifest"], {LAND: landed["manifest"]}, {}
-        where = {"landing": landed["landing"], "engine": self.engine, "address": self.address}
-        for step in self.recipe.steps:
-            request = RefineRequest(
-                stage=step.stage,
-                params=params_of(step.stage, step.params),
-                parent=manifest,
-                history=tuple(history.get(step.stage, ())),
-                error_budget=self.recipe.error_budget,
-                **where,
-                **about,
-            )
-            manifest = manifests[step.stage] = self.send(step.stage, request)["manifest"]
-            judged = self.send("gates", JudgeRequest(manifest=manifest, **WHY, **about))
-            verdicts[step.stage] = judged["verdict"]
-            if step.stage == until:
-                return
-        stages = {stage: named for stage, named in manifests.items() if stage != LAND}
-        verdicts[PUBLISH] = self.send("gates", JudgeSnapshotRequest(manifests=stages, **WHY, **about))["verdict"]
-        landing = where["landing"]
-        self.send(PUBLISH, PublishRequest(manifests=manifests, verdicts=verdicts, landing=landing, **about))
+        names = [step.stage for step in self.recipe.steps]
+        steps = self.recipe.steps[: names.index(until) + 1 if until else None]
+        recipe = replace(
+            self.recipe, steps=tuple(replace(step, params=params_of(step.stage, step.params)) for step in steps)
+        )
+        why = dict.fromkeys([*names, PUBLISH], "a benchmark")
+        course = Course(self.root, recipe, self.send, self.engine, self.address, override=why)
+        begun = course.landed(uri, self.snapshot)
+        made = course.stages(begun)
+        if not until:
+            course.publish(begun, made)
 
     def facts(self) -> dict[str, Any]:
         """Return the steps by name, those of one name added up, and their total."""
         names = list(dict.fromkeys(step.name for step in self.steps))
         return {"steps": {name: added(name, self.steps) for name in names}, "total": added("total", self.steps)}
+
+
+def step_of(request: Request[Any]) -> str:
+    """Return the step that a request belongs to."""
+    return request.stage if isinstance(request, RefineRequest) else STEPS[request.verb]
 
 
 def added(name: str, steps: list[Step]) -> dict[str, float]:

@@ -535,7 +535,7 @@ def _require_columns(steps: Iterable[Step], where: str) -> None:
         params = bind(card, step.params, f"{where}: {step.stage}")
         missing = [column for column in (card.reads_for(params) if card.reads_for else ()) if column not in written]
         if missing:
-            writers = [name for name in stage_names() if missing[0] in added_by(stage_card(name))]
+            writers = writers_of(missing[0])
             way_out = f"put {' or '.join(writers)} before {step.stage}" if writers else "no stage writes it"
             message = (
                 f"{where}: {step.stage} reads the column {missing[0]!r}, which no stage before it writes; {way_out}"
@@ -718,3 +718,19 @@ def kept_languages(recipe: Recipe) -> frozenset[str]:
     cards = ((stage_card(step.stage), step.params) for step in recipe.steps)
     kept = [card.languages(asdict(bind(card, params))).kept for card, params in cards if card.languages]
     return frozenset[str]().union(*kept)
+
+
+def stage_name(written: str) -> str:
+    """Return the name of a stage as it is written: `module:NAME` is `module--NAME`."""
+    return _dashed(written) if ":" in written else written
+
+
+def writers_of(column: str) -> list[str]:
+    """Return the stages that always write a column which they do not need."""
+    return [name for name in stage_names() if column in added_by(stage_card(name))]
+
+
+def stage_of_key(key: str) -> Stage[Any] | None:
+    """Return the card of the stage whose params take a key, as a filter's name is with its limits; None for another."""
+    cards = map(stage_card, stage_names())
+    return next((card for card in cards for part in fields(card.params) if key in part.metadata.get("keys", ())), None)

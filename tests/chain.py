@@ -6,17 +6,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, is_typeddict
 
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import BUILD, Recipe, Versions, load_recipe, parse_recipe, stage_card
+from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe, stage_card
+from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
 from pipeline_tasks.sealed import path_of
+from pipeline_tasks.service.course import Course
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests.wire import Wire, decode
+from pipeline_tasks.service.requests.wire import Wire, decode, encode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
@@ -91,27 +94,24 @@ class How:
 def refined(root: str, uri: str, how: How | None = None) -> Chain:
     """Land, refine by every stage of the recipe with all earlier snapshots as history, and publish."""
     how = how or How()
-    landed = reply("land", root=root, input=uri)
-    named = {"root": root, "recipe": Path(how.recipe).stem, "snapshot": landed["snapshot"]}
-    history = reply("history", **named)["history"]
-    parent = landed["manifest"]
-    manifests = {"land": parent}
-    for stage, request in requests(named | {"landing": landed["landing"]}, how):
-        request |= {"parent": parent, "history": history.get(stage, [])}
-        parent = manifests[stage] = _refined(request, how)["manifest"]
-    reply("publish", **named, landing=landed["landing"], manifests=manifests)
-    return Chain(root, version_log.current(root, named["recipe"], landed["snapshot"]))
+    course = Course(root, _recipe(how), partial(_send, how=how), how.on, how.address, override=None)
+    begun = course.begun(reply("land", root=root, input=uri))
+    course.publish(begun, course.stages(begun))
+    return Chain(root, version_log.current(root, course.recipe.name, begun.snapshot))
+
+
+def _recipe(how: How) -> Recipe:
+    """Return the recipe of a chain, by the name of its file."""
+    recipe, changes = load_recipe(how.recipe), how.changes or {}
+    steps = tuple(replace(step, params={**step.params, **changes.get(step.stage, {})}) for step in recipe.steps)
+    return replace(recipe, name=Path(how.recipe).stem, steps=steps)
 
 
 def built(root: str, recipe: Recipe, on: str = "local") -> version_log.Version:
     """Build by the requests that the tasks of the DAG make; return the version of the dataset."""
-    named = {"root": root, "recipe": recipe.name, "snapshot": BUILD}
-    parent = reply("compose", **named, versions=asdict(recipe.versions or Versions("")))["manifest"]
-    manifests = {"compose": parent}
-    for step in recipe.steps:
-        request = {"stage": step.stage, "params": dict(step.params), "parent": parent, "engine": on}
-        parent = manifests[step.stage] = reply("refine", **named, **request)["manifest"]
-    reply("publish", **named, manifests=manifests)
+    course = Course(root, recipe, answered, on, override=None)
+    begun = course.composed()
+    course.publish(begun, course.stages(begun))
     return version_log.current(root, recipe.name)
 
 
@@ -123,8 +123,12 @@ def build_of(recipe: str, tokenize: Mapping[str, Any], length: int = 64) -> Reci
 
 def reply(verb: str, **fields: Any) -> Wire:
     """The reply to a request that is given as its JSON; AssertionError unless it has the keys of its type."""
-    request = decode({"verb": verb, **fields})
-    replied = handle(request)
+    return answered(decode({"verb": verb, **fields}))
+
+
+def answered(request: Request[Any]) -> Wire:
+    """The reply to a request; AssertionError unless it has the keys of its type."""
+    replied: Wire = handle(request)
     assert_typed(type(request), replied)
     return replied
 
@@ -143,11 +147,17 @@ def reply_type(kind: type[Request[Any]]) -> Any:
 
 def requests(common: Mapping[str, Any], how: How) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each stage of the recipe with its request, which still lacks verb, parent and history."""
-    recipe = load_recipe(how.recipe)
+    recipe = _recipe(how)
+    where = {"engine": how.on, "address": how.address, "error_budget": asdict(recipe.error_budget)}
     for step in recipe.steps:
-        params = {**step.params, **(how.changes or {}).get(step.stage, {})}
-        where = {"engine": how.on, "address": how.address, "error_budget": asdict(recipe.error_budget)}
-        yield step.stage, {**common, **where, "stage": step.stage, "params": params}
+        yield step.stage, {**common, **where, "stage": step.stage, "params": dict(step.params)}
+
+
+def _send(request: Request[Any], how: How) -> Wire:
+    """The reply to a request; a stage is refined by partitions, and each request is sent as JSON."""
+    written = json.loads(json.dumps(encode(request)))
+    verb = written.pop("verb")
+    return _refined(written, how) if verb == RefineRequest.verb else reply(verb, **written)
 
 
 def _refined(request: dict[str, Any], how: How) -> dict[str, Any]:
@@ -159,7 +169,7 @@ def _refined(request: dict[str, Any], how: How) -> dict[str, Any]:
         if rank == failed:
             reply("quarantine", stage={**request, "span": span})
         else:
-            reply("refine", **request, span=span)
+            reply("refine", **{**request, "span": span})
     return reply("seal", stage=request, spans=spans, poison=[] if failed is None else [spans[failed]])
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute
 
 from pipeline_tasks.constraints import Buckets, Count
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.facets import Grouped, UnitCost
+from pipeline_tasks.facets import Grouped, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import (
@@ -296,4 +296,5 @@ STAGE = Stage(
     removes="copies",
     cost=UnitCost(0.30, 1.01, 0.18, 4),
     buckets=Grouped(by_id=True, keeps=True),
+    wiring=Wiring(follows=("dedup_exact",)),
 )

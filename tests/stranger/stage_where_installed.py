@@ -4,8 +4,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from pipeline_tasks import api
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.read.sample import reasons_of_judges
@@ -91,6 +93,15 @@ def test_every_question_of_a_root_knows_it(asked: Asked, chain: Chain, stage: st
     assert "brief:long" in asked("sql", chain.root, "SELECT reason FROM rejects")
     assert "brief:long" in reasons_of_judges(chain.root, chain.version)
     assert stage in asked("lineage", chain.root)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_library_applies_it(name: str) -> None:
+    kept, rejected = api.apply(name, pa.table({"text": ["One line.", "One\nand two"]}), max_chars=10)
+    assert kept.select(["text", "n_lines"]).to_pylist() == [{"text": "One line.", "n_lines": 1}]
+    assert rejected.select(["text", "reason", "evidence"]).to_pylist() == [
+        {"text": "One\nand two", "reason": "brief:long", "evidence": "{}"}
+    ]
 
 
 def test_vacuum_finds_what_it_left_and_nothing_that_is_in_use(asked: Asked, chain: Chain, stage: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks import api
 from pipeline_tasks.cli.commands.export import add_arguments
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.landing.listing import land
@@ -45,6 +46,13 @@ def test_a_filter_rejects_by_its_bound_and_stores_its_signals(tmp_path: Path) ->
     assert set(manifest.rejected) < {*stage_card("filter_quality").reasons}
     loose = judged(tmp_path, profiles=["calm"], calm={"max_shouted": 0.5})
     assert loose.rejected == {}
+
+
+def test_the_library_judges_by_a_filter() -> None:
+    kept, rejected = api.filter("calm", pa.table({"text": TEXTS}))
+    assert kept.column("text").to_pylist() == TEXTS[:1]
+    assert rejected.column("reason").to_pylist() == ["calm:shouts"]
+    assert api.filter("calm", pa.table({"text": TEXTS}), max_shouted=0.5).rejected.num_rows == 0
 
 
 def test_the_distribution_of_a_filter_is_identity_where_a_recipe_names_it(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipeline_tasks.facets import Canceled, Copies, Grouped, Requests, UnitCost
+from pipeline_tasks.facets import Canceled, Copies, Grouped, Requests, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
@@ -60,4 +60,5 @@ STAGE = Stage(
     bounds=lambda params: (likeness_of(params).bound,),
     cost=UnitCost(0.27, 1.00, 1.73, 8, requests=Requests(180, 72), rows=0.992, published=0.50),
     buckets=Grouped(by_id=True, keeps=True),
+    wiring=Wiring(follows=("dedup_exact",)),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.facets import Copies, Grouped, UnitCost
+from pipeline_tasks.facets import Copies, Grouped, UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.near_duplicates.graph import in_buckets, keep_first
 from pipeline_tasks.near_duplicates.history import sections
@@ -83,4 +83,5 @@ STAGE = Stage(
     copies=Copies("some", over_snapshots=True, deciding=DECIDING, title="Documents that say the same"),
     cost=UnitCost(0.5, 1.00, 0.5, 8),
     buckets=Grouped(by_id=True, keeps=True),
+    wiring=Wiring(follows=("dedup_exact",)),
 )

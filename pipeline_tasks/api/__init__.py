@@ -1,0 +1,144 @@
+"""The supported Python API: stages over rows, recipes over snapshots, and what is published, without Airflow.
+
+Names that are not here may change with any release. `docs/reference/python.md` has an example of each. Imports no
+Airflow, Spark, Ray, Great Expectations, torch or DuckDB; `refine`, `build` and `sql` load what they need.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pipeline_tasks.api.applying import Applied, apply
+from pipeline_tasks.api.applying import filter_rows as filter  # noqa: A004 -- said with its module: `api.filter`
+from pipeline_tasks.api.rows import Rows
+from pipeline_tasks.errors import ContractError, GateRefused, LookRefused, RecipeError, RefineryError, Transient
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version, recipes
+from pipeline_tasks.recipe import DEFAULT_BUILD, LOCAL, Recipe, load_build, load_recipe, parse_recipe
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.training.dataset import TokenDataset
+from pipeline_tasks.training.share import Passes, Split
+
+if TYPE_CHECKING:
+    from pipeline_tasks.service.course import Course
+
+__all__ = [
+    "Applied",
+    "ContractError",
+    "GateRefused",
+    "Ledger",
+    "LookRefused",
+    "Manifest",
+    "Passes",
+    "Recipe",
+    "RecipeError",
+    "RefineryError",
+    "Rows",
+    "Shard",
+    "Split",
+    "Steps",
+    "TokenDataset",
+    "Transient",
+    "Version",
+    "apply",
+    "build",
+    "filter",
+    "ledger_of",
+    "load_recipe",
+    "read_manifest",
+    "read_shards",
+    "recipe",
+    "recipes",
+    "refine",
+    "sql",
+    "versions",
+]
+
+Steps = Sequence[str | tuple[str, Mapping[str, object]]]
+"""Stages in order, by name or with their params."""
+
+
+def recipe(stages: Steps, /, name: str = "custom", **sections: object) -> Recipe:
+    """Return a recipe as its YAML gives it: `stages` in order, and other sections (`versions`, `gates`, ...) by name.
+
+    Its dataset has its `name`. RecipeError for what no file of a recipe may say.
+    """
+    written: dict[str, Mapping[str, object]] = {}
+    for stage, params in ((entry, {}) if isinstance(entry, str) else entry for entry in stages):
+        if stage in written:
+            message = f"recipe {name}: the stage {stage} is there twice; a recipe has each of its stages once"
+            raise RecipeError(message)
+        written[stage] = params
+    return parse_recipe({"name": name, "stages": written, **sections}, f"recipe {name}")
+
+
+def refine(
+    input: str | Path,  # noqa: A002 -- what everything of Refinery calls it
+    root: str | Path,
+    recipe: str | Recipe = "web",
+    *,
+    snapshot: str = "",
+    engine: str = LOCAL,
+    override: Mapping[str, str] | None = None,
+) -> Version:
+    """Land the snapshot at `input`, refine it by every stage and gate of a recipe, and publish; return the version.
+
+    `recipe` is one of the package by name, the path of a YAML file, or a recipe. What is done already is found. A gate
+    that refuses raises GateRefused, unless `override` has a reason by its name, which the verdict keeps.
+    """
+    chosen = load_recipe(recipe) if isinstance(recipe, str) else recipe
+    return _course(root, chosen, engine, override).refined(_place(input), snapshot)
+
+
+def build(
+    root: str | Path,
+    recipe: str | Recipe = DEFAULT_BUILD,
+    *,
+    engine: str = LOCAL,
+    override: Mapping[str, str] | None = None,
+) -> Version:
+    """Build a training dataset from versions of `root` by a recipe that has `versions`; return its version.
+
+    All else is as for `refine`.
+    """
+    return _course(root, load_build(recipe) if isinstance(recipe, str) else recipe, engine, override).built()
+
+
+def _course(root: str | Path, recipe: Recipe, engine: str, override: Mapping[str, str] | None) -> "Course":
+    from pipeline_tasks.service.course import Course
+
+    return Course(_place(root), recipe, engine=engine, override=override or {})
+
+
+def _place(path: str | Path) -> str:
+    return str(path) if storage.is_absolute(str(path)) else str(Path(path).absolute())
+
+
+def versions(root: str | Path, recipe: str = "") -> list[Version]:
+    """Return the versions of a recipe or dataset, oldest first; without one those of all, by name."""
+    names = [recipe] if recipe else recipes(str(root))
+    return [each for name in names for each in version_log.versions(str(root), name)]
+
+
+def sql(
+    root: str | Path, query: str, *, recipe: str = "", version: int | str = "", dataset: str = "", purpose: str = ""
+) -> pa.Table:
+    """Return the rows of a query over the views of a version, as `refinery sql` does: checked, and logged as a look.
+
+    `version` is a number or a snapshot (default: the one published last), or `dataset` is `NAME` or `NAME@NUMBER`.
+    RecipeError for a query that is none, ContractError for a shard that is damaged, LookRefused without a purpose where
+    one is needed.
+    """
+    from argparse import Namespace
+
+    from pipeline_tasks.inspect.command import chosen_of
+    from pipeline_tasks.inspect.sql import table
+
+    options = Namespace(root=str(root), recipe=recipe, chosen=str(version), dataset=dataset)
+    return table(str(root), chosen_of(options), query, purpose)
