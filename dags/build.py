@@ -27,43 +27,31 @@ version has are not exported again.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, or those that the deployment's file names.
 """
 
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 
-from airflow.sdk import DAG, XComArg
+from airflow.sdk import DAG
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_airflow.runs.form import params_of_builds, params_of_runs
 from refinery_airflow.tasks.approval import approval_param
-from refinery_airflow.tasks.operators import Compose, Export, Publish, log_failure, log_retry
-from refinery_airflow.tasks.wiring import (
-    asset_of,
-    build_recipes,
-    cuts_of,
-    dag_arguments,
-    steps_of,
-    task_arguments,
-    wire_requirement,
-    wire_stages,
-    wired,
-)
+from refinery_airflow.tasks.operators import log_failure, log_retry
+from refinery_airflow.tasks.wiring import asset_of, build_recipes, dag_arguments, render, task_arguments, wired
 
+from pipeline_tasks.flow.plan import build_flow
 from pipeline_tasks.recipe import Recipe, Versions
 
 
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: compose, (stage, gate)*, publish, and export if the recipe has `exports`."""
-    versions = recipe.versions or Versions("")
+    flow, versions = build_flow(recipe), recipe.versions or Versions("")
     callbacks = {
         "on_execute_callback": lineage_started,
         "on_success_callback": lineage_completed,
         "on_failure_callback": [FailureAlert(), lineage_failed, log_failure],  # with the last `refinery run` ends
         "on_retry_callback": log_retry,
     }
-    cuts = cuts_of(recipe)
     with DAG(
-        f"build_{recipe.name}",
+        flow.dag,
         description=recipe.title or "Refined snapshots in, a training dataset out",
         schedule=[asset_of(versions.recipe, "documents")],
         start_date=datetime(2026, 1, 1, tzinfo=UTC),
@@ -78,14 +66,7 @@ def wire(recipe: Recipe) -> DAG:
         doc_md=__doc__,
         **dag_arguments(recipe.name),
     ) as dag:
-        about: dict[str, Any] = {"recipe": recipe.name, "versions": asdict(versions), "steps": steps_of(recipe)}
-        compose = Compose(task_id="compose", **about, next_cut=cuts[0])
-        landed = XComArg(compose, key="landed")
-        parts, required = wire_requirement(recipe, landed, compose.output)
-        whole = {"recipe": recipe.name, "landed": landed, "gates": wire_stages(recipe, cuts, landed, parts)}
-        publish = Publish(task_id="publish", required=required, outlets=[asset_of(recipe.name, "tokens")], **whole)
-        if recipe.exports:
-            Export(task_id="export", recipe=recipe.name, published=publish.output, exports=dict(recipe.exports))
+        render(flow)
     return dag
 
 

@@ -45,31 +45,17 @@ is reused and not done again, so clearing and rerunning is always safe.
 
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, XComArg
+from airflow.sdk import DAG, CronTriggerTimetable, Param
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT, params_of_runs
-from refinery_airflow.runs.run import SENSE
 from refinery_airflow.tasks.approval import approval_param
-from refinery_airflow.tasks.operators import Index, Land, Publish, PublishGate, log_failure, log_retry
-from refinery_airflow.tasks.sensor import SnapshotSensor
-from refinery_airflow.tasks.turn import Turn
-from refinery_airflow.tasks.wiring import (
-    asset_of,
-    cuts_of,
-    dag_arguments,
-    dag_id_of,
-    refine_recipes,
-    steps_of,
-    task_arguments,
-    wire_requirement,
-    wire_stages,
-    wired,
-)
+from refinery_airflow.tasks.operators import log_failure, log_retry
+from refinery_airflow.tasks.wiring import dag_arguments, refine_recipes, render, task_arguments, wired
 
 from pipeline_tasks.deployment import deployed
-from pipeline_tasks.recipe import PUBLISH, Recipe, adds
-from pipeline_tasks.schema import EMBEDDING
+from pipeline_tasks.flow.plan import refine_flow
+from pipeline_tasks.recipe import PUBLISH, Recipe
 
 
 def params(recipe: Recipe) -> dict[str, Param]:
@@ -131,7 +117,7 @@ def params(recipe: Recipe) -> dict[str, Param]:
 
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: sense, land, (stage, gate)*, gate of the whole snapshot, publish, index if it embeds."""
-    cuts = cuts_of(recipe)
+    flow = refine_flow(recipe)
     callbacks = {
         "on_execute_callback": lineage_started,
         "on_success_callback": lineage_completed,
@@ -139,7 +125,7 @@ def wire(recipe: Recipe) -> DAG:
         "on_retry_callback": log_retry,
     }
     with DAG(
-        dag_id_of(recipe),
+        flow.dag,
         description=recipe.title or "Crawl snapshots in, clean documents out",
         # explicit: as text, `create_cron_data_intervals` would start each run a day later, past its snapshot's deadline
         schedule=None if recipe.rollout else CronTriggerTimetable("0 0 * * *", timezone="UTC"),
@@ -151,24 +137,7 @@ def wire(recipe: Recipe) -> DAG:
         doc_md=__doc__,
         **dag_arguments(recipe.name),
     ) as dag:
-        fields, steps = dict(recipe.fields), steps_of(recipe)
-        land = Land(task_id="land", recipe=recipe.name, fields=fields, steps=steps, next_cut=cuts[0])
-        SnapshotSensor(task_id=SENSE, outlets=[asset_of(recipe.name, "arrivals")]) >> Turn(task_id="turn") >> land
-        landed = XComArg(land, key="landed")
-        parts, required = wire_requirement(recipe, landed, land.output)
-        gates = wire_stages(recipe, cuts, landed, parts)
-        whole = {"recipe": recipe.name, "landed": landed, "gates": gates}
-        bounds = dict(recipe.gates.get(PUBLISH, {}))
-        judged = PublishGate(task_id="publish_gate", bounds=bounds, outlets=[asset_of(recipe.name, "refined")], **whole)
-        published = Publish(
-            task_id=PUBLISH,
-            judged=judged.output,
-            required=required,
-            outlets=[asset_of(recipe.name, "documents")],
-            **whole,
-        )
-        if any(adds(EMBEDDING, step.stage) for step in recipe.steps):
-            published >> Index(task_id="index", recipe=recipe.name)
+        render(flow)
     return dag
 
 

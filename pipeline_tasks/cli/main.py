@@ -32,9 +32,7 @@ class Command(Protocol):
 
 
 COMMANDS = {
-    "run": Entry(
-        "cli.commands.run", "refine one snapshot and build from it: the DAGs in this process", supervised=True
-    ),
+    "run": Entry("cli.commands.run", "refine one snapshot and build from it, in this process", supervised=True),
     "pull": Entry("cli.commands.pull", "pull a snapshot from a source into a landing: whole, or not at all"),
     "sources": Entry("inspect.sources", "list sources: what has landed of each, what has not ended, who refuses"),
     "build": Entry("cli.commands.build", "build a training dataset from published snapshots", supervised=True),

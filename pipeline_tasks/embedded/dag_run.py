@@ -1,4 +1,8 @@
-"""Runs the `refine` DAG, or the `build` DAG, in this process, with progress on the screen."""
+"""Refines a snapshot, or builds a dataset, in this process, with progress on the screen.
+
+The tasks are those of Airflow's DAGs, done by the plain loop of `flow`. Where the environment has what only Airflow
+reads, such as a connection, its operators do them.
+"""
 
 import atexit
 import contextlib
@@ -249,10 +253,10 @@ def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary:
         out.flush()
         progress = Progress(out)
         ensure_compiled(out)
-        connected = early_start.connections()
+        connected, by_airflow = early_start.connections(), early_start.asks_airflow()
         try:
             with _shown(progress), _environment(dag):
-                _run_dag(dag, params, connected)
+                _run_dag(dag, params, connected, by_airflow=by_airflow)
         except Exception as error:  # noqa: BLE001 -- `_explain` says it, and its class is the exit code
             failure = error
     code = _explain(failure, Path(log.name)) if failure or not progress.published else 0
@@ -346,17 +350,25 @@ def _shown(progress: Progress) -> Iterator[None]:
         logger.propagate = propagates
 
 
-def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str]) -> None:
-    """Wire a DAG and walk it; engines that are not `connected` start while Airflow is imported."""
+def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str], *, by_airflow: bool) -> None:
+    """Do the tasks of a DAG; engines that are not `connected` start while the rest is imported."""
     needed = engines_of(dag.recipe, params["engines"])
     early_start.start_engines(needed - connected)
+    if by_airflow:
+        _walk(dag, params, needed & connected)
+    else:
+        importlib.import_module("pipeline_tasks.flow.loop").run_recipe(dag.recipe, params, early_start.addresses())
+
+
+def _walk(dag: _Dag, params: Mapping[str, Any], clusters: frozenset[str]) -> None:
+    """Do the tasks by Airflow's operators, which find what its connections say; `clusters` have to answer first."""
     sys.path.insert(0, str(shipped("dags")))
     try:
         wiring = importlib.import_module(dag.module)
     finally:
         sys.path.pop(0)
     importlib.import_module("refinery_airflow.tasks.launch").require_clusters(
-        needed & connected, recipe=dag.recipe.name, uris=[params.get("root", ""), params.get("input", "")]
+        clusters, recipe=dag.recipe.name, uris=[params.get("root", ""), params.get("input", "")]
     )
     importlib.import_module("refinery_airflow.tasks.walk").walk(wiring.wire(dag.recipe), params)
 

@@ -1,4 +1,4 @@
-"""Starts Spark and Ray of this machine while Airflow is imported: they wait for processes, imports for one core."""
+"""Says whether a run asks Airflow, and starts Spark and Ray of this machine while the rest is imported."""
 
 import json
 import logging
@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
+from pipeline_tasks.deployment import DEPLOYMENT
+from pipeline_tasks.engines.address import ray_address, spark_address
 from pipeline_tasks.recipe import RAY, SPARK
 
 log = logging.getLogger(__name__)
@@ -16,10 +18,34 @@ SECRETS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 """How the settings of a secrets backend begin, whose connections win over those of the environment."""
 
 
+CONNECTION = "AIRFLOW_CONN_"
+"""How the variables of connections begin."""
+
+OF_AIRFLOW = ("OPENLINEAGE_URL", DEPLOYMENT)
+"""Other variables by which a run needs Airflow: a server of lineage, and a file that names connections."""
+
+
 def connections() -> frozenset[str]:
     """Return the engines for which this process has, or may have, a connection already: they may be clusters."""
     elsewhere = any(name.startswith(SECRETS) for name in os.environ)
     return frozenset(name for name in (SPARK, RAY) if elsewhere or _variable(name) in os.environ)
+
+
+def asks_airflow() -> bool:
+    """Return whether this process was given what only Airflow reads.
+
+    That is a connection (but those of engines of this machine), a backend that may have some, the file of a deployment,
+    which names some, or a server of lineage.
+    """
+    local = {_variable(name) for name in embedded((SPARK, RAY))}
+    given = {name for name, value in os.environ.items() if value} - local
+    return any(name.startswith((*SECRETS, CONNECTION)) or name in OF_AIRFLOW for name in given)
+
+
+def addresses() -> dict[str, str]:
+    """Return the addresses of the engines of this machine, which the embedded home has set."""
+    hosts = {name: host_of(os.environ[_variable(name)]) for name in (SPARK, RAY)}
+    return {SPARK: spark_address(hosts[SPARK]), RAY: ray_address(hosts[RAY])}
 
 
 def embedded(names: Iterable[str]) -> frozenset[str]:
@@ -72,4 +98,4 @@ def _start(places: Sequence[tuple[str, str]]) -> None:
 
 
 def _variable(name: str) -> str:
-    return f"AIRFLOW_CONN_{name.upper()}_DEFAULT"
+    return f"{CONNECTION}{name.upper()}_DEFAULT"

@@ -1,4 +1,4 @@
-"""`refinery run` walks what Airflow runs: the same tasks in the same order, into the same bytes."""
+"""`refinery run` does what Airflow runs, by a plain loop or by a walk of the DAG: the same bytes by all three."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.embedded import PLUGINS, embed
 
 pytestmark = pytest.mark.slow
 
-BOTH_WAYS = """
+ALL_WAYS = """
 import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 import refine
@@ -30,18 +30,21 @@ def run(how, root):
         else:
             task.on_execute_callback = callbacks
     conf = {"input": sys.argv[4], "root": root, "snapshot": "2026-11-19", "patience": 0, "approval": 0, "engines": {"*": "local"}}
-    if how == "walk":
+    if how == "loop":
+        from pipeline_tasks.flow.loop import run_recipe
+        run_recipe(load_recipe(sys.argv[3]), {**conf, "partitions": 0, "override": {}}, {})
+    elif how == "walk":
         from refinery_airflow.tasks.walk import walk
         walk(dag, conf)
     else:
         assert str(dag.test(run_conf=conf).state) == "success"
     return events
 
-print("EVENTS", json.dumps([run("airflow", sys.argv[5] + "/airflow"), run("walk", sys.argv[5] + "/walk")]))
+print("EVENTS", json.dumps([run("airflow", sys.argv[5] + "/airflow"), run("walk", sys.argv[5] + "/walk"), run("loop", sys.argv[5] + "/loop")]))
 """
 
 
-def test_a_walk_and_airflow_run_the_same_tasks_into_the_same_bytes(tmp_path: Path) -> None:
+def test_the_loop_a_walk_and_airflow_run_the_same_tasks_into_the_same_bytes(tmp_path: Path) -> None:
     crawl = tmp_path / "crawl"
     crawl.mkdir()
     for name in ("a", "b", "c"):
@@ -52,9 +55,9 @@ def test_a_walk_and_airflow_run_the_same_tasks_into_the_same_bytes(tmp_path: Pat
     environment = embed(tmp_path / "home")
     recipe = str(tmp_path / "small.yaml")
     places = [str(PLUGINS.parent / "dags"), str(PLUGINS), recipe, str(crawl), str(tmp_path)]
-    done = command("-c", BOTH_WAYS, *places, **environment, REFINERY_RECIPE=recipe, REFINERY_LAUNCH_HERE="1")
+    done = command("-c", ALL_WAYS, *places, **environment, REFINERY_RECIPE=recipe, REFINERY_LAUNCH_HERE="1")
     assert done.returncode == 0, done.stderr[-3000:]
-    by_airflow, by_walk = json.loads(done.stdout.partition("EVENTS ")[2])
+    by_airflow, by_walk, _ = json.loads(done.stdout.partition("EVENTS ")[2])
     assert sorted(by_walk) == sorted(by_airflow)
     assert tasks_of(by_walk) == tasks_of(by_airflow)  # parts of a mapped task end in any order
     stages = ("ingest", "extract", "filter_url")
@@ -64,7 +67,9 @@ def test_a_walk_and_airflow_run_the_same_tasks_into_the_same_bytes(tmp_path: Pat
         for part, at in (("partition", 0), ("partition", 1), ("seal", -1), ("gate", -1))
     ]
     assert by_walk == [["sense", -1], ["turn", -1], ["land", -1], *parts, ["publish_gate", -1], ["publish", -1]]
-    assert manifests(tmp_path / "walk") == manifests(tmp_path / "airflow") != {}
+    for how in ("walk", "loop"):
+        assert manifests(tmp_path / how) == manifests(tmp_path / "airflow") != {}
+        assert objects(tmp_path / how) == objects(tmp_path / "airflow") != set()
 
 
 def tasks_of(events: list[tuple[str, int]]) -> list[str]:
@@ -78,4 +83,12 @@ def manifests(root: Path) -> dict[str, bytes]:
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*.json"))
         if path.name in ("manifest.json", "verdict.json")
+    }
+
+
+def objects(root: Path) -> set[str]:
+    """The objects of a root by path, without those that have the times of the run: alerts, the report, the ledger."""
+    paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return {
+        str(path) for path in paths if path.parts[0] != "alerts" and not path.name.startswith(("ledger.", "report-"))
     }

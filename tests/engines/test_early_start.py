@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.embedded.dag_run import engines_of
-from pipeline_tasks.embedded.early_start import connections, embedded, start_engines
+from pipeline_tasks.embedded.early_start import asks_airflow, connections, embedded, start_engines
 from pipeline_tasks.embedded.preflight import PlannedRun, engines, refuse
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError
@@ -63,6 +63,29 @@ def test_an_engine_with_a_connection_is_known(monkeypatch: pytest.MonkeyPatch) -
 def test_a_secrets_backend_may_have_every_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND_CMD", "cat backend")
     assert connections() == {SPARK, RAY}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "asks"),
+    [
+        ("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}', False),
+        ("AIRFLOW_CONN_RAY_DEFAULT", '{"conn_type": "generic", "host": "local"}', False),
+        ("AIRFLOW_CONN_RAY_DEFAULT", "ray://head:10001", True),
+        ("AIRFLOW_CONN_AWS_DEFAULT", "aws://", True),
+        ("AIRFLOW_CONN_REFINERY_ALERTS_SLACK", "https://hooks.example.org", True),
+        ("AIRFLOW__SECRETS__BACKEND", "a.vault", True),
+        ("OPENLINEAGE_URL", "https://lineage.example.org", True),
+        ("REFINERY_DEPLOYMENT", "teams.yaml", True),
+        ("REFINERY_DEPLOYMENT", "", False),
+        ("AIRFLOW_HOME", "/airflow", False),
+    ],
+)
+def test_a_run_asks_airflow_only_where_the_environment_has_what_airflow_reads(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, *, asks: bool
+) -> None:
+    assert not asks_airflow()
+    monkeypatch.setenv(variable, value)
+    assert asks_airflow() == asks
 
 
 @pytest.mark.parametrize(("name", "host", "started"), [(SPARK, "local[1]", [1, False]), (RAY, "local", [0, True])])

@@ -17,7 +17,7 @@ NOON = datetime(2026, 11, 20, 12, 0, 30, tzinfo=UTC)
 
 
 def review(**facts: Any) -> Any:
-    from refinery_airflow.tasks.approval import Review
+    from pipeline_tasks.flow.gates import Review
 
     named = {"gate": "extract", "subject": "extract/2f/manifest.json", "data": "snapshot a_b of recipe web"}
     return Review(**{**named, "lines": LINES, "docs": "extract/2f/gate/1/docs/index.html", **facts})
@@ -59,7 +59,7 @@ def test_nothing_in_the_form_is_markup_of_what_it_shows() -> None:
 
 
 def test_the_most_frequent_reasons_are_counted_and_no_row_is_left_out() -> None:
-    from refinery_airflow.tasks.approval import MOST_REASONS, rows_of
+    from pipeline_tasks.flow.gates import MOST_REASONS, rows_of
 
     rejected = {f"reason_{number}": number for number in range(1, 31)}
     reply = {"rows_in": 1000, "rows": 500, "rejected": rejected, "quarantined": {"truncated": 35}}

@@ -1,4 +1,4 @@
-"""`refinery run` refines one snapshot, and builds a training dataset, by running the DAGs in this process."""
+"""`refinery run` refines one snapshot, and builds a training dataset, in this process."""
 
 import argparse
 

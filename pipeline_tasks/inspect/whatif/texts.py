@@ -46,7 +46,8 @@ def is_dial(change: str) -> bool:
 def text_forecasts(root: str, version: Version, changes: Sequence[str], most: int = ALL) -> list[TextForecast]:
     """Return the effect of each change of a dial, written `stage.param=value`.
 
-    Of large stages about `most` rows are read. RecipeError for a stage that the version does not have, and for a value that a recipe could not have.
+    Of large stages about `most` rows are read. RecipeError for a stage that the version does not have, and for a value
+    that a recipe could not have.
     """
     return [_forecast(root, version, *_parts(change), most) for change in changes]
 

@@ -25,13 +25,14 @@ from fastapi import HTTPException, Request
 
 from pipeline_tasks.deployment import deployed
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.flow.plan import DEFAULT, dag_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, Ablation, ablations
 from pipeline_tasks.recipe import untried
 from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of, require_purpose
 from refinery_airflow.runs.credentials import CONNECTION, DEFAULTS
 from refinery_airflow.runs.newest import recipes_with_runs
-from refinery_airflow.runs.run import DEFAULT, dag_of, root
+from refinery_airflow.runs.run import root
 
 
 class Role(StrEnum):

@@ -12,33 +12,29 @@ root. A channel that fails or does not answer is named in the log, and never fai
 
 import logging
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import BaseNotifier, Connection, Context
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from pipeline_tasks.alerts.alert import KINDS, RUNBOOK, Alert
-from pipeline_tasks.alerts.message import Message, Origin, log_lines, mail, slack, webhook
+from pipeline_tasks.alerts.alert import Alert
+from pipeline_tasks.alerts.message import Message, Origin, mail, slack, webhook
+from pipeline_tasks.alerts.sent import harmless, log_message, note_message, runbook
 from pipeline_tasks.alerts.verdicts import task_failed
 from pipeline_tasks.deployment import Settings, deployment
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
-from pipeline_tasks.store import storage
+from pipeline_tasks.flow import gates
 from refinery_airflow.alerts.metrics import count_alert
 from refinery_airflow.runs.credentials import adopt_credentials
-from refinery_airflow.runs.run import harmless, is_here, recipe_of_dag, snapshot_of, task_page
+from refinery_airflow.runs.run import is_here, recipe_of_dag, snapshot_of, task_page
 
 log = logging.getLogger("refinery")
 
 SLACK, WEBHOOK, EMAIL = "refinery_alerts_slack", "refinery_alerts_webhook", "refinery_alerts_email"
 """Ids of the connections, where the deployment names no others; one that is not set is no channel."""
-
-ALERTS = "alerts"
-"""The folder of a root that has what runs have said, until a vacuum removes it."""
 
 ANSWER = 5.0
 """Seconds that a channel has for each step of a message."""
@@ -52,18 +48,14 @@ TAKEN = range(200, 300)
 Channel = Callable[[Connection, Message], None]
 
 
-class Refusal(GateRefused, SystemExit):
+class Refusal(gates.Refusal, SystemExit):
     """A gate's refusal, or a person's: a decision and no defect, so the task's log has no traceback of it.
 
     Airflow logs an exception with its traceback, and a SystemExit in one line. The retry table and the callbacks see a
-    GateRefused. Its gate has sent it. `decision` is what a person decided, "" if nobody was asked.
+    GateRefused.
     """
 
     code = GateRefused.exit_code
-
-    def __init__(self, text: str, decision: str = "") -> None:
-        super().__init__(text)
-        self.decision = decision
 
 
 def send(context: Context, alerts: Iterable[Alert], tab: str = "", recipe: str = "") -> None:
@@ -72,10 +64,10 @@ def send(context: Context, alerts: Iterable[Alert], tab: str = "", recipe: str =
     `tab` is the part of the task's page that the message links to. `recipe` is that which a task of no recipe tells of.
     """
     with harmless("alert", "it could not be sent"):
-        message = Message(origin_of(context, tab), tuple(alerts), os.environ.get("REFINERY_RUNBOOK") or RUNBOOK)
+        message = Message(origin_of(context, tab), tuple(alerts), runbook())
         settings = settings_of_alerts(context, recipe)
         if message.alerts and is_new(context, message):
-            _log(message)
+            log_message(message)
             for alert in message.alerts:
                 count_alert(message.origin.dag, alert.kind)
             _send_to_channels(message, channels_of(settings))
@@ -142,29 +134,10 @@ def is_new(context: Context, message: Message) -> bool:
         if not deployment().path:
             raise
         return True  # a place that the run may not name is not written to, and people are told so
-    title = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {context['ti'].task_id}: {message.title}"
-    body = f"{title}\n{secrets.token_hex(8)}\n".encode()  # some stores take equal bytes for one's own
-    firsts: list[bool] = []
-    thread = threading.Thread(target=_note, args=(root, f"{ALERTS}/{message.key()}.txt", body, firsts), daemon=True)
-    thread.start()
-    thread.join(ALL)
-    if not firsts:
-        log.warning("alert  it may be sent twice, as what the run has sent is unknown")
-    return not firsts or firsts[0]
-
-
-def _note(root: str, path: str, body: bytes, firsts: list[bool]) -> None:
-    """Put an object if it is absent, and add to `firsts` whether it was."""
-    with harmless("alert", "what was sent could not be noted"):
-        firsts.append(storage.connect(root).create(path, body))
+    return note_message(root, message)
 
 
 # --- Channels ----------------------------------------------------------------------------------------------------
-
-
-def _log(message: Message) -> None:
-    in_log = all(KINDS[alert.kind].in_log for alert in message.alerts)
-    log.log(logging.INFO if in_log else logging.WARNING, "alert  %s", "\n".join(log_lines(message)))
 
 
 def _send_to_channels(message: Message, channels: Mapping[str, Channel]) -> None:

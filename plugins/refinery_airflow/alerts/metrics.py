@@ -12,7 +12,7 @@ from typing import Any
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 
-from refinery_airflow.runs.run import harmless
+from pipeline_tasks.alerts.sent import harmless
 
 Tags = dict[str, str]
 

@@ -18,8 +18,10 @@ from airflow.sdk import Connection, Context
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from pipeline_tasks.alerts.open_lineage import Dataset, EventType, Work, dataset_of, manifest_dataset, run_event
+from pipeline_tasks.alerts.sent import harmless
 from pipeline_tasks.alerts.verdicts import failure_reason
-from refinery_airflow.runs.run import Run, harmless, run_of
+from pipeline_tasks.flow.attempt import Run
+from refinery_airflow.runs.run import run_of
 
 log = logging.getLogger("refinery")
 

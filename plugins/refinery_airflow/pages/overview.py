@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import quote
 
+from pipeline_tasks.flow.plan import dag_of
 from pipeline_tasks.inspect.unpublished import UnpublishedRun
 from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState, overview_of, overviews
 from pipeline_tasks.publish.plots.calendar import calendar
@@ -13,7 +14,7 @@ from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
 from pipeline_tasks.publish.summary import StageSummary, Summary
 from pipeline_tasks.recipe import is_trial
 from refinery_airflow.runs.newest import SnapshotRun, newest_runs, recipes_with_runs
-from refinery_airflow.runs.run import dag_of, site
+from refinery_airflow.runs.run import site
 
 FEWEST = 2
 """Snapshots that a trend needs."""

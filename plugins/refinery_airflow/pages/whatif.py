@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.flow.plan import dag_of
 from pipeline_tasks.inspect.plan.version_costs import tokens_of
 from pipeline_tasks.inspect.whatif import JUDGE, Forecast, published, whatif
 from pipeline_tasks.inspect.whatif.bounds import (
@@ -35,7 +36,7 @@ from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.recipe import untried
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.pages.target import TARGET, Goal, goal_of
-from refinery_airflow.runs.run import base, dag_of
+from refinery_airflow.runs.run import base
 
 LANGUAGE = "language"
 """Name of the field that chooses whose bounds the form shows."""

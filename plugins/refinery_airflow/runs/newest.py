@@ -12,8 +12,9 @@ from sqlalchemy import select
 
 from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.flow.plan import DEFAULT, SENSE, dag_of
 from pipeline_tasks.recipe import is_trial, trial_of, untried
-from refinery_airflow.runs.run import DEFAULT, SENSE, dag_of, snapshot_of
+from refinery_airflow.runs.run import snapshot_of
 
 RUNS = 1000
 """Runs of a DAG that are looked at, the newest."""

@@ -1,11 +1,8 @@
 """Reads the params and dates of a DAG run, and announces what came of it, in one place."""
 
-import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -14,15 +11,9 @@ from airflow.sdk.configuration import conf
 
 from pipeline_tasks.deployment import LANDING, deployed, deployment
 from pipeline_tasks.errors import RecipeError
-from refinery_airflow.runs.form import engines_of, overrides_of
-
-log = logging.getLogger("refinery")
-
-DEFAULT = "web"
-"""The recipe of the DAG `refine`; that of another one has the recipe's name behind it."""
-
-SENSE = "sense"
-"""The task that waits until a snapshot has landed."""
+from pipeline_tasks.flow.attempt import Run
+from pipeline_tasks.flow.plan import BUILD_DAG, DEFAULT, dag_of
+from refinery_airflow.runs.form import engines_of, mixture_of, overrides_of
 
 HERE = "REFINERY_LAUNCH_HERE"
 """Set by `refinery run`: requests are handled in this process."""
@@ -36,13 +27,8 @@ def is_here() -> bool:
     return bool(os.environ.get(HERE))
 
 
-def dag_of(recipe: str) -> str:
-    """Return the DAG that refines snapshots by a recipe."""
-    return "refine" if recipe == DEFAULT else f"refine_{recipe}"
-
-
-BUILD_DAG, PULL_DAG, ROLLOUT_DAG = "build_", "pull_", "rollout_"
-"""What the names of the DAGs of a recipe begin with, beside that which refines by it."""
+PULL_DAG, ROLLOUT_DAG = "pull_", "rollout_"
+"""What the names of the DAGs of a recipe begin with, beside those of its flow."""
 
 
 def recipe_of_dag(dag: str) -> str:
@@ -51,38 +37,6 @@ def recipe_of_dag(dag: str) -> str:
         return DEFAULT
     kinds = (f"{dag_of(DEFAULT)}_", BUILD_DAG, PULL_DAG, ROLLOUT_DAG)
     return next((dag.removeprefix(kind) for kind in kinds if dag.startswith(kind)), "")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run: where its snapshot lands, the root of its dataset, and how it runs; a build has no snapshot or input.
-
-    `partitions` is 0 for as many as the recipe says. `engines` maps stages to engines that differ from the
-    recipe's; `override` maps stages to the reason why a person lets a refused gate pass. `patience` is how
-    many hours to wait for the snapshot; with 0 an absent snapshot is an error. `settling` is for how many minutes a
-    snapshot without a list of its files must not change before it is whole. `approval` is how many hours a refused
-    gate waits for a person; with 0 it refuses at once. `sample` is the share of the landed bytes that a trial reads.
-    `text_field` is the name of the text in JSON lines and tables, "" for that of the recipe. `accept` is the share of
-    the promised files that has to have landed whole.
-    """
-
-    input: str
-    root: str
-    snapshot: str
-    partitions: int
-    engines: Mapping[str, str]
-    override: Mapping[str, str]
-    patience: float
-    approval: float
-    sample: float = 1.0
-    text_field: str = ""
-    settling: float = 0.0
-    accept: float = 1.0
-
-    @property
-    def is_trial(self) -> bool:
-        """Return whether the run reads a sample, so that what it publishes is no version of the dataset."""
-        return self.sample < 1
 
 
 def run_of(context: Context) -> Run:
@@ -102,6 +56,8 @@ def run_of(context: Context) -> Run:
         text_field=str(params.get("text_field") or ""),
         settling=float(params.get("settling", 0)),
         accept=float(params.get("accept_partial", 1)),
+        mixture=mixture_of(params),
+        snapshots=tuple(params.get("snapshots") or ()),
     )
 
 
@@ -143,15 +99,6 @@ def task_page(context: Context) -> str:
     address = str(conf.get("api", "base_url", fallback="")).rstrip("/")
     mapped = f"/mapped/{task.map_index}" if task.map_index is not None and task.map_index >= 0 else ""
     return f"{address}/dags/{task.dag_id}/runs/{quote(task.run_id, safe='')}/tasks/{task.task_id}{mapped}"
-
-
-@contextmanager
-def harmless(what: str, effect: str) -> Iterator[None]:
-    """Log an error of what only reports a run, with its effect, and go on."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 -- a report of a run must not fail it
-        log.warning("%s  %s (%s)", what, effect, type(error).__name__)
 
 
 SHOWN: ContextVar[str] = ContextVar("shown", default="")

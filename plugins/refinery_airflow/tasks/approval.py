@@ -6,12 +6,10 @@ time to answer, resumes it.
 
 import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from textwrap import wrap
 from typing import Any, NoReturn, Protocol, get_args
 from urllib.parse import quote
 
@@ -19,13 +17,13 @@ from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
-from pipeline_tasks.alerts.alert import Alert
-from pipeline_tasks.alerts.verdicts import gate_awaits, gate_refused, gate_warned
+from pipeline_tasks.alerts.verdicts import gate_awaits, gate_refused
 from pipeline_tasks.constraints import Note
-from pipeline_tasks.counted import counted
+from pipeline_tasks.flow.attempt import Attempt, Run
+from pipeline_tasks.flow.gates import Gate, Review, refusal_text, warnings_of
 from pipeline_tasks.service.requests.gates import JudgeReply
 from refinery_airflow.alerts.alerts import Refusal, send
-from refinery_airflow.runs.run import Run, run_of, task_page
+from refinery_airflow.runs.run import run_of, task_page
 
 log = logging.getLogger("refinery")
 
@@ -46,15 +44,6 @@ HOURS = 24
 
 MOST_HOURS = 24 * 365
 
-REMOVED = ("rejected", "quarantined")
-"""What a stage's reply counts by reason."""
-
-MOST_REASONS = 20
-"""Reasons whose rows the form counts, the most frequent ones; the manifest's page has all."""
-
-WIDTH = 100
-"""Columns of a line of the log."""
-
 FORM = {
     REASON: {
         "value": None,
@@ -67,38 +56,22 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 _NOTE = get_args(Note)[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
-    """What a person decides on: the gate, what it refuses, the lines of its verdict, and what would pass.
-
-    `subject` is what is refused, as the log names it; `data` is whose it is, in words. `passing` are the rows that go
-    on if it is approved, by name; `pages` are the addresses of pages that show more, by title. `docs` is the path of
-    the Data Docs below the root. None has text of a record: who may look at the DAG may read the form.
-    """
-
-    gate: str
-    subject: str
-    data: str
-    lines: Sequence[str]
-    docs: str
-    passing: Mapping[str, str] = field(default_factory=dict)
-    pages: Mapping[str, str] = field(default_factory=dict)
-
-
 class Judge(Protocol):
-    """What a gate has of its own, which `Reviewed` needs."""
+    """What a gate's operator has of its own, which `Reviewed` needs; `docs` is the path of the Data Docs."""
 
-    def judge(self, context: Context, run: Run, override: str) -> JudgeReply:
-        """Return the verdict, under a person's override unless it is empty."""
+    docs: str
 
-    def review(self, run: Run, verdict: JudgeReply) -> Review:
-        """Return what a person decides on."""
+    def at(self, context: Context, run: Run) -> Attempt:
+        """Return what the task knows while it works."""
 
-    def end(self, context: Context, run: Run, verdict: JudgeReply) -> Any:  # noqa: ANN401 -- what the task returns
-        """Return what the task returns when the gate lets pass."""
+    def gate(self) -> Gate:
+        """Return what the task judges by."""
 
-    def alerts(self, verdict: JudgeReply) -> Iterable[Alert]:
-        """Return the alerts of what was judged, beside those of the verdict; an error must wait for their use."""
+    def pages(self, verdict: JudgeReply) -> Mapping[str, str]:
+        """Return the addresses of pages that show more, by title."""
+
+    def announce(self, context: Context, run: Run, verdict: JudgeReply) -> None:
+        """Tell other DAGs that the gate has let pass."""
 
 
 class Reviewed:
@@ -107,30 +80,40 @@ class Reviewed:
     What is out of bounds is sent once, before anybody answers, and again if the gate refuses for good.
     """
 
-    def execute(self: Judge, context: Context) -> Any:  # noqa: ANN401 -- as `end`
+    def announce(self, context: Context, run: Run, verdict: JudgeReply) -> None:
+        """Tell nobody: no DAG waits for a stage."""
+
+    def execute(self: Judge, context: Context) -> Any:  # noqa: ANN401 -- what the gate passes on
         """Return what the gate passes on; ask a person about a refusal, or raise Refusal where nobody is asked."""
-        run = run_of(context)
-        verdict = self.judge(context, run, "")
+        gate, at = self.gate(), self.at(context, run_of(context))
+        verdict = gate.judge(at)
+        self.docs = verdict["docs"]
+        review = gate.review(at, verdict)
         if verdict["outcome"] == "refuse":
-            review, until = self.review(run, verdict), datetime.now(UTC) + timedelta(hours=run.approval)
-            if run.approval:
+            until = datetime.now(UTC) + timedelta(hours=at.run.approval)
+            if at.run.approval:
                 awaits = gate_awaits(review.gate, review.data, review.lines, minute(until))
-                send(context, chain([awaits], self.alerts(verdict)), FORM_TAB)
-                ask(context, review, until)
-            send(context, chain([gate_refused(review.gate, review.data, review.lines)], self.alerts(verdict)))
+                send(context, chain([awaits], gate.alerts(verdict)), FORM_TAB)
+                ask(context, replace(review, pages=self.pages(verdict)), until)
+            send(context, chain([gate_refused(review.gate, review.data, review.lines)], gate.alerts(verdict)))
             raise Refusal(refusal_text(review))
-        passed = self.end(context, run, verdict)
-        send(context, chain(warnings_of(self.review(run, verdict), verdict), self.alerts(verdict)))
+        passed = gate.end(at, verdict)
+        self.announce(context, at.run, verdict)
+        send(context, chain(warnings_of(review, verdict), gate.alerts(verdict)))
         return passed
 
-    def resume(self: Judge, context: Context, event: Mapping[str, Any], until: str) -> Any:  # noqa: ANN401 -- as `end`
+    def resume(self: Judge, context: Context, event: Mapping[str, Any], until: str) -> Any:  # noqa: ANN401 -- as above
         """Return what the gate passes on if a person approved; raise Refusal if they rejected, or nobody answered."""
-        run = run_of(context)
-        verdict = self.judge(context, run, "")  # stored, unless bounds were changed meanwhile
+        gate, at = self.gate(), self.at(context, run_of(context))
+        verdict = gate.judge(at)  # stored, unless bounds were changed meanwhile
         if verdict["outcome"] == "refuse":
-            reason = approval(context, self.review(run, verdict), event, datetime.fromisoformat(until))
-            verdict = self.judge(context, run, reason)
-        return self.end(context, run, verdict)
+            review = replace(gate.review(at, verdict), pages=self.pages(verdict))
+            reason = approval(context, review, event, datetime.fromisoformat(until))
+            verdict = gate.judge(at, reason)
+        self.docs = verdict["docs"]
+        passed = gate.end(at, verdict)
+        self.announce(context, at.run, verdict)
+        return passed
 
 
 def approval_param() -> Param:
@@ -183,11 +166,6 @@ def refuse(context: Context, review: Review, decision: str) -> NoReturn:
     raise Refusal(refusal_text(review, decision), decision)
 
 
-def warnings_of(review: Review, verdict: JudgeReply) -> list[Alert]:
-    """Return the alert of a gate that lets pass and warns, none if it does not."""
-    return [gate_warned(review.gate, review.data, review.lines)] if verdict["outcome"] == "warn" else []
-
-
 def override_of(event: Mapping[str, Any]) -> str:
     """Return the reason of who approved, with their name and the time; "" if there is none that can be stored."""
     reason = reason_of(event)
@@ -229,15 +207,6 @@ def _items(lines: Iterable[str]) -> Iterable[str]:
         yield f"  {_escaped(line.strip())}  " if line.startswith(" ") else f"- {_escaped(line)}  "
 
 
-def rows_of(reply: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a stage's reply says of its rows, by name: kept, and rejected or quarantined by reason."""
-    removed = Counter({f"{name}, {reason}": rows for name in REMOVED for reason, rows in reply[name].items()})
-    shown = {name: f"{rows:,}" for name, rows in removed.most_common(MOST_REASONS)}
-    rest = removed.total() - sum(removed[name] for name in shown)
-    kept = {"kept": f"{reply['rows']:,} of {counted(reply['rows_in'], 'row')}"}
-    return kept | shown | ({"removed for other reasons": f"{rest:,}"} if rest else {})
-
-
 def question(review: Review, address: str, until: datetime) -> list[str]:
     """Return the lines that say what is refused, and how a person lets it pass."""
     return [
@@ -247,18 +216,6 @@ def question(review: Review, address: str, until: datetime) -> list[str]:
         f"    {address}",
         "Without an answer it refuses, and the run fails.",
     ]
-
-
-def refusal_text(review: Review, decision: str = "") -> str:
-    """Return the lines of a refusal: what is out of bounds, what a person decided, and the way out."""
-    gate, again = review.gate, "; or clear this task, and approve it" if decision else ""
-    way_out = [
-        f"Look at {review.docs} in the root.",
-        f"If the data is as it should be, run again with --override {gate}=WHY. In Airflow, trigger the",
-        f"DAG with {gate} under Gates to accept, and a reason{again}.",
-    ]
-    decided = wrap(decision, WIDTH, break_long_words=False)
-    return "\n".join([f"the gate of {gate} refuses {review.subject}", *review.lines, *decided, *way_out])
 
 
 def actions_page(context: Context) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from pipeline_tasks.alerts.backlog import Backlog, backlog_alert, backlog_of
+from pipeline_tasks.alerts.sent import harmless
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.landing.arrival import COMPLETE, arrival_of
 from pipeline_tasks.landing.listing import PROMISE
@@ -19,7 +20,6 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 from refinery_airflow.alerts.alerts import send
 from refinery_airflow.runs.credentials import adopt_credentials
-from refinery_airflow.runs.run import harmless
 from refinery_airflow.tasks.wiring import asset_of
 
 log = logging.getLogger("refinery")

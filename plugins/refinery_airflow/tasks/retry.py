@@ -5,45 +5,32 @@ from datetime import timedelta
 
 from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
 
+from pipeline_tasks.flow.tries import GROWTH, LONGEST_PAUSE, MORE, PAUSE, Rule, rules
 from refinery_airflow.runs.run import is_here
-
-UNREACHABLE = "pipeline_tasks.errors.ClusterUnreachable"
-TRANSIENT = "pipeline_tasks.errors.Transient"
-KERNEL = "pipeline_tasks.errors.KernelFailed"
-REFUSAL = "pipeline_tasks.errors.RefineryError"
-DEFECTS = [f"builtins.{name}" for name in ("TypeError", "ValueError", "LookupError", "AttributeError", "ImportError")]
-
-SOON = timedelta(seconds=5)
-"""The pause before `refinery run` tries a cluster again that was not reached: somebody waits at the screen."""
 
 
 def policy(*, here: bool) -> ExceptionRetryPolicy:
-    """Return the table of a scheduler's tasks, or of those of `refinery run`, which are `here`.
+    """Return the table of a scheduler's tasks, or of those of `refinery run`, which are `here`."""
+    return ExceptionRetryPolicy(rules=[_rendered(rule) for rule in rules(here=here)])
 
-    Anything else (a lost worker, Airflow's own API) follows the task's ordinary retries.
-    """
-    own = (
-        RetryRule(exception=UNREACHABLE, action=RetryAction.RETRY, retry_delay=SOON, reason="nothing answers")
-        if here
-        else RetryRule(exception=KERNEL, action=RetryAction.RETRY, reason="another worker may do it")
-    )
-    return ExceptionRetryPolicy(
-        rules=[
-            own,
-            RetryRule(exception=TRANSIENT, action=RetryAction.RETRY, reason="the world was busy"),
-            RetryRule(exception=REFUSAL, action=RetryAction.FAIL, reason="the same request would be refused again"),
-            RetryRule(exception=DEFECTS, action=RetryAction.FAIL, reason="a defect: the same again would fail again"),
-        ]
+
+def _rendered(rule: Rule) -> RetryRule:
+    names = [f"{error.__module__}.{error.__qualname__}" for error in rule.errors]
+    return RetryRule(
+        exception=names if len(names) > 1 else names[0],
+        action=RetryAction.RETRY if rule.again else RetryAction.FAIL,
+        retry_delay=timedelta(seconds=rule.pause) if rule.pause else None,
+        reason=rule.why,
     )
 
 
 POLICY = policy(here=is_here())
 
 RETRIES = {
-    "retries": 3,
-    "retry_delay": timedelta(seconds=15),
-    "retry_exponential_backoff": 2.0,
-    "max_retry_delay": timedelta(minutes=10),
+    "retries": MORE,
+    "retry_delay": timedelta(seconds=PAUSE),
+    "retry_exponential_backoff": GROWTH,
+    "max_retry_delay": timedelta(seconds=LONGEST_PAUSE),
     "retry_policy": POLICY,
 }
 """Task arguments: three more tries after 15, 30 and 60 seconds (with Airflow's jitter)."""

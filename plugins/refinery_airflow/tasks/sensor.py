@@ -12,9 +12,10 @@ from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from pipeline_tasks.flow.attempt import Run
 from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, Arrival, arrival_of
 from refinery_airflow.runs.credentials import adopt_credentials, give_credentials_in_triggerer
-from refinery_airflow.runs.run import Run, announce, recipe_of_dag, run_of
+from refinery_airflow.runs.run import announce, recipe_of_dag, run_of
 
 log = logging.getLogger("refinery")
 

@@ -15,9 +15,10 @@ from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from pipeline_tasks.flow.plan import SENSE
 from pipeline_tasks.landing.arrival import COMPLETE
 from pipeline_tasks.recipe import PUBLISH
-from refinery_airflow.runs.run import SENSE, is_here, run_of
+from refinery_airflow.runs.run import is_here, run_of
 from refinery_airflow.tasks.sensor import ARRIVAL, TRIAL
 
 log = logging.getLogger("refinery")

@@ -1,29 +1,41 @@
-"""Wires the stages of a recipe into a DAG: each stage is refined, mapped where it splits, and judged by its gate."""
+"""Wires recipes into DAGs: the tasks of a flow, with the settings of the deployment and the assets between DAGs."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.sdk import DAG, Asset, AssetAny, AssetWatcher, TaskGroup, XComArg
+from airflow.sdk import DAG, Asset, AssetAny, AssetWatcher, BaseOperator, TaskGroup, XComArg
 
 from pipeline_tasks.deployment import Settings, deployed, deployment, names_of, require_one_root
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import BUILDS, VERDICT, Recipe, Step, load_build, load_recipe, recipe_names, stage_card
-from refinery_airflow.runs.run import dag_of, is_here
-from refinery_airflow.tasks.operators import Gate, Refine, Seal, VerdictGate
+from pipeline_tasks.flow.plan import Flow, Output, Task, dag_of
+from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names, stage_card
+from refinery_airflow.runs.run import is_here
+from refinery_airflow.tasks.operators import (
+    Compose,
+    Export,
+    Gate,
+    Index,
+    Land,
+    Publish,
+    PublishGate,
+    Refine,
+    RequestOperator,
+    Seal,
+    VerdictGate,
+)
 from refinery_airflow.tasks.retry import BOUNDS, RETRIES
+from refinery_airflow.tasks.sensor import SnapshotSensor
+from refinery_airflow.tasks.turn import Turn
 
 if TYPE_CHECKING:
     from pipeline_tasks.sources.recipe import SourceRecipe
 
 RecipeT = TypeVar("RecipeT", "Recipe", "SourceRecipe")
-
-Cut = dict[str, Any]
-"""How a stage's input is cut into partitions: its name, and how many; empty for a stage that is not mapped."""
-
 
 QUEUE_WAIT, QUEUE_PAUSE = 20, 5
 """Seconds for which a request waits for messages of a queue, which is the longest that SQS allows, and between two."""
@@ -164,56 +176,54 @@ def source_recipes() -> "list[SourceRecipe]":
     return chosen_sources(os.environ.get("REFINERY_SOURCES", ""))
 
 
-def cuts_of(recipe: Recipe) -> list[Cut]:
-    """Return how the input of each stage is cut."""
-    return [
-        {"stage": step.stage, "partitions": recipe.partitions} if stage_card(step.stage).splits else {}
-        for step in recipe.steps
-    ]
+OPERATORS: Mapping[str, type[BaseOperator]] = {
+    "sense": SnapshotSensor,
+    "turn": Turn,
+    "land": Land,
+    "compose": Compose,
+    "refine": Refine,
+    "seal": Seal,
+    "judge": Gate,
+    "judge_snapshot": PublishGate,
+    "judge_recipe": VerdictGate,
+    "publish": Publish,
+    "export": Export,
+    "index": Index,
+}
+"""The operators by what tasks of a flow do."""
+
+Made = Mapping[str, BaseOperator]
+"""The operators of a DAG by the names of tasks."""
 
 
-def steps_of(recipe: Recipe) -> list[dict[str, Any]]:
-    """Return what the first task of a run looks at before the first stage: each stage, its params and its engine."""
-    return [{"stage": step.stage, "params": dict(step.params), "engine": step.engine} for step in recipe.steps]
+def render(flow: Flow) -> None:
+    """Make the tasks of a flow in the DAG at hand, those of a stage in a group of its name."""
+    made: dict[str, BaseOperator] = {}
+    for stage, tasks in groupby(flow.tasks, key=lambda task: task.stage):
+        with TaskGroup(stage, tooltip=stage_card(stage).title) if stage else nullcontext():
+            made |= {task.name: _operator(flow, task, made) for task in tasks}
 
 
-def wire_requirement(recipe: Recipe, landed: XComArg, parts: XComArg) -> tuple[XComArg, XComArg | str]:
-    """Wire the gate of a recipe that requires a verdict; return the parts of the first stage, and that verdict.
-
-    Of another recipe there is no task: the parts come back as they are, with "".
-    """
-    if recipe.requires is None:
-        return parts, ""
-    requires, steps = asdict(recipe.requires), steps_of(recipe)
-    gate = VerdictGate(
-        task_id=f"{VERDICT}_gate", recipe=recipe.name, requires=requires, steps=steps, landed=landed, parts_in=parts
-    )
-    return gate.output, XComArg(gate, key=VERDICT)
-
-
-def wire_stages(recipe: Recipe, cuts: Sequence[Cut], landed: XComArg, parts: XComArg) -> Mapping[str, XComArg]:
-    """Wire the stages behind the task that gives `landed` and the first `parts`; return the gates' outputs by stage."""
-    gates: dict[str, XComArg] = {}
-    for step, is_mapped, next_cut in zip(recipe.steps, cuts, [*cuts[1:], {}], strict=True):
-        about = {"recipe": recipe.name, "stage": step.stage, "step": _settings(recipe, step), "landed": landed}
-        with TaskGroup(step.stage, tooltip=stage_card(step.stage).title):
-            if is_mapped:
-                name_of = {"map_index_template": "{{ part_name }}"}
-                mapped_task = Refine.partial(task_id="partition", **about, **name_of).expand(part=parts)
-                whole = Seal(task_id="seal", parts_in=parts, refined=mapped_task.output, **about)
-            else:
-                whole = Refine(task_id="refine", part=parts, **about)
-            gate = Gate(task_id="gate", refined=whole.output, next_cut=next_cut, **about)
-        parts = gates[step.stage] = gate.output
-    return gates
+def _operator(flow: Flow, task: Task, made: dict[str, BaseOperator]) -> BaseOperator:
+    """Return the operator of a task, behind those that it waits for."""
+    kind, known = OPERATORS[task.does], {"task_id": task.name.rpartition(".")[2], **task.settings}
+    if issubclass(kind, RequestOperator):
+        known["recipe"] = flow.recipe
+    if task.reaches:
+        known["outlets"] = [asset_of(flow.recipe, task.reaches)]
+    inputs = {name: _rendered(source, made) for name, source in task.inputs.items()}
+    if task.over:
+        over = {task.over: inputs.pop(task.over)}
+        operator = kind.partial(**known, **inputs, map_index_template="{{ part_name }}").expand(**over)
+    else:
+        operator = kind(**known, **inputs)
+    made[task.name] = operator
+    for name in task.after:
+        made[name] >> operator
+    return operator
 
 
-def _settings(recipe: Recipe, step: Step) -> dict[str, Any]:
-    return {
-        "params": dict(step.params),
-        "engine": step.engine,
-        "resources": asdict(step.resources),
-        "error_budget": asdict(recipe.error_budget),
-        "bounds": dict(recipe.gates.get(step.stage, {})),
-        "alerts": asdict(recipe.alerts),
-    }
+def _rendered(source: Output | Mapping[str, Output], made: Made) -> Any:  # noqa: ANN401 -- XComArgs
+    if isinstance(source, Output):
+        return XComArg(made[source.task], **({"key": source.key} if source.key else {}))
+    return {name: _rendered(output, made) for name, output in source.items()}

@@ -2,17 +2,18 @@
 
 import io
 import logging
-from types import SimpleNamespace
 from typing import Any
 
 from pipeline_tasks.embedded.progress import Progress
+from pipeline_tasks.flow.attempt import Attempt, Run
+from pipeline_tasks.flow.lines import log_reply
+from pipeline_tasks.service.handle import handle
 from pipeline_tasks.store.s3.waits import Waits
 
 
 def test_the_waits_of_tasks_are_in_their_lines_and_added_up() -> None:
-    from refinery_airflow.tasks import operators as refinery_operators
-
-    context: Any = {"ti": SimpleNamespace(map_index=-1, task_id="select.partition")}
+    run = Run("", "root", "", 0, {}, {}, 0, 0)
+    at = Attempt(run, "r", "corpus", "select.partition", handle, lambda _key, _value: None)
     progress = Progress(io.StringIO())
     log = logging.getLogger("refinery")
     log.addHandler(progress)
@@ -20,8 +21,8 @@ def test_the_waits_of_tasks_are_in_their_lines_and_added_up() -> None:
     log.setLevel(logging.INFO)
     try:
         for stage, waits in (("select", (3, 1.25)), ("mix", None), ("pack", (1, 0.5))):
-            reply = {"s3_waits": {"requests": waits[0], "seconds": waits[1]}} if waits else {}
-            refinery_operators.log_reply(context, stage, reply, "done")
+            reply: dict[str, Any] = {"s3_waits": {"requests": waits[0], "seconds": waits[1]}} if waits else {}
+            log_reply(at, stage, reply, "done")
     finally:
         log.removeHandler(progress)
         log.setLevel(level)
