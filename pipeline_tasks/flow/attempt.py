@@ -28,8 +28,8 @@ class Run:
     snapshot without a list of its files must not change before it is whole. `approval` is how many hours a refused
     gate waits for a person; with 0 it refuses at once. `sample` is the share of the landed bytes that a trial reads.
     `text_field` is the name of the text in JSON lines and tables, "" for that of the recipe. `accept` is the share of
-    the promised files that has to have landed whole. `mixture` are params of the stage that plans it, and `snapshots` names or patterns,
-    that a build has in place of the recipe's.
+    the promised files that has to have landed whole. `mixture` are params of the stage that plans it, and
+    `snapshots` names or patterns, that a build has in place of the recipe's.
     """
 
     input: str
