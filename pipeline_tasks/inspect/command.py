@@ -10,15 +10,17 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.chosen import chosen_version
-from pipeline_tasks.inspect.unpublished import Committed, committed, current_version, say
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import DEFAULT_BUILD, ENGINES, MAX_PARTITIONS, is_trial
 from pipeline_tasks.training.named import LATEST
+
+if TYPE_CHECKING:  # whoever mistypes a path waits for no reading of verdicts and ledgers
+    from pipeline_tasks.inspect.unpublished import Committed
 
 DEFAULT_RECIPE = "web"
 
@@ -168,6 +170,8 @@ def built_version(root: str, named: str) -> Version:
             f"--recipe RECIPE`"
         )
         raise RecipeError(message)
+    from pipeline_tasks.inspect.chosen import chosen_version
+
     return chosen_version(root, name, number) if number not in ("", LATEST) else version_log.current(root, name)
 
 
@@ -193,7 +197,11 @@ def chosen_of(options: argparse.Namespace) -> Version:
             raise RecipeError(message)
         return built_version(options.root, options.dataset)
     if options.chosen:
+        from pipeline_tasks.inspect.chosen import chosen_version
+
         return chosen_version(options.root, recipe_of(options), options.chosen)
+    from pipeline_tasks.inspect.unpublished import current_version
+
     return current_version(options.root, recipe_of(options))
 
 
@@ -223,11 +231,15 @@ def version_of(options: argparse.Namespace) -> Version:
 
     RecipeError if there is none, which names the runs that stopped.
     """
+    from pipeline_tasks.inspect.unpublished import current_version
+
     return current_version(options.root, recipe_of(options), options.snapshot)
 
 
-def committed_of(options: argparse.Namespace) -> Committed:
+def committed_of(options: argparse.Namespace) -> "Committed":
     """Return what is committed of what the options name, and say on stderr if a newer run has published nothing."""
+    from pipeline_tasks.inspect.unpublished import committed, say
+
     known = committed(options.root, recipe_of(options), options.snapshot)
     say(known.note)
     return known
