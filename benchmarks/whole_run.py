@@ -31,11 +31,11 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.recipe import LAND, LOCAL, PUBLISH, SPARK, Recipe, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
-from pipeline_tasks.service.course import Course
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stages.tokenize import STAGE as TOKENIZE
 from pipeline_tasks.store.local_store import LocalStore
+from tests.course import Course
 
 STEPS = {"land": LAND, "history": LAND, "judge": "gates", "judge_snapshot": "gates", "publish": PUBLISH}
 """The step that a request belongs to which refines nothing, by its verb."""

@@ -369,10 +369,10 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     _require_input(written, steps, where)
     _require_rollout(written.rollout, where)
     _require_served(steps, where)
-    _require_places(written, tuple(steps), where)
     wired = {name: params for step, params in _with_params(steps).items() for name, params in _brought(step, params)}
     bound = tuple(_step(name, params, written.run, where) for name, params in wired.items())
     _require_columns(bound, where)
+    _require_places(written, tuple(steps), where)
     return Recipe(
         name=written.name,
         title=written.title,

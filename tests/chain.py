@@ -17,11 +17,11 @@ from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe, stage_card
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
 from pipeline_tasks.sealed import path_of
-from pipeline_tasks.service.course import Course
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import Wire, decode, encode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from tests.course import Course
 
 PROJECT = Path(__file__).parents[1]
 

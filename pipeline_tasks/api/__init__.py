@@ -6,7 +6,6 @@ Airflow, Spark, Ray, Great Expectations, torch or DuckDB; `refine`, `build` and 
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,9 +23,6 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.training.share import Passes, Split
-
-if TYPE_CHECKING:
-    from pipeline_tasks.service.course import Course
 
 __all__ = [
     "Applied",
@@ -92,8 +88,10 @@ def refine(
     `recipe` is one of the package by name, the path of a YAML file, or a recipe. What is done already is found. A gate
     that refuses raises GateRefused, unless `override` has a reason by its name, which the verdict keeps.
     """
+    from pipeline_tasks.api.running import refined
+
     chosen = load_recipe(recipe) if isinstance(recipe, str) else recipe
-    return _course(root, chosen, engine, override).refined(_place(input), snapshot)
+    return refined(chosen, _place(input), _place(root), snapshot, engine, override or {})
 
 
 def build(
@@ -107,13 +105,9 @@ def build(
 
     All else is as for `refine`.
     """
-    return _course(root, load_build(recipe) if isinstance(recipe, str) else recipe, engine, override).built()
+    from pipeline_tasks.api.running import built
 
-
-def _course(root: str | Path, recipe: Recipe, engine: str, override: Mapping[str, str] | None) -> "Course":
-    from pipeline_tasks.service.course import Course
-
-    return Course(_place(root), recipe, engine=engine, override=override or {})
+    return built(load_build(recipe) if isinstance(recipe, str) else recipe, _place(root), engine, override or {})
 
 
 def _place(path: str | Path) -> str:

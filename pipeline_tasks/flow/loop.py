@@ -24,10 +24,11 @@ from pipeline_tasks.flow.lines import log_error
 from pipeline_tasks.flow.plan import SENSE, TURN, Flow, Output, Task, flow_of
 from pipeline_tasks.flow.poison import is_one_of_many, without_poison
 from pipeline_tasks.flow.tries import MORE, pause_after
-from pipeline_tasks.recipe import Recipe
+from pipeline_tasks.recipe import PUBLISH, Recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply, ReplyT, Request
 from pipeline_tasks.service.handle import handle
+from pipeline_tasks.service.requests.publication import PublishReply
 
 RequestT = TypeVar("RequestT", bound=Request[Any])
 
@@ -35,10 +36,10 @@ Given = Mapping[str, Any]
 """What a task is given: its settings, and its inputs, by name."""
 
 
-def run_recipe(recipe: Recipe, params: Mapping[str, Any], addresses: Mapping[str, str]) -> None:
-    """Do every task of a recipe, whose params are those of its DAG; `addresses` are those of engines.
+def run_recipe(recipe: Recipe, params: Mapping[str, Any], addresses: Mapping[str, str]) -> PublishReply:
+    """Do every task of a recipe, whose params are those of its DAG; return what was published.
 
-    Raise the error of the first task that fails for good.
+    `addresses` are those of engines. Raise the error of the first task that fails for good.
     """
     run = Run(
         input=params.get("input", ""),
@@ -53,12 +54,15 @@ def run_recipe(recipe: Recipe, params: Mapping[str, Any], addresses: Mapping[str
         text_field=params.get("text_field") or "",
         accept=recipe.accept_partial,
     )
-    follow(flow_of(recipe), run, addresses)
+    return follow(flow_of(recipe), run, addresses)
 
 
-def follow(flow: Flow, run: Run, addresses: Mapping[str, str]) -> None:
-    """Do every task of a flow for a run."""
-    _Loop(flow, run, addresses).follow()
+def follow(flow: Flow, run: Run, addresses: Mapping[str, str]) -> PublishReply:
+    """Do every task of a flow for a run; return what was published."""
+    loop = _Loop(flow, run, addresses)
+    loop.follow()
+    published: PublishReply = loop.left[Output(PUBLISH)]
+    return published
 
 
 @dataclass(slots=True)

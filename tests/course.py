@@ -1,4 +1,7 @@
-"""Takes a snapshot or a build through a recipe in this process, by the requests that the tasks of its DAG make."""
+"""Takes a snapshot or a build through a recipe by the requests that its tasks make, step by step: for tests and benchmarks.
+
+Runs go by `flow.loop`, which asks every gate; here stages run alone, with other params, or without gates.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,21 +9,17 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.publish.earlier import Earlier, read_earlier
-from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Versions, adds
+from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Versions
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
-from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
-from pipeline_tasks.service.requests.publication import ExportRequest, IndexRequest, PublishRequest
+from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.service.requests.stages import (
     ComposeRequest,
     HistoryRequest,
     LandRequest,
     PlannedStep,
-    PreflightRequest,
 )
 from pipeline_tasks.service.requests.wire import Wire
 
@@ -59,44 +58,6 @@ class Course:
     engine: str = LOCAL
     address: str = ""
     override: Mapping[str, str] | None = field(default_factory=dict)
-
-    def refined(self, landing: str, snapshot: str = "") -> Version:
-        """Land what is at `landing`, refine it, and publish; GateRefused, with its reasons, for a gate that refuses."""
-        if self.recipe.versions is not None:
-            message = f"recipe {self.recipe.name} builds a training dataset of versions, and refines no snapshot"
-            raise RecipeError(message)
-        self._preflight(landing, snapshot)
-        return self._published(self.landed(landing, snapshot))
-
-    def built(self) -> Version:
-        """Compose, build and publish the recipe's dataset; GateRefused as for a snapshot."""
-        self._versions()
-        self._preflight()
-        return self._published(self.composed())
-
-    def _published(self, begun: Begun) -> Version:
-        self.publish(begun, self.stages(begun))
-        version = version_log.current(self.root, self.recipe.name, begun.snapshot)
-        about = {"root": self.root, "recipe": self.recipe.name, "snapshot": begun.snapshot}
-        if self.recipe.exports:
-            self.send(ExportRequest(version=version.number, exports=self.recipe.exports, **about))
-        if any(adds(EMBEDDING, step.stage) for step in self.recipe.steps):
-            self.send(IndexRequest(**about))
-        return version
-
-    def _preflight(self, landing: str = "", snapshot: str = "") -> None:
-        """Raise RecipeError, before anything runs, for all that would end the course."""
-        self.send(
-            PreflightRequest(
-                self.root,
-                self.recipe.name,
-                self._planned(),
-                landing,
-                snapshot,
-                fields=self.recipe.fields,
-                accept=self.recipe.accept_partial,
-            )
-        )
 
     def _planned(self) -> tuple[PlannedStep, ...]:
         return tuple(PlannedStep(step.stage, step.params, self.engine) for step in self.recipe.steps)

@@ -1,0 +1,44 @@
+"""Runs recipes from Python, as `refinery run` and `refinery build` do: by the loop over the tasks of their flow."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.flow.loop import run_recipe
+from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import Recipe
+from pipeline_tasks.service.handle import handle
+from pipeline_tasks.service.requests.stages import PlannedStep, PreflightRequest
+
+
+def refined(
+    recipe: Recipe, landing: str, root: str, snapshot: str, engine: str, override: Mapping[str, str]
+) -> Version:
+    """Land, refine, judge and publish a snapshot; return its version."""
+    if recipe.versions is not None:
+        message = f"recipe {recipe.name} builds a training dataset of versions, and refines no snapshot"
+        raise RecipeError(message)
+    steps = tuple(PlannedStep(step.stage, step.params, engine) for step in recipe.steps)
+    how: dict[str, Any] = {"fields": recipe.fields, "accept": recipe.accept_partial}
+    handle(PreflightRequest(root, recipe.name, steps, landing, snapshot, **how))
+    named = list_snapshot(landing, snapshot, recipe.accept_partial).snapshot
+    return _run(recipe, {"input": landing, "snapshot": named}, root, engine, override)
+
+
+def built(recipe: Recipe, root: str, engine: str, override: Mapping[str, str]) -> Version:
+    """Compose, build, judge and publish a training dataset; return its version."""
+    if recipe.versions is None:
+        message = f"recipe {recipe.name} refines a snapshot; a build has `versions`"
+        raise RecipeError(message)
+    steps = tuple(PlannedStep(step.stage, step.params, engine) for step in recipe.steps)
+    handle(PreflightRequest(root, recipe.name, steps))
+    return _run(recipe, {}, root, engine, override)
+
+
+def _run(recipe: Recipe, of_input: Mapping[str, str], root: str, engine: str, override: Mapping[str, str]) -> Version:
+    how = {"partitions": 0, "engines": {"*": engine}, "override": dict(override)}
+    published = run_recipe(recipe, {"root": root, **of_input, **how}, {})
+    versions = version_log.versions(root, recipe.name)
+    return next(version for version in versions if version.number == published["version"])
