@@ -48,7 +48,6 @@ def check_stage(name: str, given: pa.Table, params: Mapping[str, Any] | None = N
 def _check_card(name: str) -> None:
     card = stage_card(name)
     assert card.cost is not DEAREST, f"{name}: its card has no `cost`, so that plans take it for the dearest of all"
-    assert card.removes or not card.reasons, f"{name}: it has reasons, and its card does not say what it `removes`"
     for reason in card.reasons:
         assert reason.partition(":")[2], f"{name}: the reason {reason!r} is not `what:why`"
 
@@ -74,12 +73,11 @@ def _check_rows(name: str, given: pa.Table, whole: Checked) -> None:
     unknown = sorted(set(manifest.rejected) - set(card.reasons))
     assert not unknown, f"{name}: the card does not have the reasons {', '.join(unknown)}"
     for row in whole.rejects.select(["reason", "evidence"]).to_pylist() if len(whole.rejects) else ():
-        assert isinstance(json.loads(row["evidence"] or "null"), dict), f"{name}: {row['reason']} has no evidence"
+        assert json.loads(row["evidence"] or "null") is not None, f"{name}: {row['reason']} has no evidence"
 
 
 def _require_same(name: str, whole: Checked, other: Checked, how: str) -> None:
-    for part in ("kept", "rejects"):
-        was, now = getattr(whole, part), getattr(other, part)
-        assert was.combine_chunks().equals(now.combine_chunks()), f"{name}: rows differ ({part}) {how}"
-    assert whole.manifest.rejected == other.manifest.rejected, f"{name}: other reasons {how}"
+    kept, rejects = whole.kept.combine_chunks(), sorted(map(repr, whole.rejects.to_pylist()))
+    assert kept.equals(other.kept.combine_chunks()), f"{name}: other rows are kept, or other values, {how}"
+    assert rejects == sorted(map(repr, other.rejects.to_pylist())), f"{name}: other rows are rejected {how}"
     assert whole.manifest.metrics["kept"] == other.manifest.metrics["kept"], f"{name}: other metrics {how}"
