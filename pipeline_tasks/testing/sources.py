@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.landing.listing import PROMISE
-from pipeline_tasks.sources.admission import Admission
+from pipeline_tasks.sources.admission import Admission, admitted
 from pipeline_tasks.sources.budget import Rate
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.redirects import Origin
@@ -44,7 +44,7 @@ def check_source(source: Source, cut: Source | None = None) -> None:
 
 
 def _pulled(source: Source, to: Path, on_bytes: Callable[[str, int], None] = lambda _name, _size: None) -> Landed:
-    with on_loopback() as on:
+    with on_loopback() as on, admitted(source, on.gate):
         query = source.resolved(Occasion(on, "mine", NOW))
         facts = json.loads(json.dumps(dict(query.query())))
         assert facts.get("source"), f"{source}: its query does not name its kind as `source`"

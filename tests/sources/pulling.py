@@ -11,8 +11,8 @@ import yaml
 
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.sources.pull import Landed
-from pipeline_tasks.sources.recipe import load_source, pull_recipe
-from pipeline_tasks.sources.source import Flow
+from pipeline_tasks.sources.recipe import load_source, parse_source, pull_recipe
+from pipeline_tasks.sources.source import Flow, Source
 from pipeline_tasks.testing.sources import FAST, NOW, Killed, digests_of, killed_after, on_loopback
 
 __all__ = [
@@ -25,11 +25,17 @@ __all__ = [
     "on_loopback",
     "promise_of",
     "pull_source",
+    "query_of",
     "records_of",
 ]
 
 SLEW = 0.005
 """Seconds by which a clock that is being corrected differs from the one that waits are measured by."""
+
+
+def query_of(source: Mapping[str, Any]) -> Source:
+    """Return the query that a recipe has of a source."""
+    return parse_source({"source": source}, "mine.yaml", {}).source
 
 
 def pull_source(
