@@ -28,10 +28,10 @@ from pipeline_tasks.run.tracker import Step
 from pipeline_tasks.sources.files.source import ENDINGS
 from pipeline_tasks.sources.recipe import KINDS
 from pipeline_tasks.stages import NAMES
+from pipeline_tasks.testing.training_dataset import write_dataset
 from pipeline_tasks.text.pii.kinds import KINDS as PII_KINDS
 from tests import small_build
 from tests.small_root import SmallRoot
-from tests.training_dataset import write_dataset
 
 PROJECT = Path(__file__).parent.parent
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])

@@ -129,6 +129,7 @@ COMMANDS = {
         "cli.commands.compile", "compile the loops over text for this machine, so that no task has to", supervised=True
     ),
     "ledger": Entry("upkeep.ledger", "make the ledger anew from the root"),
+    "new": Entry("cli.commands.new", "write a package with a stage, filter, source or export of your own"),
     "doctor": Entry("upkeep.doctor", "check Java, Spark, Ray, the tokenizer and the object store", supervised=True),
 }
 

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.filters import Filter, c4_badwords, seeds
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
+from pipeline_tasks.testing.filters import TEXTS, check_filter
 from tests.documents import documents
 from tests.examples import few_examples
 
@@ -34,50 +34,15 @@ ODD = st.text(max_size=40) | st.one_of(
 )
 
 
-def column(raw: list[bytes]) -> pa.Array:
-    """The bytes as a string column, which Arrow takes on trust."""
-    offsets = np.cumsum([0, *map(len, raw)]).astype(np.int64)
-    return pa.LargeStringArray.from_buffers(len(raw), pa.py_buffer(offsets), pa.py_buffer(b"".join(raw)))
-
-
-def signals(card: Filter, texts: pa.Array, languages: list[str | None], words: int) -> npt.NDArray[np.float64]:
-    codes, limits = pa.array(languages, pa.string()), LIMITS.get(card.name, card.limits())
-    computed = card.compute_signals(texts, codes, words, limits)
-    values: npt.NDArray[np.float64] = computed.signals
-    if card.cuts is not None:
-        assert len(card.cuts.trace(texts, computed.removed, limits)) == sum(
-            map(len, texts.cast(pa.large_binary()).to_pylist())
-        )
-    return values
-
-
 @EVERY
 @WORDS
 @few_examples
-@given(raw=st.lists(BROKEN, max_size=4))
-@example(raw=[b"\xed\xa0\xbd\xed\xb8\x80", b"\xe2\x80", b"\xf0\x9f\x98"])
-def test_invalid_utf8_has_the_same_signals_alone_and_in_a_batch(card: Filter, words: int, raw: list[bytes]) -> None:
-    """Surrogates of UTF-16 come as three bytes each, which are no UTF-8."""
-    languages = [LANGUAGES[at % len(LANGUAGES)] for at in range(len(raw))]
-    whole = signals(card, column(raw), languages, words)
-    assert np.isfinite(whole).all()
-    assert (whole >= 0).all()
-    alone = [signals(card, column([text]), [language], words)[0] for text, language in zip(raw, languages, strict=True)]
-    assert whole.tolist() == [row.tolist() for row in alone]
-
-
-@EVERY
-@WORDS
-@few_examples
-@given(texts=st.lists(ODD, max_size=5), seed=st.randoms(use_true_random=False))
-def test_odd_texts_have_the_same_signals_in_any_order(card: Filter, words: int, texts: list[str], seed: object) -> None:
-    languages = [LANGUAGES[len(text) % len(LANGUAGES)] for text in texts]
-    order = list(range(len(texts)))
-    seed.shuffle(order)  # type: ignore[attr-defined]
-    whole = signals(card, pa.array(texts, pa.large_string()), languages, words)
-    assert np.isfinite(whole).all()
-    turned = pa.array([texts[at] for at in order], pa.large_string())
-    assert signals(card, turned, [languages[at] for at in order], words).tolist() == whole[order].tolist()
+@given(texts=st.lists(BROKEN, max_size=4) | st.lists(ODD, max_size=5))
+@example(texts=list(TEXTS))
+def test_any_bytes_have_signals_that_are_the_same_in_any_company(
+    card: Filter, words: int, texts: list[str | bytes | None]
+) -> None:
+    check_filter(card, texts=texts, words=words, limits=LIMITS.get(card.name))
 
 
 @pytest.mark.parametrize("packs", ["builtin", "fineweb2", "none"])
@@ -106,5 +71,6 @@ def test_verdicts_are_the_same_alone_or_in_company(packs: str, rows: list[tuple[
 @EVERY
 def test_a_huge_line_and_a_million_words_have_signals(card: Filter) -> None:
     texts = ["x" * 3_000_000, "ab " * 1_000_000, "a\n" * 300_000, "中" * 300_000]
-    values = signals(card, pa.array(texts, pa.large_string()), ["en", "en", "en", "zh"], 0)
-    assert np.isfinite(values).all()
+    languages = pa.array(["en", "en", "en", "zh"])
+    limits = LIMITS.get(card.name, card.limits())
+    assert np.isfinite(card.compute_signals(pa.array(texts, pa.large_string()), languages, 0, limits).signals).all()

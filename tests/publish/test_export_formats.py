@@ -33,20 +33,14 @@ from pipeline_tasks.publish.trainers.formats import FORMATS
 from pipeline_tasks.publish.trainers.stretch import open_dataset, read_stretch
 from pipeline_tasks.publish.trainers.token_shards import cuts, token_jobs
 from pipeline_tasks.store import storage
-from tests import training_dataset
-from tests.exported_dataset import PREFIX, dataset_of, exported
-from tests.training_dataset import Packed, write_dataset
-
-SHARDS = [40, 1, 0, 23, 36]
+from pipeline_tasks.testing import training_dataset
+from pipeline_tasks.testing.exports import PREFIX, SHARDS, check_export, dataset_of, exported, files
+from pipeline_tasks.testing.training_dataset import Packed, write_dataset
 
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Packed:
     return write_dataset(tmp_path_factory.mktemp("dataset"), SHARDS)
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def pieces(packed: Packed, index: int) -> list[tuple[int, int, str]]:
@@ -183,18 +177,9 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
-@pytest.mark.parametrize("shard_bytes", [90, 700, 1 << 20])
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_sequence_is_there_once_for_any_size_of_shards(
-    name: str, shard_bytes: int, dtype: str, tmp_path: Path
-) -> None:
-    packed = write_dataset(tmp_path, SHARDS, dtype=dtype)
-    listed = exported(packed, str(tmp_path / "to"), name, shard_bytes)
-    rows = list(READERS[name](tmp_path / "to", packed))
-    assert [ids for ids, _ in rows] == [packed.ids(index) for index in range(100)]
-    assert [borders for _, borders in rows] == [packed.borders(index) for index in range(100)]
-    assert (listed["sequences"], listed["tokens"]) == (100, sum(packed.tokens(index) for index in range(100)))
+def test_it_keeps_what_every_format_promises(name: str) -> None:
+    check_export(name, READERS[name])
 
 
 def type_in(folder: Path, name: str) -> str:

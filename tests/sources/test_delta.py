@@ -15,9 +15,10 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources.tables.libraries import require_library
 from pipeline_tasks.store.storage import options_of_other_clients
+from pipeline_tasks.testing.sources import check_source
 from tests.commands import Refinery
 from tests.sources.delta_vectors import delete_rows, inline, stored
-from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, records_of
+from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, query_of, records_of
 
 deltalake = pytest.importorskip("deltalake")
 
@@ -61,6 +62,10 @@ def test_a_version_lands_with_its_partitions_and_the_same_bytes_again(tmp_path: 
     assert (promise["source"]["cursor"], promise["source"]["rows"]) == ("1", 13)
     other, _ = pull_source(source(path), tmp_path / "other", moment=NOW + timedelta(days=9))
     assert digests_of(other) == digests_of(latest)
+
+
+def test_it_keeps_what_every_source_promises(tmp_path: Path) -> None:
+    check_source(query_of(source(table(tmp_path / "t"))))
 
 
 def test_updates_and_deletes_are_those_of_the_version(tmp_path: Path) -> None:

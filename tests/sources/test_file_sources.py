@@ -18,6 +18,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sources.recipe import parse_source, pull_recipe
+from pipeline_tasks.testing.sources import check_source
 from tests.commands import Refinery
 from tests.sources.pulling import (
     NOW,
@@ -27,6 +28,7 @@ from tests.sources.pulling import (
     on_loopback,
     promise_of,
     pull_source,
+    query_of,
     records_of,
 )
 
@@ -248,6 +250,13 @@ def test_a_killed_pull_goes_on_where_it_was(tmp_path: Path) -> None:
     assert 0 < result.found < 3
     whole, _ = pull_source(csv_source(place), tmp_path / "whole")
     assert digests_of(landed) == digests_of(whole)
+
+
+def test_files_keep_what_every_source_promises(tmp_path: Path) -> None:
+    whole, cut = (csv_source(tmp_path / name) for name in ("whole", "cut"))
+    files(tmp_path / "whole", a_csv=CSV.encode(), b_csv_gz=gzip.compress(CSV.encode()))
+    files(tmp_path / "cut", a_csv=CSV.encode(), b_csv_gz=gzip.compress(CSV.encode())[:-9])
+    check_source(query_of(whole), cut=query_of(cut))
 
 
 @pytest.mark.slow

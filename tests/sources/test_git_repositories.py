@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, records_of
+from pipeline_tasks.testing.sources import check_source
+from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, query_of, records_of
 
 PROSE = "The ferry leaves the harbor every morning before the fog has lifted from the water."
 
@@ -80,6 +82,13 @@ def test_a_file_of_a_commit_is_a_document_and_the_license_is_beside_it(repositor
     assert about["cursor"] == head
     assert "LICENSE, LICENSES/MIT.txt" in about["terms"]["text"]
     assert about["facts"] == {"part-00000.parquet": {"left_out": {"binary": 1, "lfs": 1, "symlink": 1}}}
+
+
+def test_it_keeps_what_every_source_promises(repository: Path, tmp_path: Path) -> None:
+    cut = shutil.copytree(repository, tmp_path / "cut", symlinks=True)
+    blob = git(cut, "rev-parse", "HEAD:a.md")
+    (cut / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    check_source(query_of(source(repository)), cut=query_of(source(cut)))
 
 
 def test_patterns_choose_paths_and_revisions_are_names_or_commits(repository: Path, tmp_path: Path) -> None:

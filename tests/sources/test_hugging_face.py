@@ -17,6 +17,7 @@ from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.download import PIECE
 from pipeline_tasks.sources.hubs.hub import Hub, redirected
 from pipeline_tasks.sources.hubs.hugging_face import HuggingFace
+from pipeline_tasks.testing.sources import check_source
 from tests.sources.hub_server import COMMIT, SIGNATURE, Answer, HubServer, hub_server
 from tests.sources.pulling import (
     NOW,
@@ -26,6 +27,7 @@ from tests.sources.pulling import (
     on_loopback,
     promise_of,
     pull_source,
+    query_of,
     records_of,
 )
 
@@ -80,6 +82,11 @@ def test_the_files_of_a_commit_land_as_they_are_with_license_and_terms(hub: HubS
     texts = [record["text"] for record in records_of(landed)]
     assert sorted(set(texts)) == sorted(f"{PROSE} {n}" for n in range(2000))
     assert SIGNATURE not in (landed / "snapshot.json").read_text()
+
+
+@pytest.mark.usefixtures("hub")
+def test_it_keeps_what_every_source_promises() -> None:
+    check_source(query_of(source()))
 
 
 def test_a_mirror_that_names_next_pages_at_the_hub_is_asked_itself(hub: HubServer, tmp_path: Path) -> None:

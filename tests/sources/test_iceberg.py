@@ -10,7 +10,8 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.sources.tables.iceberg_metadata import opened, s3_properties
-from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, records_of
+from pipeline_tasks.testing.sources import check_source
+from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, query_of, records_of
 
 pytest.importorskip("pyiceberg")
 
@@ -65,6 +66,11 @@ def test_a_snapshot_lands_with_the_same_bytes_again(table: Table, tmp_path: Path
     old, _ = pull_source(source(version=first), tmp_path / "landings")
     assert ids_of(old) == list(range(10))
     assert old.name < latest.name
+
+
+@pytest.mark.usefixtures("table")
+def test_it_keeps_what_every_source_promises() -> None:
+    check_source(query_of(source()))
 
 
 def test_updates_and_deletes_are_those_of_the_snapshot(table: Table, tmp_path: Path) -> None:

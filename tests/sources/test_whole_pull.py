@@ -33,6 +33,7 @@ from pipeline_tasks.sources.download import PIECE
 from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
 from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.store.storage import connect
+from pipeline_tasks.testing.sources import check_source
 from tests.crawl_mirror import CRAWL, Asked, Fault, Mirror, archive, archives
 from tests.sources.pulling import FAST, SLEW, on_loopback
 
@@ -86,6 +87,14 @@ def test_a_crawl_lands_with_digests_its_query_and_its_terms(
         assert source["query"] == CommonCrawl(CRAWL, address=mirror.address).query()
         assert source["terms"]["sha256"] == hashlib.sha256(source["terms"]["text"].encode()).hexdigest()
         assert (source["files"], source["bytes"]) == (3, landed.bytes)
+
+
+def test_a_crawl_keeps_what_every_source_promises(mirror: Mirror) -> None:
+    files = archives(3)
+    cut = mirror.add(files)[1]
+    mirror.files[f"/{cut}"] = files["part-00001.warc.gz"][:-100]
+    whole = CommonCrawl(CRAWL, address=mirror.address, without=("part-00001.warc.gz",))
+    check_source(whole, cut=CommonCrawl(CRAWL, address=mirror.address))
 
 
 def test_a_complete_landing_is_asked_nothing_and_another_query_is_refused(mirror: Mirror, tmp_path: Path) -> None:

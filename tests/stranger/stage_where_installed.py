@@ -27,7 +27,7 @@ gates:
   STAGE: {retention: {warning: {min_value: 0.95}}}
 run: {engines: {STAGE: local}, error_budget: {share: 1}}
 """
-NAMES = {"brief": "brief", "stranger.brief:STAGE": "stranger--brief--STAGE"}
+NAMES = {"brief": "brief", "brief:STAGE": "brief--STAGE"}
 """How a recipe may write the stage, with the name that it has then."""
 
 Asked = Callable[..., str]
@@ -67,7 +67,7 @@ def asked(chain: Chain, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 def test_it_conserves_rows_and_its_distribution_is_identity(chain: Chain, stage: str) -> None:
     manifest = chain.manifest(stage)
     assert (manifest.rows_in, manifest.rows, manifest.rejected) == (90, 60, {"brief:long": 30})
-    assert manifest.libraries["refinery-stranger"] == "1.0"
+    assert manifest.libraries["refinery-brief"] == "1.0"
     assert {row["n_lines"] for row in chain.rows(stage)} == {2}
 
 

@@ -1,48 +1,38 @@
-"""A package from outside brings a part of every seam: where it is installed, every part of it is known and works."""
+"""Packages from outside bring a part of every seam: where they are installed, every part is known and works.
+
+`refinery new` writes those of the kinds that it knows.
+"""
 
 import os
+import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.cli.main import main
+from tests.brought import PROJECT, installed
+
 PLACE = Path(__file__).parent
-PACKAGE = PLACE / "package"
-PROJECT = PLACE.parents[1]
+PARTS = {"brief": "stage", "calm": "filter", "diary": "source", "id_lines": "export"}
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> dict[str, str]:
-    """Install the package in a folder, as pip does: its metadata; return the variables of processes that have it."""
-    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    metadata = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    metadata.mkdir()
-    named = f"Name: {project['name']}\nVersion: {project['version']}\n"
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\n{named}")
-    lines = []
-    for seam, points in project["entry-points"].items():
-        lines += [f"[{seam}]", *(f"{name} = {place}" for name, place in points.items())]
-    (metadata / "entry_points.txt").write_text("\n".join(lines))
-    (metadata / "top_level.txt").write_text("stranger\n")
-    return {"PYTHONPATH": os.pathsep.join(map(str, (tmp_path, PACKAGE, PROJECT)))}
+def packages(tmp_path: Path) -> list[Path]:
+    """Have `refinery new` write a package of each kind, and copy that of the other seams beside them."""
+    for name, kind in PARTS.items():
+        assert main(["new", kind, name, "--to", str(tmp_path)]) == 0
+    return [*(tmp_path / name for name in PARTS), shutil.copytree(PLACE / "package", tmp_path / "others")]
 
 
 @pytest.mark.slow
-def test_every_part_of_a_package_from_outside_works(stranger: dict[str, str]) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *map(str, sorted(PLACE.glob("*where_installed.py"))),
-    ]
-    done = subprocess.run(
-        command, cwd=PROJECT, env=os.environ | stranger, capture_output=True, text=True, check=False, timeout=500
-    )
+def test_every_part_of_a_package_from_outside_works(packages: list[Path]) -> None:
+    tests = [*PLACE.glob("*where_installed.py"), *(file for place in packages for file in place.glob("test_*.py"))]
+    assert len(tests) == 2 + len(PARTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, sorted(tests))]
+    env = os.environ | installed(packages)
+    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

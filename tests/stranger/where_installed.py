@@ -1,7 +1,7 @@
 """What `test_stranger` runs in a process that has the package: each part, used as one of ours."""
 
 import gzip
-import json
+import importlib
 from argparse import ArgumentParser
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ import pytest
 
 from pipeline_tasks import api
 from pipeline_tasks.cli.commands.export import add_arguments
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.manifest import Manifest
@@ -21,13 +22,13 @@ from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.sources.recipe import form_of, parse_source
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.testing.training_dataset import write_dataset
 from pipeline_tasks.training.dataset import TokenDataset
+from pipeline_tasks.yaml_file import read_yaml
 from tests.chain import reply
 from tests.documents import documents
-from tests.exported_dataset import exported
 from tests.refining import commit_parent, refined, rows
 from tests.sources.pulling import promise_of, pull_source, records_of
-from tests.training_dataset import write_dataset
 
 BROUGHT = ("refinery-stranger", "1.0")
 
@@ -57,8 +58,8 @@ def test_the_library_judges_by_a_filter() -> None:
 
 def test_the_distribution_of_a_filter_is_identity_where_a_recipe_names_it(tmp_path: Path) -> None:
     with_it, without = judged(tmp_path, profiles=["calm"]), judged(tmp_path, profiles=["c4"])
-    assert BROUGHT in with_it.libraries.items()
-    assert BROUGHT not in without.libraries.items()
+    assert ("refinery-calm", "1.0") in with_it.libraries.items()
+    assert "refinery-calm" not in without.libraries
 
 
 def test_an_unknown_filter_is_told_the_nearest_one() -> None:
@@ -66,34 +67,24 @@ def test_an_unknown_filter_is_told_the_nearest_one() -> None:
         parse_recipe({"stages": {"ingest": {}, "filter_quality": {"profiles": ["calmer"]}}}, "mine.yaml")
 
 
-def test_an_export_has_every_sequence_and_its_borders(tmp_path: Path) -> None:
-    packed = write_dataset(tmp_path, [5, 4])
-    listed = exported(packed, str(tmp_path / "to"), "id-lines", 90, workers=2)
-    files = sorted((tmp_path / "to" / "data").iterdir())
-    read = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    assert [row["ids"] for row in read] == [packed.ids(index) for index in range(9)]
-    assert [row["borders"] for row in read] == [packed.borders(index) for index in range(9)]
-    assert len(listed["shards"]) == len(files) > 1
-
-
 def test_recipes_and_the_command_know_an_export() -> None:
     build = {"versions": {"recipe": "web"}, "stages": {"tokenize": {}, "select": {}, "shuffle": {}, "pack": {}}}
-    recipe = parse_recipe({**build, "exports": ["id-lines", "mds"]}, "mine.yaml")
-    assert recipe.exports == {"id-lines": 0, "mds": 0}
-    with pytest.raises(RecipeError, match="did you mean 'id-lines'"):
-        parse_recipe({**build, "exports": ["id_lines"]}, "mine.yaml")
+    recipe = parse_recipe({**build, "exports": ["id_lines", "mds"]}, "mine.yaml")
+    assert recipe.exports == {"id_lines": 0, "mds": 0}
+    with pytest.raises(RecipeError, match="did you mean 'id_lines'"):
+        parse_recipe({**build, "exports": ["id-lines"]}, "mine.yaml")
     parser = ArgumentParser()
     add_arguments(parser)
-    assert parser.parse_args(["root", "--format", "id-lines", "--to", "place"]).format == "id-lines"
+    assert parser.parse_args(["root", "--format", "id_lines", "--to", "place"]).format == "id_lines"
 
 
 def test_a_recipe_may_name_an_export_by_its_place() -> None:
     build = {"versions": {"recipe": "web"}, "stages": {"tokenize": {}, "select": {}, "shuffle": {}, "pack": {}}}
-    recipe = parse_recipe({**build, "exports": ["stranger.lines:EXPORT"]}, "mine.yaml")
-    assert format_of(next(iter(recipe.exports))) is format_of("id-lines")
+    recipe = parse_recipe({**build, "exports": ["id_lines:EXPORT"]}, "mine.yaml")
+    assert format_of(next(iter(recipe.exports))) is format_of("id_lines")
 
 
-@pytest.mark.parametrize("kind", ["diary", "stranger.diary:Diary"])
+@pytest.mark.parametrize("kind", ["diary", "diary:SOURCE"])
 def test_a_source_is_pulled(kind: str, tmp_path: Path) -> None:
     place, landed = pull_source({kind: {"days": 3}}, tmp_path / "landings", name="mine")
     assert (place.name, landed.files) == ("mine-0003", 3)
@@ -105,14 +96,24 @@ def test_a_source_is_pulled(kind: str, tmp_path: Path) -> None:
 def test_a_wrong_source_is_told_by_its_key_and_the_nearest_kind() -> None:
     with pytest.raises(RecipeError, match="did you mean 'diary'"):
         parse_source({"source": {"dairy": {"days": 3}}}, "mine.yaml", {})
-    with pytest.raises(
-        RecipeError, match=r"stranger.lines:EXPORT of the package refinery-stranger 1.0, which is a Format"
-    ):
-        parse_source({"source": {"stranger.lines:EXPORT": {}}}, "mine.yaml", {})
+    with pytest.raises(RecipeError, match=r"id_lines:EXPORT of the package refinery-id-lines 1.0, which is a Format"):
+        parse_source({"source": {"id_lines:EXPORT": {}}}, "mine.yaml", {})
     with pytest.raises(RecipeError, match="is no dataclass"):
         parse_source({"source": {"stranger.shelf:Shelf": {}}}, "mine.yaml", {})
     with pytest.raises(RecipeError, match="days must be a whole number"):
         parse_source({"source": {"diary": {"days": "three"}}}, "mine.yaml", {})
+
+
+@pytest.mark.parametrize("name", ["brief", "calm", "id_lines"])
+def test_nothing_is_wrong_in_a_recipe_that_was_written(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(str(importlib.import_module(name).__file__)).parents[1] / f"{name}.yaml"
+    assert main(["lint", str(path)]) == 0
+    assert "nothing found" in capsys.readouterr().out
+
+
+def test_a_source_recipe_that_was_written_names_its_part() -> None:
+    path = Path(str(importlib.import_module("diary").__file__)).parents[1] / "diary.yaml"
+    assert parse_source(read_yaml(path), str(path), {}).kind == "diary"
 
 
 def landed(tmp_path: Path, **files: bytes) -> tuple[Path, str]:

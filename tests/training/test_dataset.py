@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.sealed import SEAL, canonical, sha256
+from pipeline_tasks.testing.training_dataset import Packed, write_dataset
 from pipeline_tasks.training import dataset as datasets
 from pipeline_tasks.training.batch import IGNORED, Batch, Item
 from pipeline_tasks.training.dataset import TokenDataset
@@ -32,7 +33,6 @@ from pipeline_tasks.training.reader import MOST_MAPS, Reader
 from pipeline_tasks.training.share import Passes, Share, Split, Tail, Worker
 from pipeline_tasks.training.usage import Stalls, Usage, usage_of
 from tests.descriptors import descriptors
-from tests.training_dataset import Packed, write_dataset
 
 PROJECT = Path(__file__).parents[2]
 

@@ -21,8 +21,8 @@ datasets, megatron, streaming, torch, webdataset = (
 )
 from pipeline_tasks.publish.trainers.formats import FORMATS  # noqa: E402 -- after the skip
 from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS  # noqa: E402 -- after the skip
-from tests.exported_dataset import exported  # noqa: E402 -- after the skip
-from tests.training_dataset import Packed, write_dataset  # noqa: E402 -- after the skip
+from pipeline_tasks.testing.exports import exported  # noqa: E402 -- after the skip
+from pipeline_tasks.testing.training_dataset import Packed, write_dataset  # noqa: E402 -- after the skip
 
 SHARDS = [40, 1, 23, 36]
 

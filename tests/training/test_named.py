@@ -9,9 +9,9 @@ import pytest
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import append, dataset_log, entry_path, read_chain
+from pipeline_tasks.testing.training_dataset import write_dataset
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.training.named import folder_of
-from tests.training_dataset import write_dataset
 
 ENTRIES: tuple[Mapping[str, Any], ...] = (
     *({"prefix": f"publish/{name}", "manifests": {"compose": "c"}} for name in ("first", "second", "third")),

@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
-from tests.training_dataset import write_dataset
+from pipeline_tasks.testing.training_dataset import write_dataset
 
 PROJECT = Path(__file__).parents[2]
 FACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]

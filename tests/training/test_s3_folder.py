@@ -17,6 +17,7 @@ import pytest
 from pipeline_tasks.errors import ContractError, DigestMismatch, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store.s3.client import s3_client
 from pipeline_tasks.store.storage import connect
+from pipeline_tasks.testing.training_dataset import Packed, write_dataset
 from pipeline_tasks.training import bucket_folder
 from pipeline_tasks.training.cache import Cache
 from pipeline_tasks.training.dataset import TokenDataset
@@ -24,7 +25,6 @@ from pipeline_tasks.training.reader import Reader
 from pipeline_tasks.training.share import Passes, Split
 from tests.cluster.containers import wait_until
 from tests.faulty_s3 import FaultyS3
-from tests.training_dataset import Packed, write_dataset
 
 PASSES = Passes(epochs=2, shuffle="later", block=8)
 

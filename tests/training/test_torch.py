@@ -20,10 +20,10 @@ from torch.utils.data import DataLoader  # noqa: E402 -- after the skip
 from torchdata.stateful_dataloader import StatefulDataLoader  # noqa: E402 -- after the skip
 
 from pipeline_tasks.errors import RecipeError  # noqa: E402 -- after the skip
+from pipeline_tasks.testing.training_dataset import Packed, write_dataset  # noqa: E402 -- after the skip
 from pipeline_tasks.training.dataset import TokenDataset  # noqa: E402 -- after the skip
 from pipeline_tasks.training.share import Passes, Split  # noqa: E402 -- after the skip
 from pipeline_tasks.training.usage import Stalls, Usage, usage_of  # noqa: E402 -- after the skip
-from tests.training_dataset import Packed, write_dataset  # noqa: E402 -- after the skip
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated"),  # torchdata 0.11 with torch 2.13

@@ -1,1 +1,1 @@
-"""One part for every seam of Refinery, from outside of it."""
+"""A part for each seam of Refinery of which `refinery new` writes none, from outside of it."""

@@ -25,7 +25,7 @@ def judge(batches: Batches, params: Params) -> Batches:
     for batch in batches:
         lines = pc.add(pc.count_substring(batch["text"], "\n"), 1).cast(pa.int64())
         is_long = pc.greater(pc.utf8_length(batch["text"]), params.max_chars)
-        why = pc.if_else(is_long, pa.scalar("brief:long"), pa.scalar(None, pa.string()))
+        why = pc.if_else(is_long, pa.scalar("a_stage:long"), pa.scalar(None, pa.string()))
         proof = pc.if_else(is_long, pa.scalar("{}"), pa.scalar(None, pa.string()))
         yield reject(replace_column(batch, "n_lines", lines), why, proof)
 
@@ -36,7 +36,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
 
 
 STAGE: Stage[Params] = Stage(
-    name="brief",
+    name="a_stage",
     run=run,
     params=Params,
     reads=_READS,
@@ -44,9 +44,9 @@ STAGE: Stage[Params] = Stage(
     version=1,
     splits=True,
     profiled=("n_lines",),
-    reasons=("brief:long",),
+    reasons=("a_stage:long",),
     title="Long documents leave",
     removes="unfit",
     cost=UnitCost(0.01, 0.9, 0.1, 3, rows=0.9),
-    suite=str(Path(__file__).with_name("brief.json")),
+    suite=str(Path(__file__).with_name("a_stage.json")),
 )

@@ -18,6 +18,7 @@ class Limits:
 
 def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:
     """Return the share of exclamation marks of each text."""
+    del languages, words, limits
     texts = pc.fill_null(texts, "")
     marks = pc.count_substring(texts, "!").to_numpy(zero_copy_only=False).astype(np.float64)
     chars = pc.utf8_length(texts).to_numpy(zero_copy_only=False).astype(np.float64)
@@ -25,5 +26,5 @@ def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Li
 
 
 FILTER = Filter(
-    "calm", ("shouted",), Limits, (Rule("shouts", "shouted", "max", "max_shouted"),), compute_signals, ("shouted",)
+    "a_filter", ("shouted",), Limits, (Rule("shouts", "shouted", "max", "max_shouted"),), compute_signals, ("shouted",)
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -81,7 +82,7 @@ def _pieces(number: int, length: int, drawn: np.random.Generator, *, pads: bool)
     return tuple(tuple(ids[start:stop]) for start, stop in zip([0, *cuts], [*cuts, used], strict=True))
 
 
-def _write_shard(folder: Path, sequences: Sequence[Sequence[Sequence[int]]], length: int, dtype: str) -> dict:
+def _write_shard(folder: Path, sequences: Sequence[Sequence[Sequence[int]]], length: int, dtype: str) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
     ids = np.full((len(sequences), length), PAD, np.dtype(dtype).newbyteorder("<"))
     ends, rows = [], []
@@ -95,7 +96,7 @@ def _write_shard(folder: Path, sequences: Sequence[Sequence[Sequence[int]]], len
             ends.append(number * length + at)
         if at < length:
             ends.append((number + 1) * length)
-    columns = list(zip(*rows, strict=True)) or [[]] * len(PIECES)
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [[]] * len(PIECES)
     lineage = pa.table(
         [pa.array(column, kind) for column, kind in zip(columns, PIECES.types, strict=True)], schema=PIECES
     )
