@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline_tasks.recipe import MAX_PARTITIONS, load_recipe, stage_card
+from pipeline_tasks.cards import stage_card
+from pipeline_tasks.recipe import MAX_PARTITIONS, load_recipe
 from pipeline_tasks.stages.tokenize.params import Training
 
 MEGABYTE = 10**6

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args, is_typeddict
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe, stage_card
+from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
 from pipeline_tasks.sealed import path_of

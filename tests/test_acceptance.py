@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
@@ -35,7 +36,6 @@ from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage, store_settings

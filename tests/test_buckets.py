@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.constraints import MOST_BUCKETS
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.run.shuffle import bucket_of, buckets_of
 from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.publish.superseded import REPLACED
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stages import NAMES
 
 

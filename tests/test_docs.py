@@ -18,12 +18,13 @@ import pytest
 import yaml
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import COMMANDS, _parse, build_parser
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.embedded.progress import step_line
 from pipeline_tasks.publish.ledger import queries
-from pipeline_tasks.recipe import EXPORTS, parse_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import EXPORTS, parse_recipe, recipe_names
 from pipeline_tasks.run.tracker import Step
 from pipeline_tasks.sources.files.source import ENDINGS
 from pipeline_tasks.sources.recipe import KINDS

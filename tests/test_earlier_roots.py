@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks import libraries
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.document.trace import trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
@@ -13,7 +14,6 @@ from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.ledger.rebuilding import rebuild
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.run.history import read_history
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.cards import added_by, adds, stage_card
 from pipeline_tasks.inspect.disclose.measures import judges_addresses
-from pipeline_tasks.recipe import added_by, adds, stage_card
 from pipeline_tasks.stage import Stage
 from pipeline_tasks.stages import NAMES
 

@@ -3,18 +3,9 @@
 import pytest
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import has_param, maker_of, makes_documents, reads_landed, reads_records, stage_card
 from pipeline_tasks.publish.takedowns import PINNED
-from pipeline_tasks.recipe import (
-    RECIPES,
-    has_param,
-    load_recipe,
-    maker_of,
-    makes_documents,
-    reads_landed,
-    reads_records,
-    recipe_names,
-    stage_card,
-)
+from pipeline_tasks.recipe import RECIPES, load_recipe, recipe_names
 from pipeline_tasks.stages import NAMES
 
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks import libraries
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.libraries import UNICODE, differences, installed
 from pipeline_tasks.manifest import fingerprint_of, load, shared_prefix
 from pipeline_tasks.profiles.removals import DERIVED
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.run.plan import RefineRequest, plan
 from pipeline_tasks.run.tasks.task import StageIO, Task, run
 from pipeline_tasks.stage import Batches, Stage
@@ -52,10 +52,7 @@ EXPLAINED = {
 
 UNUSED = {
     ("embed", UNICODE): "takes the digest of a model from the module that reads fastText's",
-    ("topics", UNICODE): "takes names of columns from embed",
     ("embed", "tokenizers"): "behind a state",
-    ("topics", "tokenizers"): "behind a state",
-    ("dedup_semantic", "tokenizers"): "takes names of columns from embed",
     ("filter_toxicity", "tokenizers"): "behind a state",
     ("score_quality", "tokenizers"): "behind a state",
 }

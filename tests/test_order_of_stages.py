@@ -10,11 +10,13 @@ PROJECT = Path(__file__).parents[1]
 TABLES = {"stage_names", "NAMES"}
 
 IN_ITS_ORDER = {
-    "pipeline_tasks/recipe.py": "the table itself, and which stage to add for a missing column",
+    "pipeline_tasks/cards.py": "the table itself",
+    "pipeline_tasks/recipe.py": "which stage to add for a missing column",
     "pipeline_tasks/run/recipe_faults.py": "the same: columns and the stages that write them",
     "pipeline_tasks/publish/datasets/cluster_sizes.py": "which stage to add for clusters",
     "pipeline_tasks/embedded/dag_run.py": "which stage to add for a build",
     "pipeline_tasks/inspect/search/similar.py": "which stage to add for vectors",
+    "pipeline_tasks/cli/commands/new.py": "which names are taken",
     "pipeline_tasks/cli/reference/stages.py": "the docs list stages in it",
     "pipeline_tasks/cli/reference/engines.py": "the docs list stages in it",
     "pipeline_tasks/publish/ledger/__init__.py": "rows of tables over many recipes are sorted by it, to be read",
@@ -31,7 +33,7 @@ def takes_table(module: ast.Module) -> bool:
     return any(
         (
             isinstance(node, ast.ImportFrom)
-            and node.module in ("pipeline_tasks.recipe", "pipeline_tasks.stages")
+            and node.module in ("pipeline_tasks.cards", "pipeline_tasks.stages")
             and not TABLES.isdisjoint(alias.name for alias in node.names)
         )
         or (isinstance(node, ast.Attribute) and node.attr in TABLES)
@@ -48,8 +50,8 @@ def test_no_module_takes_the_table_of_stages_for_what_came_before_what() -> None
 
 @pytest.mark.parametrize(
     "use",
-    ["from pipeline_tasks.recipe import stage_names", "x = recipe.stage_names()", "x = stages.NAMES.index('pack')"],
+    ["from pipeline_tasks.cards import stage_names", "x = cards.stage_names()", "x = stages.NAMES.index('pack')"],
 )
 def test_each_use_as_an_order_is_found(use: str) -> None:
     assert takes_table(ast.parse(use))
-    assert not takes_table(ast.parse("from pipeline_tasks.recipe import is_stage"))
+    assert not takes_table(ast.parse("from pipeline_tasks.cards import is_stage"))

@@ -16,6 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import (
+    choosing_stages,
+    has_param,
+    has_sequences,
+    plans_mixture,
+    repeats,
+    stage_card,
+    stage_that,
+    tokenizes,
+)
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import (
@@ -25,19 +35,11 @@ from pipeline_tasks.recipe import (
     Recipe,
     Resources,
     RunSettings,
-    choosing_stages,
     default_build,
-    has_param,
-    has_sequences,
     load_build,
     load_recipe,
     parse_recipe,
-    plans_mixture,
     recipe_names,
-    repeats,
-    stage_card,
-    stage_that,
-    tokenizes,
 )
 from pipeline_tasks.stage import FilePath, Stage
 from pipeline_tasks.stages import NAMES

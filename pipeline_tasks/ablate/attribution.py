@@ -31,9 +31,10 @@ from pipeline_tasks.ablate.statistics import (
 )
 from pipeline_tasks.ablate.verdict import Noise, Verdict, hours_of
 from pipeline_tasks.binding import require_mapping
+from pipeline_tasks.cards import copies_of, makes_documents, reads_records
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.recipe import RECIPES, Recipe, copies_of, load_recipe, makes_documents, parse_recipe, reads_records
+from pipeline_tasks.recipe import RECIPES, Recipe, load_recipe, parse_recipe
 from pipeline_tasks.run.recipe_faults import order_faults
 from pipeline_tasks.yaml_file import read_yaml
 

@@ -37,11 +37,11 @@ from pipeline_tasks.ablate.statistics import (
     pooled_deviation,
 )
 from pipeline_tasks.ablate.verdict import Noise, Verdict
+from pipeline_tasks.cards import stage_that, tokenizes
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import stage_that, tokenizes
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 

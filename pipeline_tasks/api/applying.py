@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from pipeline_tasks.api.rows import Needed, Rows, completed, needed_by, parted, pieces
 from pipeline_tasks.binding import bind, unknown_key
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest, identified, manifest_path, schema_pairs
-from pipeline_tasks.recipe import LOCAL, ErrorBudget, Step, stage_card, stage_name, stage_of_key
+from pipeline_tasks.recipe import LOCAL, ErrorBudget, Step, stage_name, stage_of_key
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.stage import Shard, Stage
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline_tasks.cards import has_param, tokenizes
 from pipeline_tasks.cli.judging import judged
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
@@ -24,7 +25,7 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import Special, has_digest, p
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import PINNED, list_of, taken_down_of
-from pipeline_tasks.recipe import BUILD, COMPOSE, has_param, tokenizes
+from pipeline_tasks.recipe import BUILD, COMPOSE
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle

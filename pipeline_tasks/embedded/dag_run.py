@@ -21,6 +21,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import shown
+from pipeline_tasks.cards import copies_of, stage_names
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import airflow_home, early_start, preflight
@@ -37,14 +38,12 @@ from pipeline_tasks.recipe import (
     RAY,
     SPARK,
     Recipe,
-    copies_of,
     default_build,
     engine_of,
     fields_of,
     load_build,
     load_recipe,
     recipe_names,
-    stage_names,
     trial_of,
 )
 from pipeline_tasks.run.machine import named

@@ -9,12 +9,13 @@ from typing import Any, Protocol
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.stages import Spending, stage_alerts
 from pipeline_tasks.alerts.verdicts import gate_warned
+from pipeline_tasks.cards import plans_mixture
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.flow.attempt import Attempt, Part
 from pipeline_tasks.flow.lines import log, log_verdict
 from pipeline_tasks.flow.work import earlier_of, parts_of
-from pipeline_tasks.recipe import PUBLISH, VERDICT, AlertLimits, Requirement, plans_mixture
+from pipeline_tasks.recipe import PUBLISH, VERDICT, AlertLimits, Requirement
 from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeReply, JudgeRequest, JudgeSnapshotRequest

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, VERDICT, Recipe, Step, Versions, adds, stage_card
+from pipeline_tasks.cards import adds, stage_card
+from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, VERDICT, Recipe, Step, Versions
 from pipeline_tasks.schema import EMBEDDING
 
 DEFAULT = "web"

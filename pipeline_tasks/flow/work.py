@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pipeline_tasks.alerts.stages import partition_times
+from pipeline_tasks.cards import plans_mixture, stage_that
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.attempt import Attempt, Part
@@ -24,9 +25,7 @@ from pipeline_tasks.recipe import (
     Versions,
     engine_of,
     fields_of,
-    plans_mixture,
     require_params,
-    stage_that,
 )
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply

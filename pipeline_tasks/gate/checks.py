@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pipeline_tasks.cards import is_own, known_card, stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.gate.facts import compute_facts
 from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, Bounds, Expectation, apply_bounds, load_suite, suite_at
 from pipeline_tasks.manifest import Manifest, schema_pairs
-from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of, is_own, known_card, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT, Recipe, gates_of
 
 
 def suites_of(gate: str) -> list[Expectation]:

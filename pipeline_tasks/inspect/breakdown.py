@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import is_stage, stage_card
 from pipeline_tasks.stage import Shard, Stage
 from pipeline_tasks.stages import enrich
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pipeline_tasks.cards import stage_card, stage_names
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Spans
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.rejects import stage_manifest
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import stage_card, stage_names
 from pipeline_tasks.store.reading import clears_personal_data, read_shards
 
 

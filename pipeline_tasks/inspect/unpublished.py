@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import groupby, takewhile
 from typing import Literal
 
+from pipeline_tasks.cards import is_stage
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
 from pipeline_tasks.gate.explaining import allowed, explain, number
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
@@ -18,7 +19,7 @@ from pipeline_tasks.publish.ledger import Ledger, is_absent, ledger_of, name_in_
 from pipeline_tasks.publish.ledger.database import Row
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
-from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, is_stage
+from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest

@@ -9,12 +9,13 @@ from dataclasses import fields
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card, tokenizes
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.composing import CLUSTERS, SUPERSEDED
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import PINNED
-from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN, Step, stage_card, tokenizes
+from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN, Step
 from pipeline_tasks.run.plan import identity_of, resources_of
 from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import VARIABLE, Stage

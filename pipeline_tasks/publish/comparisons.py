@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from pipeline_tasks.cards import adds, of_stage, stage_card
 from pipeline_tasks.gate.estimates import mean_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import merge, quantile
 from pipeline_tasks.profiles.signals import ALL, SIGNALS, quantiles_of, share_above
-from pipeline_tasks.recipe import adds, of_stage, stage_card
 from pipeline_tasks.stage import Idle
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.kinds import COUNTS

@@ -7,12 +7,12 @@ Airflow's database has the same size after a day and after a year.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.suites import SNAPSHOTS
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import is_stage, stage_card
 from pipeline_tasks.sealed import path_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest

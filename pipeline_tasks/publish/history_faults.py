@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import adds, copies_of, stage_card
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import Recipe, Step, adds, copies_of, stage_card
+from pipeline_tasks.recipe import Recipe, Step
 from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
 from pipeline_tasks.schema import EMBEDDING, EMBEDDING_LANGUAGES, EMBEDDING_MODEL
 from pipeline_tasks.scorers.model_card import listed

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import reads_records
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.formats import read_records
 from pipeline_tasks.landing.listing import landing_of, list_snapshot
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import load_recipe, reads_records
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.schema import PAGE
 from pipeline_tasks.stage import HistoryReader, Shards
 from pipeline_tasks.stages import check_rights, ingest

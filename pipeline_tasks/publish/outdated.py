@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.libraries import differences, installed, present
@@ -20,7 +21,6 @@ from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import known_card
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Stage
 from pipeline_tasks.store import storage

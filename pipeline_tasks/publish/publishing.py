@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline_tasks.cards import has_sequences
 from pipeline_tasks.errors import JobLost
 from pipeline_tasks.gate.facts.snapshots import published_documents, require_documents
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
@@ -14,7 +15,6 @@ from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.writing import write_report
 from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
-from pipeline_tasks.recipe import has_sequences
 from pipeline_tasks.sealed import digest_of, path_of, reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures, newest

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from pipeline_tasks.cards import has_sequences, is_stage
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import PUBLISH, VERDICT, has_sequences, is_stage
+from pipeline_tasks.recipe import PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_in_order

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from pipeline_tasks.cards import copies_of
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file, read_published_file
-from pipeline_tasks.recipe import copies_of
 from pipeline_tasks.store.reading import read_history, read_manifest
 
 pc: Any = pyarrow.compute

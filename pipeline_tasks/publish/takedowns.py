@@ -9,18 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline_tasks.cards import has_param, has_sequences, reads_landed, refines
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.origin import DIGEST
-from pipeline_tasks.recipe import (
-    COMPOSE,
-    LAND,
-    TAKEDOWN,
-    has_param,
-    has_sequences,
-    reads_landed,
-    refines,
-)
+from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage

@@ -3,9 +3,9 @@
 from dataclasses import fields
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stage import VARIABLE, Idle
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.constraints import (
     Count,
     Note,
@@ -23,7 +24,7 @@ from pipeline_tasks.constraints import (
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.libraries import installed
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
-from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources, stage_card
+from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources
 from pipeline_tasks.run.request import RefineReply, Request
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint

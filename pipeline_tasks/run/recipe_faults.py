@@ -7,18 +7,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import adds, copies_of, reads_records, refines, stage_card, stage_names
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import VectorModel
-from pipeline_tasks.recipe import (
-    Recipe,
-    Step,
-    adds,
-    copies_of,
-    reads_records,
-    refines,
-    stage_card,
-    stage_names,
-)
+from pipeline_tasks.recipe import Recipe, Step
 from pipeline_tasks.run.plan import require_secret, resources_of
 from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.schema import DOCUMENT, EMBEDDING, RECORD

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from pipeline_tasks.recipe import is_by_id
+from pipeline_tasks.cards import is_by_id
 from pipeline_tasks.run.tasks.sorted_runs import Rows, in_order, whole_numbers
 from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task, read_input, run_stream
 from pipeline_tasks.stage import Shard, Shards

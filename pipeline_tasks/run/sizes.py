@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import makes_documents, stage_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.facets import Grouped
 from pipeline_tasks.landing import cuts
 from pipeline_tasks.landing.listing import Listing
 from pipeline_tasks.landing.record_counts import counted_records
-from pipeline_tasks.recipe import Recipe, Step, makes_documents, stage_card
+from pipeline_tasks.recipe import Recipe, Step
 from pipeline_tasks.run.partitions import partitions_for
 from pipeline_tasks.run.shuffle import buckets_of, scatter_inputs
 from pipeline_tasks.run.unit_costs import (

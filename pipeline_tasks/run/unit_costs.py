@@ -18,8 +18,8 @@ follows from 36 MB of text a second, as its loops were measured, and not from a 
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.facets import DEAREST, UnitCost
-from pipeline_tasks.recipe import known_card
 
 MEGABYTE = 1_000_000
 

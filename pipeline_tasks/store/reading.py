@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import (
     ABANDONED,
@@ -17,7 +18,7 @@ from pipeline_tasks.manifest import (
     manifest_path,
     stage_prefix,
 )
-from pipeline_tasks.recipe import COMPOSE, known_card
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage

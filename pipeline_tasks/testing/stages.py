@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.facets import DEAREST
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import is_stage, stage_card
 from pipeline_tasks.testing.refining import commit_parent, refined, rows
 
 MANY = 4096

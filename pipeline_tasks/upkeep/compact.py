@@ -11,13 +11,14 @@ from itertools import chain, groupby
 
 import pyarrow as pa
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import ContractError, RowsVanished
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.manifest import Manifest, dump, stage_prefix
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import LOCAL, is_trial, stage_card
+from pipeline_tasks.recipe import LOCAL, is_trial
 from pipeline_tasks.run.alignment import overlapping
 from pipeline_tasks.run.history import Compactions, History, Run, compactions, cover, has_keys, saved_digests
 from pipeline_tasks.run.runner import EngineFactory, RunningEngine

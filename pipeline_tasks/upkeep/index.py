@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from pipeline_tasks.cards import adds
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
@@ -13,7 +14,6 @@ from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.vectors import FOLDER
 from pipeline_tasks.publish.vectors.stores import has_table, is_installed
 from pipeline_tasks.publish.vectors.syncing import Synced, store_of, sync
-from pipeline_tasks.recipe import adds
 from pipeline_tasks.schema import EMBEDDING
 
 

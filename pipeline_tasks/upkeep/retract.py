@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pipeline_tasks.cards import copies_of
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
@@ -17,7 +18,7 @@ from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, stages_that
 from pipeline_tasks.publish.takedowns import taken_down_of
-from pipeline_tasks.recipe import BUILD, LAND, copies_of, is_trial, load_recipe
+from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep.index import follow

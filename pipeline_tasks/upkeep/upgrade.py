@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pipeline_tasks.cards import stage_card, stage_names
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
@@ -12,7 +13,7 @@ from pipeline_tasks.libraries import REFINERY, present
 from pipeline_tasks.manifest import FORMAT, WRITER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.outdated import Outdated, OutdatedVersion, outdated
-from pipeline_tasks.recipe import is_trial, stage_card, stage_names
+from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.run.sizes import in_bytes
 
 SHOWN = 8

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from itertools import groupby
 
+from pipeline_tasks.cards import is_stage, stage_names
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
@@ -18,7 +19,7 @@ from pipeline_tasks.publish.logs.lost_log import require_log
 from pipeline_tasks.publish.trainers.place import FILES
 from pipeline_tasks.publish.trainers.versions import EXPORTS
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
-from pipeline_tasks.recipe import COMPOSE, PUBLISH, is_stage, stage_names
+from pipeline_tasks.recipe import COMPOSE, PUBLISH
 from pipeline_tasks.run.tasks.row_cache import CACHE
 from pipeline_tasks.run.tasks.task import stored_receipt
 from pipeline_tasks.store import storage

@@ -21,6 +21,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pipeline_tasks.cards import adds, makes_documents, reads_landed
 from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.document.text_edits import COMPARED
@@ -43,7 +44,7 @@ from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.room import room_plot
-from pipeline_tasks.recipe import BUILDS, COMPOSE, adds, makes_documents, reads_landed, recipe_names
+from pipeline_tasks.recipe import BUILDS, COMPOSE, recipe_names
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import parse, unseal
 from pipeline_tasks.stage import Shards

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_tasks import api
+from pipeline_tasks.cards import stage_card, stage_names
 from pipeline_tasks.demo.crawl import write_crawl
-from pipeline_tasks.recipe import load_recipe, stage_card, stage_names
+from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.schema import DOCUMENT, LOCATOR, RECORD, VERDICT
 from tests.chain import Chain, How, refined
 

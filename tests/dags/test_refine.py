@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.recipe import BUILDS, load_recipe, recipe_names, stage_card
+from pipeline_tasks.cards import stage_card
+from pipeline_tasks.recipe import BUILDS, load_recipe, recipe_names
 from pipeline_tasks.sources.recipe import source_names
 from tests.embedded import PROJECT
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.flow.plan import Flow, Output, Task, flow_of
-from pipeline_tasks.recipe import BUILDS, Recipe, Requirement, load_build, load_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import BUILDS, Recipe, Requirement, load_build, load_recipe, recipe_names
 from tests.chain import command
 
 HEAVY = ("airflow", "great_expectations", "numba", "pandas", "pyspark", "ray", "pyarrow.dataset", "boto3")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
 from pipeline_tasks.inspect.scorers.check import SUITE
@@ -16,7 +17,7 @@ from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import SpreadCounter, joined
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
-from pipeline_tasks.recipe import PUBLISH, VERDICT, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stages import NAMES
 from tests.refining import commit_manifest, made_up_shard

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import COMMANDS, build_parser
 from pipeline_tasks.cli.reference.gates import gates_page
 from pipeline_tasks.errors import RecipeError
@@ -26,7 +27,7 @@ from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import losses
-from pipeline_tasks.recipe import PUBLISH, VERDICT, stage_card
+from pipeline_tasks.recipe import PUBLISH, VERDICT
 from pipeline_tasks.schema import LOCATOR
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store.shards.file import ShardWriter

@@ -15,6 +15,7 @@ import yaml
 
 from pipeline_tasks import stages
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.constraints import Ratio
 from pipeline_tasks.errors import RecipeError
@@ -24,7 +25,6 @@ from pipeline_tasks.inspect.whatif.stages import stage_bounds, stage_forecasts
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_toxicity import BOUNDS

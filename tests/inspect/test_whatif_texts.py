@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.whatif.texts import TextForecast, is_dial, text_forecasts
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stages import NAMES
 from tests.archives import http, response
 from tests.chain import Chain, How, refined

@@ -7,7 +7,18 @@ import pytest
 
 from tests.chain import PROJECT
 
-VOCABULARY = {"constraints", "counted", "deployment", "errors", "manifest", "recipe", "schema", "sealed", "stage"}
+VOCABULARY = {
+    "cards",
+    "constraints",
+    "counted",
+    "deployment",
+    "errors",
+    "manifest",
+    "recipe",
+    "schema",
+    "sealed",
+    "stage",
+}
 REQUESTS = {"run.plan", "run.request", "service.requests"}
 READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.embedded.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import Recipe, parse_recipe, stage_card
+from pipeline_tasks.recipe import Recipe, parse_recipe
 from pipeline_tasks.scorers.topics import dump_topics, train_topics
 from pipeline_tasks.stages.dedup_minhash.params import history_version as of_words
 from pipeline_tasks.stages.dedup_semantic.params import history_version as of_meaning

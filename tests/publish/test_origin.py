@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.manifest import WRITER, Manifest
 from pipeline_tasks.publish.datasets.origin import (
@@ -22,7 +23,6 @@ from pipeline_tasks.publish.datasets.origin import (
     source_versions,
 )
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.sealed import SEAL, seal, sha256
 
 DIGESTS = ("1" * 64, "2" * 64)

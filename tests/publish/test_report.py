@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
@@ -18,7 +19,6 @@ from pipeline_tasks.publish.report.contents import Contents
 from pipeline_tasks.publish.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
 from pipeline_tasks.publish.report.records import LISTED
 from pipeline_tasks.publish.report.writing import write_report
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.schema import LOCATOR, VERDICT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shards

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.inspect import rejects
@@ -18,7 +19,6 @@ from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.inspect.versions import list_versions
 from pipeline_tasks.inspect.versions.overview import overview_of
 from pipeline_tasks.manifest import PARTITION
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.upkeep.vacuum import find_orphans, remove
 from tests.chain import Chain, How, refined, reply

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.facets import DEAREST
 from pipeline_tasks.landing import listing
-from pipeline_tasks.recipe import MAX_PARTITIONS, load_recipe, parse_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import MAX_PARTITIONS, load_recipe, parse_recipe, recipe_names
 from pipeline_tasks.run.partitions import partition_bytes, partitions_for, spans
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard, Shards

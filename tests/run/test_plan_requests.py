@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.run.plan import RefineRequest, numbered, plan, resources_of, secret_variable
 from tests.refining import commit_parent
 from tests.toys import table

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute
 import pytest
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import BudgetExceeded, KernelFailed, MachineFailed, NoMemory
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import ErrorBudget, stage_card
+from pipeline_tasks.recipe import ErrorBudget
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.stage import Batches, Kernel, Shards
 from pipeline_tasks.stages import NAMES

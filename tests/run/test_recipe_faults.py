@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cards import adds, stage_card
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import Recipe, adds, load_recipe, parse_recipe, stage_card
+from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
 from pipeline_tasks.run.recipe_faults import (
     PII_CONNECTION,
     check_recipe,

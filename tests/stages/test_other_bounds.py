@@ -165,6 +165,6 @@ def test_a_run_does_not_commit_on_a_measure_that_was_removed_meanwhile(
 def _with_run(name: str, changed: Any) -> Any:
     from dataclasses import replace
 
-    from pipeline_tasks.recipe import stage_card
+    from pipeline_tasks.cards import stage_card
 
     return replace(stage_card(name), run=changed)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks import api
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.commands.export import add_arguments
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import JobLost, RecipeError
@@ -17,7 +18,7 @@ from pipeline_tasks.landing.listing import land
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.outdated import _reasons
 from pipeline_tasks.publish.trainers.formats import format_of
-from pipeline_tasks.recipe import parse_recipe, stage_card
+from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.sources.recipe import form_of, parse_source
 from pipeline_tasks.store import storage

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.ablate.job import Arm
+from pipeline_tasks.cards import has_sequences, plans_mixture, stage_that
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.choices import choices_behind
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, has_sequences, plans_mixture, stage_that
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store.reading import read_manifest
 
 

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.ablate.mixture.pool import Pool
 from pipeline_tasks.ablate.mixture.search_plan import Counts
+from pipeline_tasks.cards import choosing_stages, plans_mixture
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.recipe import choosing_stages, plans_mixture
 from pipeline_tasks.stages.mix.groups import groups_of
 from pipeline_tasks.stages.mix.params import Params
 from pipeline_tasks.store.reading import read_manifest, read_shards

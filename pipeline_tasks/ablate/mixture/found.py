@@ -14,7 +14,7 @@ from pipeline_tasks.ablate.mixture.swarm import apportioned
 from pipeline_tasks.ablate.sizes import SMOKE
 from pipeline_tasks.ablate.statistics import BETTER, SAME, Difference, Outcome
 from pipeline_tasks.ablate.verdict import Noise, hours_of
-from pipeline_tasks.recipe import plans_mixture, stage_that
+from pipeline_tasks.cards import plans_mixture, stage_that
 
 UNITS = 10_000
 """Weights are written in whole numbers of these: so no rounding takes a group above its passes."""

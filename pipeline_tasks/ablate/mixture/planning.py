@@ -33,12 +33,12 @@ from pipeline_tasks.ablate.mixture.search_plan import (
 from pipeline_tasks.ablate.mixture.swarm import Shares
 from pipeline_tasks.ablate.sizes import SMOKE, size_of
 from pipeline_tasks.ablate.statistics import LEAST_SEEDS
+from pipeline_tasks.cards import plans_mixture, stage_that, tokenizes
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import plans_mixture, stage_that, tokenizes
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pipeline_tasks.cards import choosing_stages, plans_mixture
 from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import dag_run
@@ -17,18 +18,7 @@ from pipeline_tasks.inspect.command import (
     print_result,
 )
 from pipeline_tasks.publish.datasets.building import bands_of, plan_of
-from pipeline_tasks.recipe import (
-    BUILD,
-    BUILDS,
-    DEFAULT_BUILD,
-    LOCAL,
-    Recipe,
-    Versions,
-    choosing_stages,
-    load_build,
-    plans_mixture,
-    recipe_names,
-)
+from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.handle import handle

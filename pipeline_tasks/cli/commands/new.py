@@ -81,11 +81,11 @@ def require_new(kind: str, name: str, folder: Path) -> None:
 
 def taken(kind: str) -> Collection[str]:
     """Return the names of the parts of a kind: ours, and those of packages that are installed."""
-    from pipeline_tasks import filters, recipe, seams
+    from pipeline_tasks import cards, filters, recipe, seams
     from pipeline_tasks.sources import recipe as sources
 
     if kind == "stage":
-        return recipe.stage_names()
+        return cards.stage_names()
     if kind == "filter":
         return filters.load_filters()
     return recipe.export_names() if kind == "export" else seams.known(sources.SEAM, sources.KINDS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute
 
+from pipeline_tasks.cards import has_sequences, repeats, stage_that
 from pipeline_tasks.cli.judging import judged
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import absolute
@@ -33,17 +34,7 @@ from pipeline_tasks.publish.takedowns import (
 )
 from pipeline_tasks.publish.taking_down import entries_of as entries_of_deletions
 from pipeline_tasks.publish.taking_down import read_deletions, take_down
-from pipeline_tasks.recipe import (
-    BUILD,
-    COMPOSE,
-    LOCAL,
-    TAKEDOWN,
-    has_sequences,
-    is_trial,
-    recipe_names,
-    repeats,
-    stage_that,
-)
+from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest

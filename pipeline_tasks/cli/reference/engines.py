@@ -2,8 +2,9 @@
 
 import importlib
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.reference.markdown import docstring, generated_note, names
-from pipeline_tasks.recipe import ENGINES, stage_card
+from pipeline_tasks.recipe import ENGINES
 from pipeline_tasks.stages import NAMES
 
 HEAD = """

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pipeline_tasks import schema
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.reference.markdown import default, docstring, first_sentence, generated_note, names, table
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stage import FilePath, Stage
 from pipeline_tasks.stages import NAMES
 

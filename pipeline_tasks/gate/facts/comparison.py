@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline_tasks.cards import has_sequences
 from pipeline_tasks.gate.estimates import (
     COMPARED,
     Estimate,
@@ -26,7 +27,6 @@ from pipeline_tasks.manifest import Manifest, Tally
 from pipeline_tasks.profiles.columns import quantile
 from pipeline_tasks.profiles.signals import PREFIX
 from pipeline_tasks.profiles.sums import MOMENTS, SITE_COVERAGES
-from pipeline_tasks.recipe import has_sequences
 from pipeline_tasks.store.reading import read_history
 
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))

@@ -1,5 +1,6 @@
 """Computes facts of deduplication: what sources and sites lost, cluster sizes, and removals without proof."""
 
+from pipeline_tasks.cards import copies_of
 from pipeline_tasks.gate.estimates import (
     ALONE,
     Estimate,
@@ -13,7 +14,6 @@ from pipeline_tasks.gate.estimates import (
 from pipeline_tasks.gate.facts.subject import EMPTY, Family, Subject, profiles_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import arrivals, bins_of, losses
-from pipeline_tasks.recipe import copies_of
 from pipeline_tasks.store.reading import parent_of
 
 

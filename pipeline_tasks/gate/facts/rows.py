@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.gate.estimates import Facts, exact, largest_share, share
 from pipeline_tasks.gate.facts.subject import Family, Subject, profiles_of
 from pipeline_tasks.manifest import PARTITION, Manifest, Tally
-from pipeline_tasks.recipe import known_card
 from pipeline_tasks.stage import Shard
 
 

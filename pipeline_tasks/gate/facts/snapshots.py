@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pipeline_tasks.cards import has_sequences, is_stage, makes_documents, stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import has_sequences, is_stage, makes_documents, stage_card
 from pipeline_tasks.store.reading import read_in_order
 
 NO_LOSS = ("copies", "surplus")

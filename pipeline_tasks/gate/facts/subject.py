@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.gate.estimates import Facts
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.stage import Stage
 from pipeline_tasks.store.reading import parent_of
 

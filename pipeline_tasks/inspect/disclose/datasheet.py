@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from pipeline_tasks.cards import adds
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal
 from pipeline_tasks.inspect.disclose.measures import personal_data_answers, rights_answers, stages_table
 from pipeline_tasks.inspect.disclose.page import MISSING, Answer, Page, Part, provider
 from pipeline_tasks.publish.statements.statement import writers
-from pipeline_tasks.recipe import adds
 
 LEAD = (
     "Questions of Datasheets for Datasets (Gebru et al., arXiv 1803.09010). Answers with a mark such as [E1] follow "

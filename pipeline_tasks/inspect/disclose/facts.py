@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.inspect.disclose.about import About, Category
 from pipeline_tasks.inspect.disclose.counting import Amount, Counts, Domains, Period, counted_documents
 from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
@@ -16,7 +17,7 @@ from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
 from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
 from pipeline_tasks.publish.takedowns import current_rows, documents_of
-from pipeline_tasks.recipe import COMPOSE, LAND, known_card
+from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.erasures import LOG as ERASURES

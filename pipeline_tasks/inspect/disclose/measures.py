@@ -7,6 +7,7 @@ as it is. What did not run is said, too: silence would be taken for a measure.
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from pipeline_tasks.cards import adds, has_sequences, known_card, repeats, stage_that
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal, most_first
 from pipeline_tasks.inspect.disclose.page import Answer, Cell, Rows, Table
@@ -14,7 +15,6 @@ from pipeline_tasks.inspect.redactions import actions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import bins_of
 from pipeline_tasks.publish.statements.statement import models_of, verdicts
-from pipeline_tasks.recipe import adds, has_sequences, known_card, repeats, stage_that
 from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
 from pipeline_tasks.store.reading import clears_personal_data
 

@@ -8,6 +8,7 @@ from the provider's file, and is marked as such; what nobody has given is said t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from pipeline_tasks.cards import adds
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.disclose.about import Category
 from pipeline_tasks.inspect.disclose.counting import Amount, Domains
@@ -26,7 +27,7 @@ from pipeline_tasks.inspect.disclose.measures import (
 )
 from pipeline_tasks.inspect.disclose.origins import Crawler, SourceOrigin
 from pipeline_tasks.inspect.disclose.page import MISSING, Answer, Cell, Page, Part, Rows, Table, provider
-from pipeline_tasks.recipe import LAND, adds
+from pipeline_tasks.recipe import LAND
 
 TEMPLATE = "C(2025) 8311 final"
 

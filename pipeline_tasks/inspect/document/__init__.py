@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pipeline_tasks.cards import is_by_id, maker_of
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
@@ -24,7 +25,7 @@ from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import valid_entries
-from pipeline_tasks.recipe import COMPOSE, is_by_id, maker_of
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import LANDING, Shard, Shards
 from pipeline_tasks.store.shards.matching_rows import MatchingRows

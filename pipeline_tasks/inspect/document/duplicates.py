@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.cards import copies_of, is_by_id
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
@@ -22,7 +23,6 @@ from pipeline_tasks.profiles.removals import SIMILARITY, WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.superseded import read_replaced, read_superseded
-from pipeline_tasks.recipe import copies_of, is_by_id
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_in_order, read_manifest, read_shards

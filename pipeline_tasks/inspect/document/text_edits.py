@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import stage_card
 from pipeline_tasks.store.reading import clears_personal_data, read_manifest
 
 LARGE = 2000

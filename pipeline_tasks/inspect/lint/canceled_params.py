@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.gate.suites import LIMITS, SEVERITIES
-from pipeline_tasks.recipe import Recipe, kept_languages, stage_card
+from pipeline_tasks.recipe import Recipe, kept_languages
 from pipeline_tasks.run.recipe_faults import Finding
 
 

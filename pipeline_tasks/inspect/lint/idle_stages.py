@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import adds, stage_card
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.recipe import Recipe, adds, kept_languages, stage_card
+from pipeline_tasks.recipe import Recipe, kept_languages
 from pipeline_tasks.run.plan import resources_of, secret_of
 from pipeline_tasks.run.recipe_faults import Finding
 from pipeline_tasks.scorers.model_card import languages_of

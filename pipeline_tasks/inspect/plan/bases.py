@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
+from pipeline_tasks.cards import has_sequences, maker_of, makes_documents
 from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE
 from pipeline_tasks.inspect.plan.demand import Basis, StageRate, with_passed
-from pipeline_tasks.recipe import DEFAULT_BUILD, has_sequences, load_build, load_recipe, maker_of, makes_documents
+from pipeline_tasks.recipe import DEFAULT_BUILD, load_build, load_recipe
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of
 
 UNIT_COST = "unit cost"

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import plans_mixture, stage_that, tokenizes
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.facts.subject import profiles_of
 from pipeline_tasks.inspect.chosen import document_manifest, ordered_manifests
@@ -14,7 +15,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.composing import selected
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, Recipe, Versions, plans_mixture, stage_that, tokenizes
+from pipeline_tasks.recipe import COMPOSE, Recipe, Versions
 from pipeline_tasks.stages.mix import STAGE
 from pipeline_tasks.stages.mix.params import Params
 from pipeline_tasks.stages.mix.shares import shares, wanted_tokens

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline_tasks.cards import has_sequences, makes_documents, stage_that, tokenizes
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.plan.bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
@@ -20,15 +21,7 @@ from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import (
-    COMPOSE,
-    DEFAULT_BUILD,
-    has_sequences,
-    load_build,
-    makes_documents,
-    stage_that,
-    tokenizes,
-)
+from pipeline_tasks.recipe import COMPOSE, DEFAULT_BUILD, load_build
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of, file_cost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards

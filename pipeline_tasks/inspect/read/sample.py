@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.text_edits import scrubbed
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
-from pipeline_tasks.recipe import COMPOSE, known_card
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.erasures import expired
 from pipeline_tasks.store.reading import read_manifest, read_shards

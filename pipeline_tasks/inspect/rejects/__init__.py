@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeline_tasks.cards import adds
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.expired import expired_note
@@ -23,7 +24,6 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, say, title_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import adds
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.words.language_codes import parse_language
 

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from pipeline_tasks.cards import added_by, known_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.unpublished import current_version
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import added_by, known_card
 from pipeline_tasks.sealed import split_reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named, localize

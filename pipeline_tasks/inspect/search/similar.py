@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.binding import bind_fields
+from pipeline_tasks.cards import adds, stage_names
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
@@ -33,7 +34,7 @@ from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables, 
 from pipeline_tasks.publish.vectors.syncing import models_of, store_of
 from pipeline_tasks.publish.vectors.table import was_removed
 from pipeline_tasks.publish.vectors.where import Condition, conditions
-from pipeline_tasks.recipe import Recipe, adds, load_recipe, stage_names, untried
+from pipeline_tasks.recipe import Recipe, load_recipe, untried
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.stages.embed import Params

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_tasks.cards import adds
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.chosen import document_manifest, ordered_manifests
 from pipeline_tasks.inspect.funnel import funnel
@@ -19,7 +20,6 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ablations
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.recipe_verdicts import short_names
-from pipeline_tasks.recipe import adds
 from pipeline_tasks.schema import REDACTION
 
 KEPT, REJECTS, QUARANTINE, REDACTIONS = "kept", "rejects", "quarantine", "redactions"

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
 from pipeline_tasks.manifest import Manifest, fingerprint_in, in_order
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import COMPOSE, LAND, is_stage, stage_card
+from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.run.runner import check_conservation
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_committed

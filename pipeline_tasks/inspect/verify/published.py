@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline_tasks.cards import choosing_stages, stage_that, tokenizes
 from pipeline_tasks.inspect.verify.exports import check_exported
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
@@ -22,7 +23,7 @@ from pipeline_tasks.publish.logs.version_log import Version, version_path
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests
-from pipeline_tasks.recipe import COMPOSE, choosing_stages, stage_that, tokenizes
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stages.tokenize.params import FILES
 from pipeline_tasks.store import storage

@@ -6,11 +6,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow.parquet as pq
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
-from pipeline_tasks.recipe import COMPOSE, stage_card
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased_by_path

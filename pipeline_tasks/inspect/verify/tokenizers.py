@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
+from pipeline_tasks.cards import stage_that, tokenizes
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import digest_of
 from pipeline_tasks.inspect.verify.published import tokenizer_file
 from pipeline_tasks.publish.datasets.tokenizer_pin import pin_path, read_pin_alone
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import stage_that, tokenizes
 
 
 def check_pin(root: str, recipe: str, versions: Iterable[Version], findings: Findings) -> None:

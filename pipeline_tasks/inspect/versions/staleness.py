@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.summary import Summary, read_summary
-from pipeline_tasks.recipe import is_trial, stage_card
+from pipeline_tasks.recipe import is_trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pipeline_tasks.cards import reads_records
 from pipeline_tasks.counted import counted, or_dash
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, print_result, recipe_of, versions_of
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, readable_runs, say, unknown_line
@@ -13,7 +14,6 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.summary import read_summary
-from pipeline_tasks.recipe import reads_records
 from pipeline_tasks.store.reading import read_manifest
 
 FACTS = (

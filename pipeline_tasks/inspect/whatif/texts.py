@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow.compute
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import known_card, stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Dial
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import known_card, stage_card
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 pc: Any = pyarrow.compute

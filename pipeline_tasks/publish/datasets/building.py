@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_tasks.cards import has_sequences, plans_mixture, repeats, stage_that, tokenizes
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest, in_order
@@ -26,7 +27,7 @@ from pipeline_tasks.publish.published import PublishedFile, publish_file, read_p
 from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.summary import store_summary
 from pipeline_tasks.publish.takedowns import documents_of, taken_down_of
-from pipeline_tasks.recipe import BUILD, COMPOSE, has_sequences, plans_mixture, repeats, stage_that, tokenizes
+from pipeline_tasks.recipe import BUILD, COMPOSE
 from pipeline_tasks.sealed import SEAL, canonical, path_of, reference, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.cards import copies_of, stage_names
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_that
 from pipeline_tasks.publish.superseded import SUPERSEDED, read_superseded
-from pipeline_tasks.recipe import copies_of, stage_names
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 SIZES = pa.schema([pa.field("id", pa.string()), pa.field("cluster_size", pa.int64())])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline_tasks.cards import has_param
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest, identified, stage_prefix
 from pipeline_tasks.profiles.columns import merge
@@ -18,7 +19,7 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.superseded import read_replaced
 from pipeline_tasks.publish.takedowns import PINNED, beginning, holds, pinned_list
-from pipeline_tasks.recipe import COMPOSE, Versions, has_param
+from pipeline_tasks.recipe import COMPOSE, Versions
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import Shard

@@ -1,8 +1,8 @@
 """Decodes the tokens of a training dataset back to text, with its tokenizer."""
 
+from pipeline_tasks.cards import stage_that, tokenizes
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import stage_that, tokenizes
 from pipeline_tasks.stages.tokenize.decoding import Decoder, decoder
 from pipeline_tasks.store.reading import read_manifest
 

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.libraries import differences, present
 from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import COMPOSE, is_stage, stage_card
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import seal, sha256, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest

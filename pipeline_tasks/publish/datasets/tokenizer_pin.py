@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pipeline_tasks.binding import bind_fields
+from pipeline_tasks.cards import stage_that, tokenizes
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import stage_that, tokenizes
 from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
 from pipeline_tasks.stages.tokenize.params import Params, Training

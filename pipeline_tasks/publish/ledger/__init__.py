@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from pipeline_tasks.cards import stage_names
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.deployment import is_connection, ledger_at, plain
 from pipeline_tasks.errors import RecipeError, RefineryError
@@ -26,7 +27,7 @@ from pipeline_tasks.publish.ledger.database import (
 from pipeline_tasks.publish.logs.ablation_log import Ablation
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import Takedown
-from pipeline_tasks.recipe import LAND, PUBLISH, VERDICT, stage_names
+from pipeline_tasks.recipe import LAND, PUBLISH, VERDICT
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from pipeline_tasks.cards import has_sequences, refines, stage_names, stage_that
 from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.publish.published import Promised, PublishedFile
-from pipeline_tasks.recipe import COMPOSE, LAND, has_sequences, refines, stage_names, stage_that
+from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import ChainEntry, dataset_log, entry_path, next_number, read_chain

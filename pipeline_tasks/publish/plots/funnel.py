@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec, count_axis
-from pipeline_tasks.recipe import known_card
 
 ROW = 22
 """Pixels of a stage."""

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
+from pipeline_tasks.cards import is_stage
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Retraction
-from pipeline_tasks.recipe import is_stage
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.reading import read_in_order, read_shards, sampled
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from pipeline_tasks.cards import has_sequences, of_stage, stage_card
 from pipeline_tasks.gate.explaining import explain, note_of
 from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.gate.judging import Failure
@@ -27,7 +28,7 @@ from pipeline_tasks.publish.report.html import (
     table,
     tag,
 )
-from pipeline_tasks.recipe import PUBLISH, has_sequences, of_stage, stage_card
+from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.tasks.state_cost import SECONDS, StateCost
 from pipeline_tasks.schema import SEAMS

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.cards import choosing_stages
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
-from pipeline_tasks.recipe import COMPOSE, TAKEDOWN, choosing_stages
+from pipeline_tasks.recipe import COMPOSE, TAKEDOWN
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_tasks.binding import bind
+from pipeline_tasks.cards import tokenizes
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.publish.datasets.tokenizer_pin import (
     DEFAULT,
@@ -18,7 +19,6 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import (
     read_pin,
     require_same,
 )
-from pipeline_tasks.recipe import tokenizes
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import Plan, RefineRequest, plan
 from pipeline_tasks.run.runner import EngineFactory

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipeline_tasks.cards import maker_of
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.duplicates import duplicates
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.recipe import is_trial, maker_of
+from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline_tasks.cards import choosing_stages, plans_mixture, stage_that
 from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.publish.datasets.building import CARD, plan_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import COMPOSE, choosing_stages, plans_mixture, stage_that
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 from refinery_airflow.pages.answers import Balance, Health, balance_of, health_of

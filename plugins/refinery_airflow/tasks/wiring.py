@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import DAG, Asset, AssetAny, AssetWatcher, BaseOperator, TaskGroup, XComArg
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.deployment import Settings, deployed, deployment, names_of, require_one_root
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import Flow, Output, Task, dag_of
-from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names, stage_card
+from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names
 from refinery_airflow.runs.run import is_here
 from refinery_airflow.tasks.operators import (
     Compose,

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document import (
     KEPT,
@@ -26,7 +27,6 @@ from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.places import Place, placed
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import known_card
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.urls.takedown import DOC
 
