@@ -1,6 +1,7 @@
 """The cards of stages: the table of those that are known, and what others ask of them."""
 
 import importlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import cache
@@ -21,6 +22,19 @@ STAGES = "pipeline_tasks.stages"
 SEAM = "refinery.stages"
 """The entry points of stages that other distributions bring."""
 
+RESERVED = frozenset(
+    (
+        *("land", "compose", "publish", "verdict", "build"),
+        *("ablations", "access", "alerts", "cache", "compacted", "datasets", "earlier", "erasures", "intruders"),
+        *("jobs", "ledger", "maps", "models", "quarantine", "readings", "receipts", "rejects", "requests", "runs"),
+        *("statements", "takedowns", "tokenizers", "vectors"),
+    )
+)
+"""Names that no stage may have: steps beside stages, and folders of a root that have something else."""
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+"""A name that a stage of another distribution may have: it is a folder, a task group and a key."""
+
 DASHES = "--"
 """What a stage that a recipe names by `module:NAME` has in place of points and colon: its name is a part of paths."""
 
@@ -30,7 +44,7 @@ def stage_names() -> tuple[str, ...]:
 
     What came before what is in manifests and versions alone.
     """
-    return (*_own_stages(), *parts(SEAM, _own_stages()))
+    return (*_own_stages(), *_brought())
 
 
 def _own_stages() -> tuple[str, ...]:
@@ -38,12 +52,18 @@ def _own_stages() -> tuple[str, ...]:
     return names
 
 
+def _brought() -> Mapping[str, Part]:
+    """Return the stages that other distributions bring; one with the name of ours, or of no stage, is none."""
+    return {name: part for name, part in parts(SEAM).items() if _is_name(name) and not is_own(name)}
+
+
+def _is_name(name: str) -> bool:
+    return bool(NAME.fullmatch(name)) and name not in RESERVED
+
+
 def is_stage(name: str) -> bool:
     """Return whether there is a stage of a name: this package's, of another distribution, or at `module--NAME`."""
-    try:
-        return is_own(name) or _part(name) is not None
-    except RecipeError:
-        return False
+    return known_card(name) is not None
 
 
 def is_own(name: str) -> bool:
@@ -52,8 +72,14 @@ def is_own(name: str) -> bool:
 
 
 def known_card(name: str) -> Stage[Any] | None:
-    """Return the card of a stage, None where there is none of the name: manifests may be of another release."""
-    return stage_card(name) if is_stage(name) else None
+    """Return the card of a stage, None where none of the name can be had: manifests may be of another release.
+
+    The package that brought it may be another one now, or be broken.
+    """
+    try:
+        return stage_card(name)
+    except RecipeError:
+        return None
 
 
 def stage_card(name: str, where: str = "stage") -> Stage[Any]:
@@ -66,8 +92,12 @@ def stage_card(name: str, where: str = "stage") -> Stage[Any]:
         card: Stage[Any] = importlib.import_module(f"{STAGES}.{name}").STAGE
         return card
     part = _part(name)
+    if part is None and name in parts(SEAM):
+        message = f"{parts(SEAM)[name]}; no stage may have that name: it is no lower-case word, or means something else"
+        raise RecipeError(message)
     if part is None:
-        raise unknown_key(name, stage_names(), where)
+        message = f"{unknown_key(name, stage_names(), where)}; one of another package is known where that is installed"
+        raise RecipeError(message)
     return _brought_card(name, part)
 
 
@@ -81,7 +111,7 @@ def _part(name: str) -> Part | None:
     """Return the part that another distribution brings by a name, or has at `module--NAME`; None for another name."""
     module, _, variable = name.rpartition(DASHES)
     place = f"{module.replace(DASHES, '.')}:{variable}"
-    return parts(SEAM).get(name) or (part_at(place) if module else None)
+    return _brought().get(name) or (part_at(place) if module else None)
 
 
 def has_sequences(stage: str) -> bool:

@@ -382,6 +382,10 @@ def _by_name(section: Any) -> Any:  # noqa: ANN401 -- as written
     """Return a section by names of stages: `module:NAME` is the stage `module--NAME`, as task groups have no points."""
     if not isinstance(section, Mapping):
         return section
+    names = [stage_name(str(key)) for key in section]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        message = f"the stage {twice} is there twice, by its name and by its place; leave one out"
+        raise RecipeError(message)
     return {_dashed(str(key)) if ":" in str(key) else key: value for key, value in section.items()}
 
 

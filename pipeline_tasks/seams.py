@@ -1,15 +1,22 @@
 """Says which parts other installed distributions bring: by the entry points of a seam, or by `module:NAME`."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
+from importlib.metadata import EntryPoint, distribution, entry_points, packages_distributions, version
 from types import MappingProxyType
 from typing import TypeVar, cast
 
 from pipeline_tasks.errors import RecipeError
 
 T = TypeVar("T")
+
+PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+"""Where a part is: `module:NAME`."""
+
+OURS = "refinery-tokens"
+"""Our own distribution."""
 
 EXPORTS = "refinery.exports"
 """The seam of formats of exports, which recipes and exports ask for."""
@@ -28,7 +35,7 @@ class Part:
         """Import the part; RecipeError names the distribution of one that cannot be imported, or is none of `kinds`."""
         try:
             loaded = EntryPoint(self.name, self.place, "").load()
-        except Exception as error:  # whatever the module of somebody else raises
+        except (Exception, SystemExit) as error:  # whatever the module of somebody else raises
             if not self.distribution:
                 raise
             message = f"{self}, which cannot be imported: {type(error).__name__}: {error}; repair or uninstall it"
@@ -74,11 +81,26 @@ def _brought(seam: str) -> Mapping[str, Part]:
 @cache
 def part_at(place: str) -> Part:
     """Return the part at `module:NAME`; RecipeError if no installed distribution has the module: no version says it."""
-    names = packages_distributions().get(place.partition(":")[0].partition(".")[0], ())
-    if not names:
+    module = place.partition(":")[0]
+    if not PLACE.fullmatch(place):
+        message = f"{place[:100]!r} is no place of a part; write module:NAME"
+        raise RecipeError(message)
+    names = sorted({*packages_distributions().get(module.partition(".")[0], ())})
+    owners = [each for each in names if len(names) == 1 or _has_module(each, module)]
+    if not owners:
         message = f"{place!r}: no installed package has that module, and its version is identity; install one"
         raise RecipeError(message)
-    return Part(place, place, names[0], version(names[0]))
+    if owners[0] == OURS:
+        message = f"{place!r} is ours; a recipe has it by its name"
+        raise RecipeError(message)
+    return Part(place, place, owners[0], version(owners[0]))
+
+
+def _has_module(name: str, module: str) -> bool:
+    """Return whether a distribution has the files of a module: several may share the package that it is in."""
+    place = module.replace(".", "/")
+    wanted = {f"{place}.py", f"{place}/__init__.py"}
+    return any(file.as_posix() in wanted for file in distribution(name).files or ())
 
 
 def known(seam: str, own: Collection[str], asked: Iterable[str] = ()) -> tuple[str, ...]:

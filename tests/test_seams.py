@@ -10,7 +10,7 @@ import pytest
 from pipeline_tasks import seams
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.filters import load_filters
+from pipeline_tasks.filters import load_filters, require_loaded
 from pipeline_tasks.landing import brought_formats
 from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.seams import Part, known, part_at, part_of, parts
@@ -121,9 +121,12 @@ CARD = Format(("{ending}",), read_lines)
 
 
 def test_a_filter_has_the_name_of_its_card(install: Install) -> None:
+    """It is an error where it is asked for; a recipe without it has all others."""
     install("one", code=FILTER, other="brought_one:CARD")
+    assert "other" not in load_filters()
     with pytest.raises(RecipeError, match=r"package one 1.2, whose card has the name 'c4'; give both the same name"):
-        load_filters()
+        require_loaded("other")
+    require_loaded("c4")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "notes"])

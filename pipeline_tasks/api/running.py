@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import GateRefused, RecipeError
+from pipeline_tasks.flow.gates import Refusal
 from pipeline_tasks.flow.loop import run_recipe
+from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import Recipe
+from pipeline_tasks.recipe import Recipe, stage_name
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import PlannedStep, PreflightRequest
 
@@ -38,7 +40,13 @@ def built(recipe: Recipe, root: str, engine: str, override: Mapping[str, str]) -
 
 
 def _run(recipe: Recipe, of_input: Mapping[str, str], root: str, engine: str, override: Mapping[str, str]) -> Version:
-    how = {"partitions": 0, "engines": {"*": engine}, "override": dict(override)}
-    published = run_recipe(recipe, {"root": root, **of_input, **how}, {})
+    reasons = {stage_name(gate): why for gate, why in override.items()}
+    check_overrides(reasons, gate_names(recipe))
+    how = {"partitions": 0, "engines": {"*": engine}, "override": reasons}
+    try:
+        published = run_recipe(recipe, {"root": root, **of_input, **how}, {})
+    except Refusal as refused:
+        message = f"{refused}\nFrom Python: `override={{GATE: WHY}}`."
+        raise GateRefused(message) from refused
     versions = version_log.versions(root, recipe.name)
     return next(version for version in versions if version.number == published["version"])

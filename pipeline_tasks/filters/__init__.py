@@ -7,6 +7,7 @@ card that another distribution brings under the entry point of that name (`SEAM`
 import importlib
 import pkgutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -98,9 +99,19 @@ class Filter:
 
 
 def load_filters() -> dict[str, Filter]:
-    """Return all filters by name: ours, then those that other distributions bring."""
+    """Return all filters by name: ours, then those that other distributions bring and that can be loaded."""
     own = own_filters()
-    return own | {name: _brought(part) for name, part in parts(SEAM, own).items()}
+    brought: dict[str, Filter] = {}
+    for name, part in parts(SEAM, own).items():
+        with suppress(RecipeError):  # `require_loaded` says it of a filter that is asked for
+            brought[name] = _brought(part)
+    return own | brought
+
+
+def require_loaded(name: str) -> None:
+    """Raise RecipeError, which names the package, for a filter that another distribution brings and is broken."""
+    if part := parts(SEAM).get(name):
+        _brought(part)
 
 
 def _brought(part: Part) -> Filter:

@@ -16,6 +16,7 @@ from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.message import Message, Origin
 from pipeline_tasks.alerts.sent import harmless, log_message, note_message, runbook
 from pipeline_tasks.alerts.verdicts import gate_refused, task_failed
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.flow import work
 from pipeline_tasks.flow.attempt import Attempt, Run
 from pipeline_tasks.flow.failures import record_failure
@@ -54,15 +55,15 @@ def run_recipe(recipe: Recipe, params: Mapping[str, Any], addresses: Mapping[str
         text_field=params.get("text_field") or "",
         accept=recipe.accept_partial,
     )
-    return follow(flow_of(recipe), run, addresses)
+    published: PublishReply = follow(flow_of(recipe), run, addresses)[Output(PUBLISH)]
+    return published
 
 
-def follow(flow: Flow, run: Run, addresses: Mapping[str, str]) -> PublishReply:
-    """Do every task of a flow for a run; return what was published."""
+def follow(flow: Flow, run: Run, addresses: Mapping[str, str]) -> Mapping[Output, Any]:
+    """Do every task of a flow for a run; return what they have left."""
     loop = _Loop(flow, run, addresses)
     loop.follow()
-    published: PublishReply = loop.left[Output(PUBLISH)]
-    return published
+    return loop.left
 
 
 @dataclass(slots=True)
@@ -106,6 +107,11 @@ class _Loop:
         while True:
             try:
                 return _as_stored(self._done(task, at, {**task.settings, **inputs}))
+            except SystemExit as exit_:
+                message = f"{task.name}: its code ended the process (exit code {exit_.code!r}); repair that code"
+                error: Exception = ContractError(message)
+                self._failed(at, error)
+                raise error from exit_
             except Exception as error:
                 pause = pause_after(error, at.number)
                 if pause is None:

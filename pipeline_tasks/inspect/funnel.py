@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.cards import has_sequences, is_stage
+from pipeline_tasks.cards import has_sequences
 from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.inspect.command import add_snapshot, committed_of, print_result
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, title_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import arrivals, losses
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_in_order
@@ -45,7 +46,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def funnel(root: str, of: Version | UnpublishedRun) -> list[dict[str, Any]]:
     """Return one entry per stage, in order: rows in and kept, stored bytes, tokens, and counts by reason."""
-    read = read_in_order(root, {stage: referred for stage, referred in of.manifests.items() if is_stage(stage)})
+    read = read_in_order(root, {stage: ref for stage, ref in of.manifests.items() if stage not in (LAND, COMPOSE)})
     return [_step(stage, manifest, of.manifests[stage]) for stage, manifest in read.items()]
 
 

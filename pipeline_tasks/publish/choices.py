@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from pipeline_tasks.binding import bind
-from pipeline_tasks.cards import stage_card, tokenizes
+from pipeline_tasks.cards import known_card, stage_card, tokenizes
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.composing import CLUSTERS, SUPERSEDED
 from pipeline_tasks.publish.logs import version_log
@@ -52,9 +52,9 @@ def _chosen(step: Step) -> str:
 def choices_made(manifests: Iterable[Manifest]) -> dict[str, str]:
     """Return what the recipe chose that made manifests, given in the order of stages."""
     return {
-        manifest.stage: _digest(stage_card(manifest.stage), manifest.version, manifest.params)
+        manifest.stage: _digest(card, manifest.version, manifest.params)
         for manifest in manifests
-        if _is_choice(manifest.stage)
+        if _is_choice(manifest.stage) and (card := known_card(manifest.stage))
     }
 
 

@@ -53,7 +53,7 @@ def _settings_before(root: str, stage: str, manifests: Mapping[str, str]) -> Set
     manifest = read_manifest(root, manifests[stage])
     try:
         settings = _deciding(stage, bind(stage_card(stage), manifest.params))
-    except RecipeError:  # params of another release
+    except RecipeError:  # of another release, or of a package that is not installed here
         return {}
     if _compares_vectors(stage) and manifest.rows_in:
         settings |= _languages_before(manifest)

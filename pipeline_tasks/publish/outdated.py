@@ -21,6 +21,7 @@ from pipeline_tasks.manifest import WRITER, Manifest, in_order
 from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import VARIABLE, Stage
 from pipeline_tasks.store import storage
@@ -133,6 +134,8 @@ def _reasons(manifest: Manifest) -> Iterator[str]:
         yield from _reasons_of_card(card, manifest)
     elif manifest.landed:  # what reads its files may come from other distributions
         yield from differences(manifest.libraries, present(manifest.libraries))
+    elif manifest.stage != COMPOSE:
+        yield "no such stage is installed here"
 
 
 def _reasons_of_card(card: Stage[Any], manifest: Manifest) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from pipeline_tasks.binding import bind
-from pipeline_tasks.cards import stage_card
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.stage import VARIABLE, Idle
@@ -11,8 +11,8 @@ from pipeline_tasks.stage import VARIABLE, Idle
 
 def idle_parts(manifest: Manifest) -> tuple[Idle, ...]:
     """Return what of the stage that wrote a manifest was idle; nothing where an older version had other params."""
-    card = stage_card(manifest.stage)
-    if card.idle is None or card.version != manifest.version:
+    card = known_card(manifest.stage)
+    if card is None or card.idle is None or card.version != manifest.version:
         return ()
     secrets = {entry.name for entry in fields(card.params) if VARIABLE in entry.metadata}
     try:

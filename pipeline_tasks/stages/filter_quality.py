@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import Canceled, Requests, UnitCost
-from pipeline_tasks.filters import SEAM, Computed, Filter, Floats, fails, load_filters, packs
+from pipeline_tasks.filters import SEAM, Computed, Filter, Floats, fails, load_filters, packs, require_loaded
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.seams import parts
@@ -120,6 +120,7 @@ class Params:
     def __post_init__(self) -> None:
         """Raise RecipeError for an unknown profile or set of packs, naming the nearest, or for a missing list."""
         for profile in self.profiles:
+            require_loaded(profile)
             _require_known(profile, tuple(FILTERS), "profile")
         if not self.packs.endswith(PACK_SUFFIXES) and not self.packs.startswith(DIGEST):
             _require_known(self.packs, (*packs.SETS, packs.NONE), "set of packs (or path of a .yaml file)")

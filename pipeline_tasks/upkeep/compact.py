@@ -11,7 +11,7 @@ from itertools import chain, groupby
 
 import pyarrow as pa
 
-from pipeline_tasks.cards import stage_card
+from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import ContractError, RowsVanished
@@ -72,14 +72,17 @@ def due(root: str) -> list[Run]:
 
 
 def histories(root: str) -> list[list[Manifest]]:
-    """Return, for each recipe and each stage whose history has keys, the manifests of all snapshots, oldest first."""
+    """Return, for each recipe and each stage whose history has keys, the manifests of all snapshots, oldest first.
+
+    Only a stage that is installed here says how its history is merged.
+    """
     by_stage = []
     for recipe in version_log.recipes(root):
         if is_trial(recipe):
             continue  # nothing reads the history of a trial
         versions = version_log.latest_by_snapshot(root, recipe)
         for stage, path in sorted(versions[-1].manifests.items()) if versions else ():
-            if has_keys(read_manifest(root, path)):
+            if is_stage(stage) and has_keys(read_manifest(root, path)):
                 paths = [version.manifests[stage] for version in versions if stage in version.manifests]
                 by_stage.append([manifest for path in paths if has_keys(manifest := read_manifest(root, path))])
     return by_stage

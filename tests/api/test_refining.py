@@ -67,7 +67,7 @@ def test_sql_asks_a_version(root: Path) -> None:
 
 def test_a_gate_refuses_until_a_reason_lets_it_pass(crawl: Path, tmp_path: Path) -> None:
     recipe = api.recipe(["ingest", "extract"], "strict", gates={"ingest": {"rows": {"min_value": 10**9}}})
-    with pytest.raises(api.GateRefused, match=r"(?s)gate of ingest refuses ingest/.*--override ingest=WHY"):
+    with pytest.raises(api.GateRefused, match=r"(?s)gate of ingest refuses ingest/.*override={GATE: WHY}"):
         api.refine(crawl / DAYS[0], tmp_path, recipe)
     assert not api.versions(tmp_path)
     assert api.refine(crawl / DAYS[0], tmp_path, recipe, override={"ingest": "a test"}).documents > 0

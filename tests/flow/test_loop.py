@@ -54,7 +54,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-def given_of(monkeypatch: pytest.MonkeyPatch, run: Run, errors: Sequence[Exception] = ()) -> list[Any]:
+def given_of(monkeypatch: pytest.MonkeyPatch, run: Run, errors: Sequence[BaseException] = ()) -> list[Any]:
     """Follow the flow, whose second part raises `errors`, one for each try; return what each task was given."""
     left, given = list(errors), list[Any]()
 
@@ -74,6 +74,11 @@ def given_of(monkeypatch: pytest.MonkeyPatch, run: Run, errors: Sequence[Excepti
     monkeypatch.setattr(loop, "WORK", {"cut": cut, "work": work, "gather": gather})
     loop.follow(FLOW, run, {})
     return given
+
+
+def test_code_that_ends_the_process_is_an_error_and_no_success(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    with pytest.raises(ContractError, match=r"stage.work: its code ended the process \(exit code 0\)"):
+        given_of(monkeypatch, run, [SystemExit(0)])
 
 
 def test_parts_are_done_in_order_and_values_have_the_form_in_which_airflow_passes_them(

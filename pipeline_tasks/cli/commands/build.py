@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline_tasks.cards import choosing_stages, plans_mixture
+from pipeline_tasks.cards import choosing_stages, plans_mixture, stage_that
 from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import dag_run
@@ -17,6 +17,7 @@ from pipeline_tasks.inspect.command import (
     overrides_of,
     print_result,
 )
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.building import bands_of, plan_of
 from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
@@ -96,9 +97,15 @@ def plan(root: str, recipe: Recipe, engine: str) -> dict[str, Any]:
     by_stage = {stage: read_manifest(root, reply["manifest"]) for stage, reply in replies.items()}
     rejected = {stage: reply["rejected"] for stage, reply in replies.items()}
     composition = {name: composed[name] for name in ("snapshots", "stale", "documents")}
-    groups = plan_of(root, by_stage)
+    groups = plan_of(root, by_stage) if stage_that(plans_mixture, by_stage) else [_unmixed(by_stage[choosing[-1]])]
     absent = absent_groups(recipe, groups)
     return {**composition, "rejected": rejected, "groups": groups, "bands": bands_of(root, by_stage), "absent": absent}
+
+
+def _unmixed(chosen: Manifest) -> dict[str, Any]:
+    """Return the plan of a build without a mixture: every document once, as one group without a name."""
+    tokens = dict.fromkeys(("available", "wanted", "taken"), chosen.tokens)
+    return {"group": "", "documents": chosen.rows, **tokens, "uses": 1, "limit": 0, "listed": True, "limited_by": ""}
 
 
 def absent_groups(recipe: Recipe, groups: Sequence[Mapping[str, Any]]) -> list[str]:

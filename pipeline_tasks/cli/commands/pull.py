@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,8 @@ def settings(written: Sequence[str]) -> dict[str, Any]:
         if not equals or not key.strip() or key.strip() in fields:
             message = f"--set {setting[:100]!r}: write KEY=VALUE, each key once"
             raise RecipeError(message)
-        fields[key.strip()] = parse_yaml(value.encode(), f"--set {key.strip()}")
+        said = parse_yaml(value.encode(), f"--set {key.strip()}")
+        fields[key.strip()] = said.isoformat() if isinstance(said, date) else said  # sources take dates as text
     return fields
 
 

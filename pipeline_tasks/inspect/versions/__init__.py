@@ -125,7 +125,7 @@ def table_lines(lines: Sequence[VersionLine]) -> Iterator[str]:
     )
     for line in lines:
         row = (
-            f"{line.recipe:<12}{line.number:>8}  {line.snapshot:<20}{line.state:<11}{line.documents:>13,}"
+            f"{line.recipe:<11} {line.number:>8}  {line.snapshot:<19} {line.state:<11}{line.documents:>13,}"
             f"{or_dash(line.tokens):>19}{or_dash(line.sequences):>15}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
             f"{line.published_at[:16].replace('T', ' ')}{' (of its file)' if line.is_file_time else ''}"
         )

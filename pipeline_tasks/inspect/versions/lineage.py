@@ -188,13 +188,13 @@ def lineage_lines(shown: Lineage) -> Iterator[str]:
     version = shown.version
     yield f"{version.recipe} version {version.number}, snapshot {version.snapshot}"
     for node in shown.own:
-        yield f"{node.stage:<18}{_counts(node):<74}{node.path}"
+        yield f"{node.stage:<17} {_counts(node):<73} {node.path}"
         for kind in (HISTORY, COMPOSED, MADE_FROM):
             parents = [parent for parent in shown.parents(node, kind) if not parent.is_own]
             if len(parents) > SHOWN:
                 yield f"  {kind:<16}{counted(len(parents) - SHOWN, 'earlier manifest')}; --json has all"
             for parent in sorted(parents, key=attrgetter("snapshot"))[-SHOWN:]:
-                yield f"  {kind:<16}{_named(parent):<74}{parent.path}"
+                yield f"  {kind:<16}{_named(parent):<73} {parent.path}"
 
 
 def _counts(node: ManifestNode) -> str:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.cards import stage_card
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.summary import Summary, read_summary
@@ -29,6 +29,11 @@ def stale_versions(root: str, versions: Sequence[Version]) -> list[StaleVersion]
     return stale_among(versions, {version.number: read_summary(root, version) for version in versions})
 
 
+def _reads_history(stage: str) -> bool:
+    card = known_card(stage)
+    return card is not None and card.reads_history
+
+
 def stale_among(versions: Sequence[Version], summaries: Mapping[int, Summary]) -> list[StaleVersion]:
     """As `stale_versions`, from the summaries of the versions by number; a trial is never stale."""
     saved: defaultdict[str, list[str]] = defaultdict(list)
@@ -36,7 +41,7 @@ def stale_among(versions: Sequence[Version], summaries: Mapping[int, Summary]) -
     for version in versions:
         if is_trial(version.recipe):
             continue
-        stages = [stage for stage in summaries[version.number].stages if stage_card(stage.stage).reads_history]
+        stages = [stage for stage in summaries[version.number].stages if _reads_history(stage.stage)]
         differing = [stage.stage for stage in stages if list(stage.history) != saved[stage.stage]]
         if differing:
             stale.append(StaleVersion(version, differing[0]))

@@ -105,13 +105,13 @@ def status_lines(root: str, versions: Sequence[Version], notes: Mapping[str, str
         first = next(filter(reads_records, version.manifests), "")
         records = read_manifest(root, version.manifests[first]).rows_in if first else 0
         yield (
-            f"{version.snapshot:<20}{version.recipe:<10}{version.number:>8}{records:>10,}{version.documents:>11,}"
+            f"{version.snapshot:<19} {version.recipe:<9} {version.number:>8}{records:>10,}{version.documents:>11,}"
             f"{version.superseded:>12,}{or_dash(version.tokens):>12}  {root}/{version.prefix}"
         )
         if version.snapshot in rest:
             yield f"{'':<20}{rest.pop(version.snapshot)}"
     for snapshot, note in sorted(rest.items()):
-        yield f"{snapshot:<20}{note}"
+        yield f"{snapshot:<19} {note}"
 
 
 def dataset_lines(root: str, recipe: str) -> Iterator[str]:

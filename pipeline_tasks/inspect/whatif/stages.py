@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.binding import bind
-from pipeline_tasks.cards import known_card, stage_card
+from pipeline_tasks.cards import is_stage, known_card, stage_card
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound
-from pipeline_tasks.inspect.whatif import ALL, sampled_shards
+from pipeline_tasks.inspect.whatif import ALL, JUDGE, sampled_shards
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -151,8 +151,14 @@ def stage_key(written: str, bounds: Iterable[StageBound]) -> str:
 
 
 def is_of_stage(change: str) -> bool:
-    """Return whether a change, as `--set` writes it, is of a stage that says which params are bounds."""
-    stage, dot, _ = change.partition("=")[0].strip().partition(".")
+    """Return whether a change, as `--set` writes it, is of a stage that says which params are bounds.
+
+    RecipeError for a stage that says of none, unless it is `JUDGE`, whose bounds have names of their own.
+    """
+    stage, dot, param = change.partition("=")[0].strip().partition(".")
+    if dot and is_stage(stage) and not _has_bounds(stage) and stage != JUDGE:
+        message = f"--set {stage}.{param}: the card of {stage} says of no param that it is a bound; run it as a trial"
+        raise RecipeError(message)
     return bool(dot) and _has_bounds(stage)
 
 
