@@ -2,7 +2,7 @@
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
 from itertools import takewhile
@@ -28,9 +28,10 @@ RESERVED = frozenset(
         *("ablations", "access", "alerts", "cache", "compacted", "datasets", "earlier", "erasures", "intruders"),
         *("jobs", "ledger", "maps", "models", "quarantine", "readings", "receipts", "rejects", "requests", "runs"),
         *("statements", "takedowns", "tokenizers", "vectors"),
+        *("export", "index", "publish_gate", "sense", "turn", "verdict_gate"),
     )
 )
-"""Names that no stage may have: steps beside stages, and folders of a root that have something else."""
+"""Names that no stage may have: steps and tasks beside stages, and folders of a root that have something else."""
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """A name that a stage of another distribution may have: it is a folder, a task group and a key."""
@@ -114,6 +115,11 @@ def _part(name: str) -> Part | None:
     return _brought().get(name) or (part_at(place) if module else None)
 
 
+def known_cards() -> Iterator[Stage[Any]]:
+    """Yield the card of every stage that can be had."""
+    yield from filter(None, map(known_card, stage_names()))
+
+
 def has_sequences(stage: str) -> bool:
     """Return whether the rows of a stage are sequences of tokens, and no documents."""
     card = known_card(stage)
@@ -121,9 +127,12 @@ def has_sequences(stage: str) -> bool:
 
 
 def refines(stage: str) -> bool:
-    """Return whether a stage refines a snapshot: of documents it makes documents, and no training dataset."""
+    """Return whether a stage refines a snapshot: of documents it makes documents, and no training dataset.
+
+    Of an unknown stage of a snapshot that is so: only earlier releases had others behind it.
+    """
     card = known_card(stage)
-    return card is not None and not card.wiring.builds
+    return card is None or not card.wiring.builds
 
 
 def adds(column: str, stage: str) -> bool:
@@ -207,6 +216,15 @@ def stage_that(asked: Callable[[str], bool], stages: Iterable[str] | None = None
 def choosing_stages(stages: Iterable[str]) -> list[str]:
     """Return those stages of a build, given in order, that choose documents and move none: all before `repeats`."""
     return list(takewhile(lambda stage: not repeats(stage), stages))
+
+
+def one_that(asked: Callable[[str], bool], by_stage: Mapping[str, T]) -> T:
+    """Return what the first stage has that is what is asked for, as `repeats`; RecipeError if none is known to be."""
+    stage = stage_that(asked, by_stage)
+    if not stage:
+        message = f"which of {', '.join(by_stage)} does it is not known here; install the package that brings its stage"
+        raise RecipeError(message)
+    return by_stage[stage]
 
 
 def of_stage(by_stage: Mapping[str, T], is_it: Callable[[str], bool]) -> T | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pipeline_tasks import seams
 from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
-from pipeline_tasks.cards import DASHES, added_by, stage_card, stage_names
+from pipeline_tasks.cards import DASHES, added_by, known_cards, stage_card
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
@@ -495,7 +495,7 @@ def _require_places(written: _Written, stages: tuple[str, ...], where: str) -> N
 
 def _placed(place: int) -> list[str]:
     """Return the stages that have a place of a recipe."""
-    return [name for name in stage_names() if stage_card(name).wiring.place == place]
+    return [card.name for card in known_cards() if card.wiring.place == place]
 
 
 def gates_of(stages: Iterable[str], versions: Versions | None) -> tuple[str, ...]:
@@ -558,10 +558,11 @@ def stage_name(written: str) -> str:
 
 def writers_of(column: str) -> list[str]:
     """Return the stages that always write a column which they do not need."""
-    return [name for name in stage_names() if column in added_by(stage_card(name))]
+    return [card.name for card in known_cards() if column in added_by(card)]
 
 
 def stage_of_key(key: str) -> Stage[Any] | None:
     """Return the card of the stage whose params take a key, as a filter's name is with its limits; None for another."""
-    cards = map(stage_card, stage_names())
-    return next((card for card in cards for part in fields(card.params) if key in part.metadata.get("keys", ())), None)
+    return next(
+        (card for card in known_cards() for part in fields(card.params) if key in part.metadata.get("keys", ())), None
+    )

@@ -10,7 +10,8 @@ import pytest
 from pipeline_tasks import cards, seams
 from pipeline_tasks.cards import RESERVED, is_stage, known_card, stage_card, stage_names
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import parse_recipe
+from pipeline_tasks.flow.plan import flow_of
+from pipeline_tasks.recipe import BUILDS, load_build, load_recipe, parse_recipe, recipe_names
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.upkeep import zone_users
 from tests.small_root import SmallRoot
@@ -100,3 +101,11 @@ def test_every_folder_of_a_root_that_no_stage_writes_is_reserved(small_root: Sma
     folders = {path.name for path in Path(small_root.root).iterdir() if path.is_dir()}
     assert len(folders) > 6
     assert {*folders, *zone_users.LOGS} - {*NAMES} <= RESERVED
+
+
+def test_every_task_of_a_run_that_is_of_no_stage_is_reserved() -> None:
+    flows = [flow_of(load_recipe(name)) for name in recipe_names()]
+    flows += [flow_of(load_build(name)) for name in recipe_names(BUILDS)]
+    required = flow_of(parse_recipe({"stages": {"ingest": {}}, "requires": {"verdict": "not-worse"}}, "mine.yaml"))
+    names = {task.name for flow in (*flows, required) for task in flow.tasks if not task.stage}
+    assert {"turn", "publish", "verdict_gate"} <= names <= RESERVED

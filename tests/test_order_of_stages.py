@@ -11,7 +11,6 @@ TABLES = {"stage_names", "NAMES"}
 
 IN_ITS_ORDER = {
     "pipeline_tasks/cards.py": "the table itself",
-    "pipeline_tasks/recipe.py": "which stage to add for a missing column",
     "pipeline_tasks/run/recipe_faults.py": "the same: columns and the stages that write them",
     "pipeline_tasks/publish/datasets/cluster_sizes.py": "which stage to add for clusters",
     "pipeline_tasks/embedded/dag_run.py": "which stage to add for a build",
@@ -22,8 +21,6 @@ IN_ITS_ORDER = {
     "pipeline_tasks/publish/ledger/__init__.py": "rows of tables over many recipes are sorted by it, to be read",
     "pipeline_tasks/publish/logs/version_log.py": "which stage was the last in entries of releases that did not say",
     "pipeline_tasks/upkeep/vacuum.py": "all folders of stages",
-    "pipeline_tasks/upkeep/upgrade.py": "all libraries of stages, sorted",
-    "pipeline_tasks/inspect/redactions.py": "which stages an argument may name, before a version is known",
 }
 """Modules that go through the table, and what for; all others may ask only whether it has a stage (`is_stage`)."""
 

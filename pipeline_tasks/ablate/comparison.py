@@ -37,7 +37,7 @@ from pipeline_tasks.ablate.statistics import (
     pooled_deviation,
 )
 from pipeline_tasks.ablate.verdict import Noise, Verdict
-from pipeline_tasks.cards import stage_that, tokenizes
+from pipeline_tasks.cards import one_that, tokenizes
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.logs import version_log
@@ -151,7 +151,7 @@ def _require_same(folder: Path, plan: Plan) -> None:
 
 def _tokenizer(uri: str) -> Tokenizer:
     root, version = version_of(uri)
-    return tokenizer_of(root, read_manifest(root, version.manifests[stage_that(tokenizes, version.manifests)]))
+    return tokenizer_of(root, read_manifest(root, one_that(tokenizes, version.manifests)))
 
 
 def version_of(uri: str) -> tuple[str, Version]:

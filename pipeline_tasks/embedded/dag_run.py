@@ -104,7 +104,7 @@ class _Dag(NamedTuple):
 
 
 def build(options: BuildOptions, *, json_summary: bool = False) -> int:
-    """Build a training dataset by the same DAG that Airflow runs; return the exit code of `errors`."""
+    """Build a training dataset by the tasks that Airflow runs; return the exit code of `errors`."""
     recipe = load_build(options.recipe)
     _, found = preflight.tried(preflight.RECIPE, lambda: check_overrides(options.override, gate_names(recipe)))
     _, no_root = preflight.tried(preflight.STORE, lambda: require_root(options.root))
@@ -135,7 +135,7 @@ def _built(recipe: Recipe, options: BuildOptions, *, json_summary: bool) -> tupl
 
 
 def run(options: RunOptions, *, json_summary: bool = False) -> int:
-    """Refine one snapshot, and build from it, by the DAGs that Airflow runs; return the exit code of `errors`.
+    """Refine one snapshot, and build from it, by the tasks that Airflow runs; return the exit code of `errors`.
 
     A trial is not built from. Ctrl-C is raised.
     """

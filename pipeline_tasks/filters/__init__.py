@@ -6,7 +6,7 @@ card that another distribution brings under the entry point of that name (`SEAM`
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -102,7 +102,7 @@ def load_filters() -> dict[str, Filter]:
     """Return all filters by name: ours, then those that other distributions bring and that can be loaded."""
     own = own_filters()
     brought: dict[str, Filter] = {}
-    for name, part in parts(SEAM, own).items():
+    for name, part in brought_parts().items():
         with suppress(RecipeError):  # `require_loaded` says it of a filter that is asked for
             brought[name] = _brought(part)
     return own | brought
@@ -110,8 +110,15 @@ def load_filters() -> dict[str, Filter]:
 
 def require_loaded(name: str) -> None:
     """Raise RecipeError, which names the package, for a filter that another distribution brings and is broken."""
-    if part := parts(SEAM).get(name):
+    if name not in own_filters() and (part := parts(SEAM).get(name)):
         _brought(part)
+
+
+def brought_parts() -> Mapping[str, Part]:
+    """Return the filters of other distributions; none of the name of ours, and none where two have one name."""
+    with suppress(RecipeError):
+        return {name: part for name, part in parts(SEAM).items() if name not in own_filters()}
+    return {}
 
 
 def _brought(part: Part) -> Filter:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline_tasks.cards import stage_card, stage_names
+from pipeline_tasks.cards import known_cards, stage_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Spans
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
@@ -18,7 +18,7 @@ from pipeline_tasks.store.reading import clears_personal_data, read_shards
 
 def spans_by_stage() -> dict[str, Spans]:
     """Return what each known stage says of its spans, those of personal data first: no version is named yet."""
-    known = {stage: stage_card(stage).spans for stage in stage_names()}
+    known = {card.name: card.spans for card in known_cards()}
     return {
         stage: spans
         for stage, spans in sorted(known.items(), key=lambda pair: not clears_personal_data(pair[0]))

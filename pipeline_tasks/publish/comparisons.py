@@ -82,7 +82,7 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
         _toxicity(labeled, judged),
         _comparison(
             "Perplexity",
-            "Component perplexity of the documents that score_quality read, and of those that it kept: 0 is disorder.",
+            f"Component perplexity of the documents that {_reader(scored)} read, and of those that it kept: 0 is disorder.",
             _perplexity(scored),
             Idle("no document has a perplexity", "name models in `language_models`; `refinery train-lm` makes one"),
             unit="value",
@@ -90,9 +90,13 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
     ]
 
 
+def _reader(manifest: Manifest | None) -> str:
+    return manifest.stage if manifest else "a stage"
+
+
 def _toxicity(labeled: Manifest | None, judged: Manifest | None) -> Comparison:
-    """Return the labels of `filter_toxicity`, or of a recipe without it the lists of `filter_quality`."""
-    reader, of = (f"{labeled.stage} read", "label") if labeled else ("filter_quality read", "list")
+    """Return the labels of words that offend, or of a recipe without such a stage the lists of a filter."""
+    reader, of = f"{_reader(labeled or judged)} read", "label" if labeled else "list"
     return _comparison(
         "Toxicity",
         f"Share of the documents that {reader}, and of those that it kept, with any word of a {of}.",

@@ -293,7 +293,7 @@ def documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
     ordered = in_order(by_stage)
     if COMPOSE in by_stage:
         return [manifest for stage, manifest in ordered.items() if not has_sequences(stage)][-1]
-    return [manifest for stage, manifest in ordered.items() if refines(stage)][-1]
+    return [manifest for stage, manifest in ordered.items() if stage != LAND and refines(stage)][-1]
 
 
 def with_taken_down(request: RefineRequest) -> RefineRequest:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import bind
-from pipeline_tasks.cards import adds, copies_of, reads_records, refines, stage_card, stage_names
+from pipeline_tasks.cards import adds, copies_of, known_cards, reads_records, refines, stage_card, stage_names
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import VectorModel
 from pipeline_tasks.recipe import Recipe, Step
@@ -197,7 +197,7 @@ def _way_out(missing: Sequence[str], removed: Mapping[str, str]) -> str:
 
 def _writer(column: str) -> str:
     """Return the first of all stages that writes a column."""
-    return next((name for name in stage_names() if column in stage_card(name).writes.names), _reader())
+    return next((card.name for card in known_cards() if column in card.writes.names), _reader())
 
 
 def _reader() -> str:

@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.facets import Canceled, Requests, UnitCost
-from pipeline_tasks.filters import SEAM, Computed, Filter, Floats, fails, load_filters, packs, require_loaded
+from pipeline_tasks.filters import Computed, Filter, Floats, brought_parts, fails, load_filters, packs, require_loaded
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
-from pipeline_tasks.seams import parts
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
 
@@ -384,11 +383,11 @@ def _has_entry(params: Params) -> bool:
 
 def _brought_by(distribution: str, params: Params) -> bool:
     """Return whether params name a profile that a distribution brings."""
-    return any(part.distribution == distribution and part.name in params.profiles for part in parts(SEAM).values())
+    return any(part.distribution == distribution and part.name in params.profiles for part in brought_parts().values())
 
 
 BROUGHT: Mapping[str, Callable[[Params], bool]] = {
-    part.distribution: partial(_brought_by, part.distribution) for part in parts(SEAM).values()
+    part.distribution: partial(_brought_by, part.distribution) for part in brought_parts().values()
 }
 """Distributions that bring profiles, each with whether params name one of theirs."""
 

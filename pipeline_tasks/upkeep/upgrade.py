@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pipeline_tasks.cards import stage_card, stage_names
+from pipeline_tasks.cards import known_cards
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
@@ -47,7 +47,7 @@ def outdated_versions(root: str, recipe: str = "") -> list[OutdatedVersion]:
 
 def upgrade_facts(root: str, found: Sequence[OutdatedVersion]) -> dict[str, Any]:
     """Return what is outdated as JSON values."""
-    names = sorted({name for stage in stage_names() for name in stage_card(stage).libraries})
+    names = sorted({name for card in known_cards() for name in card.libraries})
     return {
         "root": root,
         "release": present([REFINERY]).get(REFINERY, ""),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from itertools import groupby
 
-from pipeline_tasks.cards import is_stage, stage_names
+from pipeline_tasks.cards import DASHES, RESERVED, stage_names
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
@@ -238,7 +238,7 @@ def prefixes(store: Store, stages: Iterable[str]) -> Iterator[Prefix]:
 def stage_folders(store: Store, published: Iterable[str]) -> tuple[str, ...]:
     """Return the folders of stages: of those that are known, that dataset versions name, and of compositions."""
     named = (prefix.partition("/")[0] for prefix in sorted(published))
-    there = (folder for folder in store.folders() if is_stage(folder))
+    there = (folder for folder in store.folders() if DASHES in folder)  # the names of those at `module:NAME`
     return tuple(dict.fromkeys((*stage_names(), *there, *named, COMPOSE)))
 
 
@@ -397,7 +397,7 @@ def _take_back(store: Store, removed: frozenset[str]) -> None:
     """
     touched = {_prefix_of(path) for path in removed}
     stages = {prefix.partition("/")[0] for prefix in touched}
-    for stage in sorted(stage for stage in stages if stage in (COMPOSE, COMPACTED) or is_stage(stage)):
+    for stage in sorted(stage for stage in stages if stage in (COMPOSE, COMPACTED) or stage not in RESERVED):
         is_any = any(is_shared(prefix) and prefix.startswith(f"{stage}/") for prefix in touched)
         for entry in store.list(stage):
             if is_slot(entry) and entry.bytes != len(ABANDONED) and (is_any or _prefix_of(entry.path) in touched):

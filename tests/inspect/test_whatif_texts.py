@@ -8,6 +8,7 @@ import pytest
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.whatif.stages import is_of_stage
 from pipeline_tasks.inspect.whatif.texts import TextForecast, is_dial, text_forecasts
 from pipeline_tasks.stages import NAMES
 from tests.archives import http, response
@@ -65,6 +66,14 @@ def test_words_are_foretold_as_a_run_chooses_them(chains: dict[float, Chain], be
     assert (forecast.gaining > 0, forecast.losing > 0) == (then > beta, then < beta)
 
 
+def test_a_dial_is_of_a_stage_of_the_version_alone(chains: dict[float, Chain]) -> None:
+    version = chains[1.0].version
+    assert is_dial("extract.beta=2", version)
+    assert not any(is_dial(change, version) for change in ("extract.min_chars=2", "embed.beta=2", "a--b--C.beta=2"))
+    assert is_of_stage("extract.min_chars=2", version)
+    assert not is_of_stage("black--__main__--X.y=1", version)
+
+
 def test_the_same_value_changes_nothing(chains: dict[float, Chain]) -> None:
     now = chains[4.0]
     (forecast,) = text_forecasts(now.root, now.version, ["extract.beta=4"])
@@ -100,5 +109,4 @@ def test_every_dial_is_a_param_within_its_range() -> None:
         assert card.dials
         for dial in card.dials(card.params()):
             assert dial.least <= dial.now <= dial.most
-            assert is_dial(f"{card.name}.{dial.param}=1")
             assert getattr(card.params(), dial.param) == dial.now

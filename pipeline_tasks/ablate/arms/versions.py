@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.ablate.job import Arm
-from pipeline_tasks.cards import has_sequences, plans_mixture, stage_that
+from pipeline_tasks.cards import has_sequences, one_that, plans_mixture
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.choices import choices_behind
 from pipeline_tasks.publish.datasets.building import plan_of
@@ -30,7 +30,7 @@ class ArmVersion:
     def fingerprint(self) -> str:
         """Return the fingerprint of its packed sequences, which follows from all that it was made from."""
         manifests = self.version.manifests
-        return read_manifest(self.root, manifests[stage_that(has_sequences, manifests)]).fingerprint
+        return read_manifest(self.root, one_that(has_sequences, manifests)).fingerprint
 
     def choices(self) -> Mapping[str, Mapping[str, str]]:
         """Return what its recipe and those of its snapshots chose, by their names."""

@@ -33,7 +33,7 @@ from pipeline_tasks.ablate.mixture.search_plan import (
 from pipeline_tasks.ablate.mixture.swarm import Shares
 from pipeline_tasks.ablate.sizes import SMOKE, size_of
 from pipeline_tasks.ablate.statistics import LEAST_SEEDS
-from pipeline_tasks.cards import plans_mixture, stage_that, tokenizes
+from pipeline_tasks.cards import one_that, plans_mixture, tokenizes
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.datasets.building import plan_of
@@ -92,13 +92,13 @@ def prepare(wanted: Wanted, folder: Path) -> Search:
     root, version = version_of(wanted.dataset)
     manifests = {stage: read_manifest(root, path) for stage, path in version.manifests.items()}
     plans = plan_of(root, manifests)
-    mixed_by = str(manifests[stage_that(plans_mixture, manifests)].params["by"]) if plans else LANGUAGE
+    mixed_by = str(one_that(plans_mixture, manifests).params["by"]) if plans else LANGUAGE
     dataset = TokenDataset(wanted.dataset)
     asked = _asked(wanted, version, mixed_by, dataset.index.tokens)
     if (folder / SEARCH).exists():
         return _continued(folder, asked, wanted)
     documents = documents_of(root, version, asked.by, asked.bands)
-    tokenizer = tokenizer_of(root, manifests[stage_that(tokenizes, manifests)])
+    tokenizer = tokenizer_of(root, one_that(tokenizes, manifests))
     taken = {row["group"]: row["taken"] for row in plans} if asked.by == mixed_by and not asked.bands else {}
     training = TrainingPlan(
         size=wanted.size,

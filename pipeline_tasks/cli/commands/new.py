@@ -85,7 +85,7 @@ def taken(kind: str) -> Collection[str]:
     from pipeline_tasks.sources import recipe as sources
 
     if kind == "stage":
-        return cards.stage_names()
+        return (*cards.stage_names(), *cards.RESERVED)
     if kind == "filter":
         return filters.load_filters()
     return recipe.export_names() if kind == "export" else seams.known(sources.SEAM, sources.KINDS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.compute
 
-from pipeline_tasks.cards import has_sequences, repeats, stage_that
+from pipeline_tasks.cards import has_sequences, one_that, repeats, stage_that
 from pipeline_tasks.cli.judging import judged
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import absolute
@@ -353,7 +353,7 @@ def _without(
 ) -> tuple[dict[str, str], dict[str, str], int]:
     """Return manifests and verdicts of a version without what is taken down, and the uses of documents that leave."""
     manifests, verdicts = dict(version.manifests), dict(version.verdicts)
-    parent, packing = manifests[stage_that(repeats, manifests)], stage_that(has_sequences, manifests)
+    parent, packing = one_that(repeats, manifests), stage_that(has_sequences, manifests)
     removed = 0
     for stage, params in ((TAKEDOWN, {}), (packing, read_manifest(root, manifests[packing]).params)):
         request = RefineRequest(root, stage, params, parent, engine=engine, recipe=version.recipe, snapshot=BUILD)

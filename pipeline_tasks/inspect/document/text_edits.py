@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pipeline_tasks.cards import stage_card
-from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.cards import known_card
+from pipeline_tasks.publish.logs.version_log import Version, stages_of
+from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.store.reading import clears_personal_data, read_manifest
 
 LARGE = 2000
@@ -191,17 +192,24 @@ def scrubbed(root: str, version: Version, texts: Sequence[str], language: str, u
     """Return texts without the personal data that a stage of the version finds; as they are without such a stage.
 
     Texts of stages before it have it still, and what a filter cut was never scrubbed. Where a model finds it, which is
-    not here, WITHHELD stands for each text.
+    not here, WITHHELD stands for each text; so it does where a stage of the version is not known here: it may clear.
     """
-    stage = next(filter(clears_personal_data, version.manifests), "")
-    if not stage:
-        return [*texts]
+    stages = [stage for stage in stages_of(root, version) if stage not in (LAND, COMPOSE)]
+    shown = [*texts]
+    for stage in (stage for stage in stages if clears_personal_data(stage) or known_card(stage) is None):
+        shown = _scrubbed_by(root, version, stage, shown, language, url)
+    return shown
+
+
+def _scrubbed_by(root: str, version: Version, stage: str, texts: Sequence[str], language: str, url: str) -> list[str]:
+    """Return texts without what one stage finds, WITHHELD in their place where that cannot be told here."""
     columns = {
         "text": pa.array(texts, pa.large_string()),
         "chars": pa.array([len(text) for text in texts], pa.int64()),
         "language": pa.array([language] * len(texts), pa.string()),
         "url": pa.array([url] * len(texts), pa.string()),
     }
-    spans, params = stage_card(stage).spans, read_manifest(root, version.manifests[stage]).params
+    card, params = known_card(stage), read_manifest(root, version.manifests[stage]).params
+    spans = card.spans if card else None
     seen = spans.conceal(params, pa.RecordBatch.from_pydict(columns)) if spans and spans.conceal else None
     return [WITHHELD.format(stage) if text else "" for text in texts] if seen is None else seen.to_pylist()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_tasks.cards import choosing_stages, stage_that, tokenizes
+from pipeline_tasks.cards import choosing_stages, one_that, tokenizes
 from pipeline_tasks.inspect.verify.exports import check_exported
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
@@ -131,7 +131,7 @@ def _entry(shard: PackedShard, named: Sequence[Entry], folder: Path) -> Entry:
 
 def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) -> Tokenizer | None:
     """Return the tokenizer of a build; None where the shard that has it is damaged, which is named."""
-    tokenized = by_stage[stage_that(tokenizes, by_stage)]
+    tokenized = one_that(tokenizes, by_stage)
     if any(findings.is_damaged(f"{root}/{shard.path}") for shard in tokenized.history_shards):
         return None
     return tokenizer_of(root, tokenized)

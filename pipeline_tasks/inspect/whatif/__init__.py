@@ -123,8 +123,8 @@ def answer(options: argparse.Namespace) -> int:
     say(expired_in(options.root, version.manifests))
     if options.where or options.by:
         return _answer_columns(options, version)
-    dials = [change for change in options.set if is_dial(change)]
-    others = [change for change in options.set if is_of_stage(change) and change not in dials]
+    dials = [change for change in options.set if is_dial(change, version)]
+    others = [change for change in options.set if change not in dials and is_of_stage(change, version)]
     of_quality = [change for change in options.set if change not in (*others, *dials)]
     stages, texts = stage_forecasts(options.root, version, others), text_forecasts(options.root, version, dials)
     facts: dict[str, Any] = {"stages": [asdict(forecast) for forecast in stages]} if others else {}

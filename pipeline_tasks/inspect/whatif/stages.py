@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.binding import bind
-from pipeline_tasks.cards import is_stage, known_card, stage_card
+from pipeline_tasks.cards import is_own, known_card, stage_card
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound
 from pipeline_tasks.inspect.whatif import ALL, JUDGE, sampled_shards
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
+from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.store.reading import read_manifest, read_shards
 
 pc: Any = pyarrow.compute
@@ -150,16 +151,13 @@ def stage_key(written: str, bounds: Iterable[StageBound]) -> str:
     return names.get(written.strip(), written.strip())
 
 
-def is_of_stage(change: str) -> bool:
-    """Return whether a change, as `--set` writes it, is of a stage that says which params are bounds.
+def is_of_stage(change: str, version: Version) -> bool:
+    """Return whether a change, as `--set` writes it, is of a stage of this package or of a version.
 
-    RecipeError for a stage that says of none, unless it is `JUDGE`, whose bounds have names of their own.
+    No other is looked up: who asks may write what they want. The bounds of `JUDGE` have names of their own.
     """
-    stage, dot, param = change.partition("=")[0].strip().partition(".")
-    if dot and is_stage(stage) and not _has_bounds(stage) and stage != JUDGE:
-        message = f"--set {stage}.{param}: the card of {stage} says of no param that it is a bound; run it as a trial"
-        raise RecipeError(message)
-    return bool(dot) and _has_bounds(stage)
+    stage, dot, _ = change.partition("=")[0].strip().partition(".")
+    return bool(dot) and (is_own(stage) or stage in version.manifests) and stage not in (JUDGE, LAND, COMPOSE)
 
 
 def stage_forecasts(root: str, version: Version, changes: Sequence[str], most: int = ALL) -> list[StageForecast]:
@@ -196,6 +194,9 @@ def _judged(
     judged = []
     for named, written in written_bounds:
         key = stage_key(named, known.values())
+        if not known:
+            message = f"--set {key}: the card of {stage} says of no param that it is a bound; run it as a trial"
+            raise RecipeError(message)
         if key not in known:
             near = ", ".join(get_close_matches(key, known, 3, cutoff=0))
             message = f"--set {key}: no stored measure says what it would keep; run it as a trial. Nearest are: {near}"

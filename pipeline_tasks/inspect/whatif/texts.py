@@ -22,7 +22,7 @@ pc: Any = pyarrow.compute
 class TextForecast:
     """The effect of a dial on the texts of rows that its stage keeps: words (now, then), and rows that gain and lose.
 
-    `rows` are those that say it, of a sample or of all; words are scaled to all of them.
+    `rows` are those that say it. All counts are scaled from a sample of large stages.
     """
 
     key: str
@@ -31,13 +31,12 @@ class TextForecast:
     words: tuple[int, int]
     gaining: int
     losing: int
-    is_exact: bool = False
 
 
-def is_dial(change: str) -> bool:
-    """Return whether a change, as `--set` writes it, is of a dial of a stage by its default params."""
+def is_dial(change: str, version: Version) -> bool:
+    """Return whether a change, as `--set` writes it, is of a dial of a stage of a version, by its default params."""
     stage, dot, param = change.partition("=")[0].strip().partition(".")
-    card = known_card(stage) if dot else None
+    card = known_card(stage) if dot and stage in version.manifests else None
     return (
         card is not None and card.dials is not None and any(each.param == param for each in card.dials(card.params()))
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks.cards import has_sequences, plans_mixture, repeats, stage_that, tokenizes
+from pipeline_tasks.cards import has_sequences, one_that, plans_mixture, repeats, stage_that, tokenizes
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.manifest import Manifest, in_order
@@ -59,7 +59,7 @@ def publish_build(
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     _require_stages(name, by_stage)
-    tokenized = by_stage[stage_that(tokenizes, by_stage)]
+    tokenized = one_that(tokenizes, by_stage)
     require_pinned(root, name, tokenized)
     tokenizer = tokenizer_of(root, tokenized)
     prefix = prefix_of(name, by_stage)
@@ -109,7 +109,7 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
     ContractError, or DeterminismViolation, if its manifests give other files than it was published with.
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
-    tokenizer = tokenizer_of(root, by_stage[stage_that(tokenizes, by_stage)])
+    tokenizer = tokenizer_of(root, one_that(tokenizes, by_stage))
     entries, files = _exported(root, version.recipe, by_stage, tokenizer, is_whole)
     index = index_of(version.recipe, by_stage, tokenizer, entries)
     files += _small_files(root, version.recipe, by_stage, tokenizer, index)
@@ -152,7 +152,7 @@ def _require_stages(name: str, by_stage: Mapping[str, Manifest]) -> None:
     if missing:
         message = f"recipe {name} builds a training dataset without {' and '.join(missing)}; add them to its stages"
         raise RecipeError(message)
-    if not by_stage[stage_that(has_sequences, by_stage)].rows:
+    if not one_that(has_sequences, by_stage).rows:
         message = f"dataset {name} would be empty: `refinery build --plan` shows what its recipe selects and mixes"
         raise RecipeError(message)
 
@@ -190,7 +190,7 @@ def index_of(
     name: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer, entries: Sequence[Entry]
 ) -> dict[str, Any]:
     """Return `dataset.json`: what a loader has to know, and the files of every shard relative to its folder."""
-    packed = by_stage[stage_that(has_sequences, by_stage)]
+    packed = one_that(has_sequences, by_stage)
     params, dropped = packed.params, packed.tokens_of("rejects")
     sequences, tokens = (sum(entry[key] for entry in entries) for key in ("sequences", "tokens"))
     length = int(params["length"])
@@ -222,7 +222,7 @@ def unsealed_bytes(index: Mapping[str, Any]) -> bytes:
 
 def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer) -> list[PackedShard]:
     """Return the packed shards of a build that have sequences, in order, each with the documents of it."""
-    pack, documents = by_stage[stage_that(has_sequences, by_stage)], documents_of(by_stage)
+    pack, documents = one_that(has_sequences, by_stage), documents_of(by_stage)
     how: dict[str, Any] = {
         "numbered": "copy" in dict(documents.schema),
         "with_tokens": "tokens" in dict(pack.schema),

@@ -74,8 +74,8 @@ class Version:
         none: its documents are those of snapshots.
         """
         ordered = self.stages or [stage for stage in stage_names() if stage in self.manifests]
-        refined = [self.manifests[stage] for stage in ordered if refines(stage)]
-        if not refined:
+        refined = [self.manifests[stage] for stage in ordered if stage != LAND and refines(stage)]
+        if not refined or COMPOSE in self.manifests:
             message = (
                 f"{self.recipe} is a training dataset; name a recipe whose snapshots it was built from by --recipe "
                 f"(version {self.number} has no stage that refines)"

@@ -107,12 +107,12 @@ class WhatIf:
     @property
     def of_quality(self) -> dict[str, str]:
         """The changes of bounds of `filter_quality`."""
-        return {key: value for key, value in self.changes.items() if not is_of_stage(key)}
+        return {key: value for key, value in self.changes.items() if not is_of_stage(key, self.version)}
 
     @property
     def of_stages(self) -> dict[str, str]:
         """The changes of bounds of other stages."""
-        return {key: value for key, value in self.changes.items() if is_of_stage(key)}
+        return {key: value for key, value in self.changes.items() if is_of_stage(key, self.version)}
 
     @property
     def address(self) -> str:
