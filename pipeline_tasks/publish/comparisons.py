@@ -82,7 +82,8 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
         _toxicity(labeled, judged),
         _comparison(
             "Perplexity",
-            f"Component perplexity of the documents that {_reader(scored)} read, and of those that it kept: 0 is disorder.",
+            f"Component perplexity of the documents that {_reader(scored)} read, and of those that it kept: 0 is "
+            "disorder.",
             _perplexity(scored),
             Idle("no document has a perplexity", "name models in `language_models`; `refinery train-lm` makes one"),
             unit="value",
