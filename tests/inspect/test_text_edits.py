@@ -6,17 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_tasks.cards import stage_card
 from pipeline_tasks.inspect.document.text_edits import (
     AROUND,
     COMPARED,
     LARGE,
     LONGEST,
     MOST,
+    WITHHELD,
     Piece,
     changes,
     marked,
     marked_redactions,
+    scrubbed,
 )
+from pipeline_tasks.publish.logs import version_log
+from tests.small_root import RECIPE, SmallRoot
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", " ", "  ", "\n", "é", "x y"]), max_size=40).map("".join)
 
@@ -83,3 +88,14 @@ def test_a_redaction_is_named_and_not_shown(gap: str) -> None:
     assert "".join(piece.text for piece in pieces) == after
     assert [(piece.stands_for, piece.chars) for piece in pieces if piece.kind == "cut"] == [("email", 9), ("ip", 8)]
     assert [piece.text for piece in pieces if piece.kind == "added"] == ["<EMAIL>", "<IP>"]
+
+
+def test_texts_are_withheld_where_a_stage_of_the_version_is_not_known_here(
+    small_root: SmallRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be what clears personal data: who may see texts behind it may not see these."""
+    version = version_log.versions(small_root.root, RECIPE)[0]
+    assert scrubbed(small_root.root, version, ["A text."], "en", "") == ["A text."]
+    known = {name: stage_card(name) for name in version.manifests if name not in ("land", "extract")}
+    monkeypatch.setattr("pipeline_tasks.inspect.document.text_edits.known_card", known.get)
+    assert scrubbed(small_root.root, version, ["A text.", ""], "en", "") == [WITHHELD.format("extract"), ""]
