@@ -6,6 +6,7 @@ A process that was a client of Spark Connect can start no Spark of its own after
 import json
 import sys
 
+from pipeline_tasks import stages as own
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.engines.spark import QUERY_SETTINGS, session
 from pipeline_tasks.errors import JobLost
@@ -16,7 +17,7 @@ from tests.toys import CARDS, MODULES
 
 def main(address: str, root: str, parent: str, *stages: str) -> None:
     """Refine each stage, and wait for a line after half of them; print how many were lost once, and the settings."""
-    stages.NAMES = (*stages.NAMES, *(card.name for card in CARDS))
+    own.NAMES = (*own.NAMES, *(card.name for card in CARDS))
     sys.modules.update(MODULES)
     half, lost = len(stages) // 2, 0
     for number, stage in enumerate(stages):
