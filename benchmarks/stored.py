@@ -21,10 +21,10 @@ from typing import NamedTuple
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import STAGES
 from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
+from pipeline_tasks.stages import NAMES
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shards.file import ShardWriter
 
@@ -74,7 +74,7 @@ def measure(root: str, scratch: Path) -> list[Stored]:
     """Return what every stage stores, in the order of stages."""
     versions = [version for recipe in version_log.recipes(root) for version in version_log.versions(root, recipe)]
     stored = []
-    for stage in STAGES:
+    for stage in NAMES:
         named = [version for version in versions if stage in version.manifests]
         manifests = {path_of(version.manifests[stage]): version.landing for version in named}
         if not manifests:
