@@ -78,7 +78,7 @@ def known_card(name: str) -> Stage[Any] | None:
     The package that brought it may be another one now, or be broken.
     """
     try:
-        return stage_card(name)
+        return stage_card(name) if is_own(name) or _part(name) else None
     except RecipeError:
         return None
 
@@ -227,6 +227,6 @@ def one_that(asked: Callable[[str], bool], by_stage: Mapping[str, T]) -> T:
     return by_stage[stage]
 
 
-def of_stage(by_stage: Mapping[str, T], is_it: Callable[[str], bool]) -> T | None:
-    """Return what the first such stage has, None if none is such."""
-    return next((of for stage, of in by_stage.items() if is_it(stage)), None)
+def of_stage(by_stage: Mapping[str, T], asked: Callable[[str], bool]) -> T | None:
+    """Return what the first stage has that is what is asked for, None if none is."""
+    return by_stage.get(stage_that(asked, by_stage))

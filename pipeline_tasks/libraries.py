@@ -6,12 +6,10 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.seams import REFINERY
 
 UNICODE = "unicode"
 """The name of Python's tables of characters among libraries: they come with Python, and decide what a letter is."""
-
-REFINERY = "refinery-tokens"
-"""The name of our own distribution among libraries, where workers are compared; stages have versions of their own."""
 
 Libraries = Mapping[str, str]
 """Versions of libraries by the names of their distributions, in order."""

@@ -382,15 +382,14 @@ def _by_name(section: Any) -> Any:  # noqa: ANN401 -- as written
     """Return a section by names of stages: `module:NAME` is the stage `module--NAME`, as task groups have no points."""
     if not isinstance(section, Mapping):
         return section
-    names = [stage_name(str(key)) for key in section]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        message = f"the stage {twice} is there twice, by its name and by its place; leave one out"
-        raise RecipeError(message)
-    return {_dashed(str(key)) if ":" in str(key) else key: value for key, value in section.items()}
-
-
-def _dashed(place: str) -> str:
-    return place.replace(":", DASHES).replace(".", DASHES)
+    named: dict[object, object] = {}
+    for key, value in section.items():
+        name = stage_name(key) if isinstance(key, str) else key
+        if name in named:
+            message = f"the stage {name} is there twice, by its name and by its place; leave one out"
+            raise RecipeError(message)
+        named[name] = value
+    return named
 
 
 def _require_stages(steps: Iterable[str], where: str) -> None:
@@ -553,7 +552,7 @@ def kept_languages(recipe: Recipe) -> frozenset[str]:
 
 def stage_name(written: str) -> str:
     """Return the name of a stage as it is written: `module:NAME` is `module--NAME`."""
-    return _dashed(written) if ":" in written else written
+    return written.replace(":", DASHES).replace(".", DASHES) if ":" in written else written
 
 
 def writers_of(column: str) -> list[str]:

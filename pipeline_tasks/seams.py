@@ -15,8 +15,8 @@ T = TypeVar("T")
 PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 """Where a part is: `module:NAME`."""
 
-OURS = "refinery-tokens"
-"""Our own distribution."""
+REFINERY = "refinery-tokens"
+"""The name of our own distribution."""
 
 EXPORTS = "refinery.exports"
 """The seam of formats of exports, which recipes and exports ask for."""
@@ -90,7 +90,7 @@ def part_at(place: str) -> Part:
     if not owners:
         message = f"{place!r}: no installed package has that module, and its version is identity; install one"
         raise RecipeError(message)
-    if owners[0] == OURS:
+    if owners[0] == REFINERY:
         message = f"{place!r} is ours; a recipe has it by its name"
         raise RecipeError(message)
     return Part(place, place, owners[0], version(owners[0]))

@@ -1,19 +1,16 @@
 """Parts of other distributions come by entry points, or by `module:NAME`, with the version of who brings them."""
 
-import sys
 from collections.abc import Callable, Iterator
-from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
 
-from pipeline_tasks import seams
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import load_filters, require_loaded
-from pipeline_tasks.landing import brought_formats
 from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.seams import Part, known, part_at, part_of, parts
+from tests.brought import site
 
 SEAM = "refinery.filters"
 
@@ -21,34 +18,14 @@ Install = Callable[..., None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+def install(tmp_path: Path) -> Iterator[Install]:
     """Install a distribution with entry points of a seam, and the module `brought_NAME`."""
-    site = tmp_path / "site"
-    site.mkdir()
-    monkeypatch.syspath_prepend(str(site))
+    with site(tmp_path / "site") as packages:
 
-    def installed(name: str, version: str = "1.2", code: str = "", seam: str = SEAM, **points: str) -> None:
-        folder = site / f"{name}-{version}.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        lines = [f"{point} = {value}" for point, value in points.items()]
-        (folder / "entry_points.txt").write_text("\n".join([f"[{seam}]", *lines]))
-        (folder / "top_level.txt").write_text(f"brought_{name}\n")
-        (site / f"brought_{name}.py").write_text(code)
-        invalidate_caches()
-        clear()
+        def installed(name: str, version: str = "1.2", code: str = "", seam: str = SEAM, **points: str) -> None:
+            packages.install(name, seam, points, code, version)
 
-    yield installed
-    monkeypatch.undo()
-    clear()
-
-
-def clear() -> None:
-    """Forget which parts there were, and their modules."""
-    for cached in (seams._brought, seams.part_at, brought_formats._by_ending):
-        cached.cache_clear()
-    for name in [name for name in sys.modules if name.startswith("brought_")]:
-        del sys.modules[name]
+        yield installed
 
 
 def test_a_part_says_who_brings_it_and_is_loaded(install: Install) -> None:
@@ -126,7 +103,6 @@ def test_a_filter_has_the_name_of_its_card(install: Install) -> None:
     assert "other" not in load_filters()
     with pytest.raises(RecipeError, match=r"package one 1.2, whose card has the name 'c4'; give both the same name"):
         require_loaded("other")
-    require_loaded("c4")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "notes"])

@@ -1,58 +1,35 @@
 """Names that stages of other distributions may have, and what is asked of stages that nobody has."""
 
-import sys
 from collections.abc import Callable, Iterator
-from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
 
-from pipeline_tasks import cards, seams
+from pipeline_tasks import cards
 from pipeline_tasks.cards import RESERVED, is_stage, known_card, stage_card, stage_names
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import flow_of
 from pipeline_tasks.recipe import BUILDS, load_build, load_recipe, parse_recipe, recipe_names
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.upkeep import zone_users
+from tests.brought import site
 from tests.small_root import SmallRoot
 
-CODE = """
-import sys
-from tests.toys import CARDS
-STAGE = CARDS[0]
-EXITS = property(lambda self: None)
-NONE = 5
-"""
+CODE = "from tests.toys import CARDS; STAGE = CARDS[0]"
 
 Install = Callable[..., None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a distribution with stages by name, and its module `brought_stages`."""
-    monkeypatch.syspath_prepend(str(tmp_path))
+def install(tmp_path: Path) -> Iterator[Install]:
+    """Install the distribution `stages` with stages by name, and its module `brought_stages`."""
+    with site(tmp_path / "site") as packages:
 
-    def installed(code: str = CODE, **stages: str) -> None:
-        folder = tmp_path / "brought-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
-        lines = [f"{name.replace('__', '/')} = {place}" for name, place in stages.items()]
-        (folder / "entry_points.txt").write_text("\n".join([f"[{cards.SEAM}]", *lines]))
-        (folder / "top_level.txt").write_text("brought_stages\n")
-        (tmp_path / "brought_stages.py").write_text(code)
-        invalidate_caches()
-        clear()
+        def installed(code: str = CODE, **stages: str) -> None:
+            points = {name.replace("__", "/"): place for name, place in stages.items()}
+            packages.install("stages", cards.SEAM, points, code)
 
-    yield installed
-    monkeypatch.undo()
-    clear()
-
-
-def clear() -> None:
-    """Forget which stages there were."""
-    for cached in (seams._brought, seams.part_at, cards._brought_card):
-        cached.cache_clear()
-    sys.modules.pop("brought_stages", None)
+        yield installed
 
 
 @pytest.mark.parametrize("name", ["publish", "cache", "land", "verdict", "a__b", "Loud", "..__up"])
@@ -76,7 +53,7 @@ def test_a_stage_that_cannot_be_had_is_unknown_to_readers_and_an_error_of_a_reci
     install(code, loud="brought_stages:STAGE")
     assert known_card("loud") is None
     assert known_card("brought_stages--STAGE") is None
-    with pytest.raises(RecipeError, match=r"brought 1\.0"):
+    with pytest.raises(RecipeError, match=r"stages 1\.2"):
         parse_recipe({"stages": {"ingest": {}, "loud": {}}}, "mine.yaml")
 
 

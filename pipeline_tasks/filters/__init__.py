@@ -110,14 +110,15 @@ def load_filters() -> dict[str, Filter]:
 
 def require_loaded(name: str) -> None:
     """Raise RecipeError, which names the package, for a filter that another distribution brings and is broken."""
-    if name not in own_filters() and (part := parts(SEAM).get(name)):
+    if part := parts(SEAM).get(name):
         _brought(part)
 
 
 def brought_parts() -> Mapping[str, Part]:
     """Return the filters of other distributions; none of the name of ours, and none where two have one name."""
+    own = own_filters()
     with suppress(RecipeError):
-        return {name: part for name, part in parts(SEAM).items() if name not in own_filters()}
+        return {name: part for name, part in parts(SEAM).items() if name not in own}
     return {}
 
 

@@ -119,7 +119,8 @@ class Params:
     def __post_init__(self) -> None:
         """Raise RecipeError for an unknown profile or set of packs, naming the nearest, or for a missing list."""
         for profile in self.profiles:
-            require_loaded(profile)
+            if profile not in FILTERS:
+                require_loaded(profile)
             _require_known(profile, tuple(FILTERS), "profile")
         if not self.packs.endswith(PACK_SUFFIXES) and not self.packs.startswith(DIGEST):
             _require_known(self.packs, (*packs.SETS, packs.NONE), "set of packs (or path of a .yaml file)")
@@ -381,13 +382,17 @@ def _has_entry(params: Params) -> bool:
     return has_words or any(name in pack.bounds for pack in loaded.values() for name in params.profiles)
 
 
-def _brought_by(distribution: str, params: Params) -> bool:
-    """Return whether params name a profile that a distribution brings."""
-    return any(part.distribution == distribution and part.name in params.profiles for part in brought_parts().values())
+def _profiles_of(distribution: str) -> frozenset[str]:
+    return frozenset(name for name, part in brought_parts().items() if part.distribution == distribution)
+
+
+def _names_any(profiles: frozenset[str], params: Params) -> bool:
+    return not profiles.isdisjoint(params.profiles)
 
 
 BROUGHT: Mapping[str, Callable[[Params], bool]] = {
-    part.distribution: partial(_brought_by, part.distribution) for part in brought_parts().values()
+    owner: partial(_names_any, _profiles_of(owner))
+    for owner in {part.distribution for part in brought_parts().values()}
 }
 """Distributions that bring profiles, each with whether params name one of theirs."""
 

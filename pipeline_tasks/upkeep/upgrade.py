@@ -9,12 +9,13 @@ from pipeline_tasks.cards import known_cards
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
-from pipeline_tasks.libraries import REFINERY, present
+from pipeline_tasks.libraries import present
 from pipeline_tasks.manifest import FORMAT, WRITER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.outdated import Outdated, OutdatedVersion, outdated
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.run.sizes import in_bytes
+from pipeline_tasks.seams import REFINERY
 
 SHOWN = 8
 """Snapshots of a recipe whose stages are listed; more of them have the same reasons."""

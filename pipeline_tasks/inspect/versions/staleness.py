@@ -29,11 +29,6 @@ def stale_versions(root: str, versions: Sequence[Version]) -> list[StaleVersion]
     return stale_among(versions, {version.number: read_summary(root, version) for version in versions})
 
 
-def _reads_history(stage: str) -> bool:
-    card = known_card(stage)
-    return card is not None and card.reads_history
-
-
 def stale_among(versions: Sequence[Version], summaries: Mapping[int, Summary]) -> list[StaleVersion]:
     """As `stale_versions`, from the summaries of the versions by number; a trial is never stale."""
     saved: defaultdict[str, list[str]] = defaultdict(list)
@@ -48,3 +43,8 @@ def stale_among(versions: Sequence[Version], summaries: Mapping[int, Summary]) -
         for stage in stages:
             saved[stage.stage] += [stage.fingerprint] if stage.saves_history else []
     return stale
+
+
+def _reads_history(stage: str) -> bool:
+    card = known_card(stage)
+    return card is not None and card.reads_history

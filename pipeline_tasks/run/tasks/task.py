@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, KernelFailed, cause
-from pipeline_tasks.libraries import REFINERY, Libraries, installed, release, require_same
+from pipeline_tasks.libraries import Libraries, installed, release, require_same
 from pipeline_tasks.manifest import WRITER, schema_pairs, shard_of
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.removals import columns_profiled
@@ -34,6 +34,7 @@ from pipeline_tasks.run.tasks.stopwatch import Stopwatch
 from pipeline_tasks.schema import VERDICT
 from pipeline_tasks.scorers.faults import is_panic
 from pipeline_tasks.sealed import canonical, digest_of, seal, unseal
+from pipeline_tasks.seams import REFINERY
 from pipeline_tasks.stage import Batches, HistoryReader, Kernel, Layer, Prepare, Shard, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import localize
