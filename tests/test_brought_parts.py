@@ -103,6 +103,7 @@ def test_a_filter_has_the_name_of_its_card(install: Install) -> None:
     assert "other" not in load_filters()
     with pytest.raises(RecipeError, match=r"package one 1.2, whose card has the name 'c4'; give both the same name"):
         require_loaded("other")
+    require_loaded("c4")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "notes"])
