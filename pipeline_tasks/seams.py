@@ -68,7 +68,7 @@ def parts(seam: str, own: Collection[str] = ()) -> Mapping[str, Part]:
 def _brought(seam: str) -> Mapping[str, Part]:
     found: dict[str, Part] = {}
     for point in sorted(entry_points(group=seam), key=lambda point: point.name):
-        if point.dist is None:
+        if point.dist is None or point.dist.name == REFINERY:
             continue
         part = Part(point.name, point.value, point.dist.name, point.dist.version)
         if part.name in found:
@@ -76,6 +76,13 @@ def _brought(seam: str) -> Mapping[str, Part]:
             raise RecipeError(message)
         found[part.name] = part
     return MappingProxyType(found)
+
+
+@cache
+def own_parts(seam: str) -> Mapping[str, Part]:
+    """Return the parts of a seam that our own extensions bring, by name, sorted: they are in our distribution."""
+    points = [point for point in entry_points(group=seam) if point.dist is not None and point.dist.name == REFINERY]
+    return MappingProxyType({each.name: Part(each.name, each.value) for each in sorted(points)})
 
 
 @cache

@@ -65,7 +65,7 @@ def site(folder: Path) -> Iterator[Site]:
 
 def forget() -> None:
     """Forget which parts there were, and their modules."""
-    for cached in (seams._brought, seams.part_at, brought_formats._by_ending, cards._brought_card):
+    for cached in (seams._brought, seams.own_parts, seams.part_at, brought_formats._by_ending, cards._brought_card):
         cached.cache_clear()
     for name in [name for name in sys.modules if name.startswith("brought_")]:
         del sys.modules[name]

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 import yaml
 
+from pipeline_tasks.ask.known import questions
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli import reference
-from pipeline_tasks.cli.main import COMMANDS, _parse, build_parser
+from pipeline_tasks.cli.main import _parse, build_parser, parser_of
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.embedded.progress import step_line
 from pipeline_tasks.publish.ledger import queries
@@ -65,12 +66,16 @@ PROSE = "Rain fell on the harbor all night, and the boats stayed where they were
 
 
 def commands() -> list[str]:
-    return sorted(COMMANDS)
+    return sorted(questions())
 
 
 @cache
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    (commands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    (commands,) = (
+        action
+        for action in build_parser(questions(), questions())._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
     return dict(commands.choices)
 
 
@@ -225,7 +230,7 @@ def complaint_of(command: str, arguments: str) -> str:
     words = itertools.takewhile(lambda word: word != ">", shlex.split(arguments))
     try:
         with contextlib.redirect_stderr(said):
-            _parse(build_parser({command}), [command, *words])
+            _parse(parser_of(command), [command, *words])
     except SystemExit:
         return said.getvalue().strip().rpartition("\n")[2]
     return ""

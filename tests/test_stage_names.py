@@ -13,7 +13,7 @@ ASIDE = ("stages", "demo")
 WORDS = {
     "pipeline_tasks/cli/commands/takedown.py": "a key of its JSON, and a word of its messages",
     "pipeline_tasks/cli/commands/train_topics.py": "a key of a model's file",
-    "pipeline_tasks/cli/main.py": "a command",
+    "pipeline_tasks/ask/known.py": "a command",
     "pipeline_tasks/cli/reference/walk.py": "the recipe that the first walk of the docs changes",
     "pipeline_tasks/inspect/disclose/croissant.py": "a property of Croissant",
     "pipeline_tasks/inspect/verify/erased.py": "a column",

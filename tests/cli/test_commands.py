@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
+from pipeline_tasks.ask.known import questions
 from pipeline_tasks.cli import main as cli
-from pipeline_tasks.cli.main import COMMANDS, build_parser, main
+from pipeline_tasks.cli.main import main, parser_of
 from pipeline_tasks.errors import RecipeError
 
 READERS = {
@@ -55,15 +57,15 @@ READERS = {
 HEAVY = ("pyarrow", "numpy", "airflow", "pyspark", "ray")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", questions())
 def test_a_command_is_a_module_with_arguments_and_an_answer(name: str) -> None:
-    command = cli._module(name)
+    command = import_module(questions()[name].module)
     assert callable(command.answer)
     assert f"usage: refinery {name}" in _help(name)
 
 
 def _help(name: str) -> str:
-    parser = build_parser([name])
+    parser = parser_of(name)
     (commands,) = (action.choices for action in parser._actions if action.dest == "command")
     return str(commands[name].format_help())  # type: ignore[call-overload, index]
 
@@ -81,7 +83,7 @@ finally:
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     *lines, imported = process.stdout.splitlines()
     assert json.loads(imported) == []
-    assert {line.split()[0] for line in lines if line.startswith("    ")} >= COMMANDS.keys()
+    assert {line.split()[0] for line in lines if line.startswith("    ")} >= questions().keys()
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +96,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     [["retract", "day", "root"], ["retract", "day", "--dry-run", "root"], ["retract", "--dry-run", "day", "root"]],
 )
 def test_the_root_may_follow_options(arguments: list[str]) -> None:
-    options = cli._parse(build_parser(["retract"]), arguments)
+    options = cli._parse(parser_of("retract"), arguments)
     assert (options.snapshot, options.root) == ("day", "root")
 
 
@@ -118,7 +120,7 @@ def test_a_command_that_does_not_exist_is_answered_with_those_that_do(
         return
     assert main(arguments) == RecipeError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"refinery: there is no command {arguments[-1]!r}{near}; commands are: {', '.join(COMMANDS)}"
+    assert line == f"refinery: there is no command {arguments[-1]!r}{near}; commands are: {', '.join(questions())}"
 
 
 def test_an_error_is_one_paragraph_and_its_exit_code(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +139,7 @@ def test_an_override_needs_a_stage_and_a_reason(capsys: pytest.CaptureFixture[st
 
 
 def test_every_command_that_takes_a_root_is_known_here() -> None:
-    rooted = {name for name in COMMANDS if "[ROOT]" in _help(name)}
+    rooted = {name for name in questions() if "[ROOT]" in _help(name)}
     assert rooted - {"doctor"} == READERS.keys(), "doctor checks a root before the first run; add any other to READERS"
 
 

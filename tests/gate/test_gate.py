@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
 
+from pipeline_tasks.ask.known import questions
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.cli.main import COMMANDS, build_parser
+from pipeline_tasks.cli.main import parser_of
 from pipeline_tasks.cli.reference.gates import gates_page
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.facts import FACTS, compute_facts
@@ -93,9 +94,9 @@ def is_known(code: str) -> bool:
     """Whether the text of a bound names a command with its options, a stage, a param of one, or bounds of a recipe."""
     if code.startswith("refinery "):
         command, *options = code.split()[1:]
-        if command not in COMMANDS:
+        if command not in questions():
             return False
-        (commands,) = (action.choices for action in build_parser([command])._actions if action.dest == "command")
+        (commands,) = (action.choices for action in parser_of(command)._actions if action.dest == "command")
         return set(options) <= set(commands[command]._option_string_actions)  # type: ignore[call-overload, index]
     params = {entry.name for stage in NAMES for entry in fields(stage_card(stage).params)}
     key, *_, last = code.split(": ") * 2

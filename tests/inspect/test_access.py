@@ -3,16 +3,16 @@
 import io
 import json
 import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline_tasks.cli.main import COMMANDS, SHOWING
+from pipeline_tasks.ask.known import questions
 from pipeline_tasks.errors import ContractError, LookRefused
 from pipeline_tasks.inspect.command import whoami
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.store import access_log
 from pipeline_tasks.store.access_log import Look, looks, record
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep.vacuum import find_orphans
@@ -60,7 +60,7 @@ def test_each_command_that_shows_texts_logs_its_look(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     texts = [word for row in rows(root) for word in (row["text"][:40], row["url"])]
     used = commands(root, tmp_path / "out")
-    assert used.keys() | ELSEWHERE == SHOWING
+    assert used.keys() | ELSEWHERE == {name for name, entry in questions().items() if entry.shows}
     for name, arguments in used.items():
         before = len(list(looks(root)))
         done = refinery(name, *arguments, "--purpose", f"test of {name}")
@@ -75,11 +75,9 @@ def test_each_command_that_shows_texts_logs_its_look(
 
 def test_commands_that_show_texts_say_so_in_their_module() -> None:
     """A command that calls `looked` takes a purpose, and no other does."""
-    folder = Path(access_log.__file__).parents[1]
-    for name, entry in COMMANDS.items():
-        module = folder / entry.module.replace(".", "/")
-        path = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
-        assert (name, "looked(" in path.read_text()) == (name, name in SHOWING)
+    for name, entry in questions().items():
+        path = Path(import_module(entry.module).__file__ or "")
+        assert (name, "looked(" in path.read_text()) == (name, entry.shows)
 
 
 def test_a_command_whose_look_cannot_be_logged_prints_nothing(root: str, refinery: Refinery, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.cli.main import COMMANDS, build_parser, main
+from pipeline_tasks.ask.known import questions
+from pipeline_tasks.cli.main import main, parser_of
 from pipeline_tasks.errors import ContractError, RecipeError
 from tests import erased_root
 from tests.erased_root import DATASET, DAYS, MAIL, RECIPE, URLS, ErasedRoot, address
@@ -83,8 +84,8 @@ def erased(tmp_path_factory: pytest.TempPathFactory) -> tuple[ErasedRoot, str]:
 def reading() -> list[str]:
     """Return the commands that take a root."""
     found = []
-    for name in COMMANDS:
-        parser = build_parser([name])
+    for name in questions():
+        parser = parser_of(name)
         (commands,) = (action.choices for action in parser._actions if action.dest == "command")
         found += [name] if commands[name].get_default("requires_root") else []  # type: ignore[call-overload, index]
     return found

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
+from pipeline_tasks.ask.known import questions
 from pipeline_tasks.cli.main import build_parser
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 
@@ -18,7 +19,7 @@ def options_page() -> str:
 
 
 def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    for action in build_parser()._actions:  # noqa: SLF001 -- argparse has no public name for it
+    for action in build_parser(questions(), questions())._actions:  # noqa: SLF001 -- argparse has no public name for it
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 -- as above
             yield from action.choices.items()
 

@@ -1,0 +1,1 @@
+"""Training datasets in the formats of other trainers."""

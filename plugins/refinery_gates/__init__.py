@@ -1,0 +1,1 @@
+"""Great Expectations: suites validated by it, and its Data Docs."""

@@ -1,0 +1,1 @@
+"""Spark as an engine: its sessions, clusters, and the jobs that drivers are there."""

@@ -1,0 +1,1 @@
+"""Studying data: maps, the foreign document, SQL, contamination, plans."""
