@@ -20,7 +20,8 @@ from pipeline_tasks.inspect.plan.bases import (
 )
 from pipeline_tasks.inspect.plan.demand import MONTH, Basis, Prices, Target, demand_of, loader_rate, total_kept
 from pipeline_tasks.inspect.plan.token_target import published_tokens
-from pipeline_tasks.inspect.plan.version_costs import tokens_of, version_basis, version_cost
+from pipeline_tasks.inspect.plan.version_costs import version_basis, version_cost
+from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import load_build, load_recipe

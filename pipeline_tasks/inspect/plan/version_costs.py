@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.cards import has_sequences, makes_documents, stage_that, tokenizes
+from pipeline_tasks.cards import has_sequences, makes_documents, stage_that
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.plan.bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
 from pipeline_tasks.inspect.plan.demand import Basis, StageRate
+from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.recipe import COMPOSE, DEFAULT_BUILD, load_build
+from pipeline_tasks.recipe import DEFAULT_BUILD, load_build
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of, file_cost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
-from pipeline_tasks.store.reading import read_manifest
 
 DESCRIPTIONS = ("tokens.json", "dataset.json")
 """Names of the files that say how tokens are stored."""
@@ -95,29 +95,6 @@ def version_cost(root: str, version: Version) -> VersionCost:
         message = f"{where} does not name the landed files that it comes from; name a version of a snapshot"
         raise RecipeError(message)
     return VersionCost(version, landed, tokens, tuple(stages), _foretold_tokens(manifests))
-
-
-def tokens_of(root: str, version: Version) -> int:
-    """Return the tokens of a version; of a snapshot's those that its documents are estimated to have, 0 if unknown."""
-    return version.tokens or estimated_tokens(
-        version, tokens_per_document(root, version.recipe)
-    )  # the rate reads builds
-
-
-def estimated_tokens(version: Version, per_document: float) -> int:
-    """Return the tokens of a version, or those that its documents have at this rate."""
-    return version.tokens or round(version.documents * per_document)
-
-
-def tokens_per_document(root: str, recipe: str) -> float:
-    """Return the tokens of a recipe's document on average, in the newest build of its versions; 0 if there is none."""
-    for build in version_log.built_versions(root):
-        composed = read_manifest(root, build.manifests[COMPOSE]).params["versions"]
-        stage = stage_that(tokenizes, build.manifests)
-        if recipe in {part["recipe"] for part in composed} and stage:
-            tokenized = read_manifest(root, build.manifests[stage])
-            return tokenized.tokens / tokenized.rows if tokenized.rows else 0.0
-    return 0.0
 
 
 def _composed(root: str, manifests: Manifests) -> list[tuple[Version, str]]:

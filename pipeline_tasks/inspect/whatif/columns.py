@@ -14,7 +14,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.conditions import Conditions, columns_read, conditions_of, meets, select_lines
 from pipeline_tasks.inspect.grouping import can_group, columns_grouped, groups_of
-from pipeline_tasks.inspect.plan.version_costs import tokens_of
+from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.inspect.whatif import ALL, sampled_shards
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version

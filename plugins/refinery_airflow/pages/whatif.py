@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import dag_of
-from pipeline_tasks.inspect.plan.version_costs import tokens_of
+from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.inspect.whatif import JUDGE, Forecast, published, whatif
 from pipeline_tasks.inspect.whatif.bounds import (
     NAMED_PACKS,
