@@ -130,7 +130,7 @@ class UnitCost:
 
     `rows` is the share of rows that it kept of the snapshot dev-2026-45 by the recipes `web` and `corpus`: 40.5 % of
     records in all. `published` is the share of bytes that goes on in a published pipeline at the stage that does the
-    same (`inspect.plan.bases.PUBLISHED_SOURCE`): 0.0095 in all. Filters of URLs count with heuristics.
+    same (`refinery_study.plan.bases.PUBLISHED_SOURCE`): 0.0095 in all. Filters of URLs count with heuristics.
     """
 
     seconds: float

@@ -85,6 +85,12 @@ def own_parts(seam: str) -> Mapping[str, Part]:
     return MappingProxyType({each.name: Part(each.name, each.value) for each in sorted(points)})
 
 
+def all_parts(seam: str) -> tuple[Part, ...]:
+    """Return the parts of a seam that has none in the core: our extensions' by name, then those of others."""
+    own = own_parts(seam)
+    return (*own.values(), *parts(seam, own).values())
+
+
 @cache
 def part_at(place: str) -> Part:
     """Return the part at `module:NAME`; RecipeError if no installed distribution has the module: no version says it."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from refinery_study.map.projecting import DOCUMENTS, SEED, DocumentMap, path_of
 
-from pipeline_tasks.inspect.map.projecting import DOCUMENTS, SEED, DocumentMap, path_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import seal
 from pipeline_tasks.store import storage

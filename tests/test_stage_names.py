@@ -17,7 +17,6 @@ WORDS = {
     "pipeline_tasks/cli/reference/walk.py": "the recipe that the first walk of the docs changes",
     "pipeline_tasks/inspect/disclose/croissant.py": "a property of Croissant",
     "pipeline_tasks/inspect/verify/erased.py": "a column",
-    "pipeline_tasks/publish/plots/map.py": "a property of Vega",
     "pipeline_tasks/publish/takedowns.py": "a column",
     "pipeline_tasks/recipe.py": "the stage of every build that takes the list of what was taken down, and that no recipe names",
     "pipeline_tasks/scorers/topics.py": "a key of a model's file",
@@ -26,6 +25,7 @@ WORDS = {
     "pipeline_tasks/text/urls/takedown.py": "a column",
     "pipeline_tasks/training/dataset.py": "a key of a loader's state",
     "plugins/refinery_airflow/tasks/sources.py": "what is done about deletions of a source",
+    "plugins/refinery_study/map/plot.py": "a property of Vega",
 }
 """Files with a word that is a stage's name, too, and what it is there."""
 

@@ -131,8 +131,9 @@ def sql(
     """
     from argparse import Namespace
 
+    from pipeline_tasks.ask.known import module_of
     from pipeline_tasks.inspect.command import chosen_of
-    from pipeline_tasks.inspect.sql import table
 
     options = Namespace(root=str(root), recipe=recipe, chosen=str(version), dataset=dataset)
-    return table(str(root), chosen_of(options), query, purpose)
+    answered: pa.Table = module_of("sql").table(str(root), chosen_of(options), query, purpose)
+    return answered

@@ -1,10 +1,12 @@
 """Says which questions there are: each is a command, with the module that answers it, and the group it is shown in."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from pipeline_tasks import seams
+from pipeline_tasks.errors import RecipeError
 
 SEAM = "refinery.questions"
 """The seam of questions: each of its parts is a dict of names and their `Entry`, in a module that imports little."""
@@ -43,11 +45,6 @@ QUESTIONS = {
         "list sources: what has landed of each, what has not ended, who refuses",
         "refine",
     ),
-    "plan": Entry(
-        "pipeline_tasks.inspect.plan",
-        "plan a training run: bytes to crawl, cores, storage, money, rate of the loader",
-        "refine",
-    ),
     "whatif": Entry(
         "pipeline_tasks.inspect.whatif", "predict what other bounds, or conditions on columns, would keep", "refine"
     ),
@@ -73,12 +70,6 @@ QUESTIONS = {
         "pipeline_tasks.inspect.diff", "compare two versions: settings, rows, distributions, documents by id", "look"
     ),
     "funnel": Entry("pipeline_tasks.inspect.funnel", "documents, bytes and reasons from stage to stage", "look"),
-    "breakdown": Entry(
-        "pipeline_tasks.inspect.breakdown",
-        "documents kept and rejected by type, topic or any column, or by two",
-        "look",
-        shows=True,
-    ),
     "report": Entry("pipeline_tasks.inspect.report", "print the path of a snapshot's report", "look"),
     "trace": Entry(
         "pipeline_tasks.inspect.document.trace",
@@ -109,38 +100,14 @@ QUESTIONS = {
         "look",
         shows=True,
     ),
-    "map": Entry(
-        "pipeline_tasks.cli.commands.map",
-        "draw a version's documents as points, near by their vectors, colored by any column",
-        "look",
-        shows=True,
-    ),
     "document": Entry(
         "pipeline_tasks.inspect.document",
         "show every decision on a document: signals, reasons, evidence, record",
         "look",
         shows=True,
     ),
-    "read": Entry(
-        "pipeline_tasks.inspect.read",
-        "read documents that were kept and rejected, judge them, and see what that says",
-        "look",
-        shows=True,
-    ),
-    "intruder": Entry(
-        "pipeline_tasks.inspect.intruder",
-        "find the foreign one of five documents: whether groups have much in common",
-        "look",
-        shows=True,
-    ),
     "rejects": Entry(
         "pipeline_tasks.inspect.rejects", "count or export the rows that a stage rejected", "look", shows=True
-    ),
-    "sql": Entry(
-        "pipeline_tasks.inspect.sql",
-        "query by SQL the verified rows of a version: kept, rejected, stages, lineage",
-        "look",
-        shows=True,
     ),
     "redactions": Entry(
         "pipeline_tasks.inspect.redactions",
@@ -153,17 +120,6 @@ QUESTIONS = {
         "show a document's cluster: which document is kept, and the proof",
         "look",
         shows=True,
-    ),
-    "contamination": Entry(
-        "pipeline_tasks.inspect.contamination",
-        "list evaluation items in snapshots, or look for a new benchmark",
-        "look",
-        shows=True,
-    ),
-    "lsh-curve": Entry(
-        "pipeline_tasks.inspect.lsh_curve",
-        "compute the probability that bands and rows make a pair a candidate",
-        "look",
     ),
     "build": Entry(
         "pipeline_tasks.cli.commands.build",
@@ -323,6 +279,15 @@ def entry_of(name: str) -> Entry | None:
 def questions() -> Mapping[str, Entry]:
     """Return every question by name, in the order of groups: the core's, of our extensions, and of other packages."""
     found = dict(QUESTIONS)
-    for part in (*seams.own_parts(SEAM).values(), *seams.parts(SEAM).values()):
+    for part in seams.all_parts(SEAM):
         found |= part.load(dict)
     return MappingProxyType(dict(sorted(found.items(), key=lambda each: GROUPS.index(each[1].group))))
+
+
+def module_of(name: str) -> ModuleType:
+    """Return the module that answers a question; RecipeError where nothing that is installed has it."""
+    entry = entry_of(name)
+    if entry is None:
+        message = f"nothing that is installed here answers {name!r}; install the package that has it"
+        raise RecipeError(message)
+    return import_module(entry.module)

@@ -19,6 +19,9 @@ from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request, Respo
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
+from refinery_study.read import outcome_line
+from refinery_study.read.answers import LONGEST
+from refinery_study.read.sample import Choice
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipeline_tasks.cards import adds, makes_documents, reads_landed
@@ -27,9 +30,6 @@ from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Trans
 from pipeline_tasks.inspect.document.text_edits import COMPARED
 from pipeline_tasks.inspect.document.trace import trace
 from pipeline_tasks.inspect.funnel import funnel
-from pipeline_tasks.inspect.read import outcome_line
-from pipeline_tasks.inspect.read.answers import LONGEST
-from pipeline_tasks.inspect.read.sample import Choice
 from pipeline_tasks.inspect.rejects import reasons_of
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.report.plotted import Published

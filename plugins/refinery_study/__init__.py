@@ -1,1 +1,1 @@
-"""Studying data: maps, the foreign document, SQL, contamination, plans."""
+"""Studying data: maps, the foreign document, reading, breakdowns, SQL, contamination, plans. Imports the core alone."""

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from refinery_study.breakdown import breakdown
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.breakdown import breakdown
 from pipeline_tasks.publish.logs import version_log
 from tests import small_build
 from tests.documents import documents

@@ -1,12 +1,12 @@
 """Real builds are compared and planned from as versions of a snapshot are: their stages, copies and costs."""
 
 import pytest
+from refinery_study.plan.bases import TOKENS_PER_SHUFFLED_BYTE
+from refinery_study.plan.version_costs import version_basis, version_cost
 
 from pipeline_tasks.cli.commands.build import plan
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.diff import compare
-from pipeline_tasks.inspect.plan.bases import TOKENS_PER_SHUFFLED_BYTE
-from pipeline_tasks.inspect.plan.version_costs import version_basis, version_cost
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.unit_costs import cost_of
 from pipeline_tasks.store.reading import read_shards

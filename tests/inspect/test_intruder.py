@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from refinery_study.intruder.answers import INTRUDERS, answers, found, save
+from refinery_study.intruder.drawing import Population, draw, population, schema_of
+from refinery_study.intruder.groups import Grouping, groupable, grouping
+from refinery_study.read.sample import read_drawn
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.inspect.intruder.answers import INTRUDERS, answers, found, save
-from pipeline_tasks.inspect.intruder.drawing import Population, draw, population, schema_of
-from pipeline_tasks.inspect.intruder.groups import Grouping, groupable, grouping
-from pipeline_tasks.inspect.read.sample import read_drawn
 from pipeline_tasks.publish.logs.version_log import Version
 from tests.intruder_root import DAY, RECIPE, TOPICS, WORDS, build
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from refinery_study import lsh_curve
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect import lsh_curve
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from refinery_study.map.points import BANDS, colored, columns_to_color
+from refinery_study.map.projecting import FEWEST, is_installed, make_map, path_of, stored_map
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.map.points import BANDS, colored, columns_to_color
-from pipeline_tasks.inspect.map.projecting import FEWEST, is_installed, make_map, path_of, stored_map
 from pipeline_tasks.publish.takedowns import record
 from pipeline_tasks.upkeep.vacuum import find_orphans
 from tests.chain import reply

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.plan.bases import (
+from refinery_study.plan.bases import (
     PUBLISHED_TOKEN_BYTES,
     TOKENS_PER_SHUFFLED_BYTE,
     measured_basis,
     published_basis,
 )
-from pipeline_tasks.inspect.plan.demand import MONTH, Basis, Prices, Target, demand_of, loader_rate, total_kept
-from pipeline_tasks.inspect.plan.token_target import published_tokens
-from pipeline_tasks.inspect.plan.version_costs import version_basis, version_cost
+from refinery_study.plan.demand import MONTH, Basis, Prices, Target, demand_of, loader_rate, total_kept
+from refinery_study.plan.token_target import published_tokens
+from refinery_study.plan.version_costs import version_basis, version_cost
+
+from pipeline_tasks.cli.main import main
+from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.logs import version_log

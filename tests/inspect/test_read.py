@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_study.read import PAGE_SHOWN, page_lines
+from refinery_study.read.answers import READINGS, Answer, answers, save
+from refinery_study.read.beside import LandedPage, Line, compared_lines
+from refinery_study.read.sample import Choice, sample
+from refinery_study.read.shares import Share, findings, reading, share_of
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.inspect.read import PAGE_SHOWN, page_lines
-from pipeline_tasks.inspect.read.answers import READINGS, Answer, answers, save
-from pipeline_tasks.inspect.read.beside import LandedPage, Line, compared_lines
-from pipeline_tasks.inspect.read.sample import Choice, sample
-from pipeline_tasks.inspect.read.shares import Share, findings, reading, share_of
 from pipeline_tasks.publish.logs import version_log
 from tests.small_root import DAYS, RECIPE, SmallRoot
 

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_study.sql import table
+from refinery_study.sql.column_types import type_of, united
+from refinery_study.sql.querying import described
+from refinery_study.sql.writing import SHOWN
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, LookRefused, RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version, ordered_manifests
 from pipeline_tasks.inspect.funnel import funnel
-from pipeline_tasks.inspect.sql import table
-from pipeline_tasks.inspect.sql.column_types import type_of, united
-from pipeline_tasks.inspect.sql.querying import described
-from pipeline_tasks.inspect.sql.writing import SHOWN
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateDifference, record_ablation

@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
+from refinery_study.plan.token_target import parse_target, target_estimate
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.plan.token_target import parse_target, target_estimate
 from pipeline_tasks.inspect.whatif import whatif
 from pipeline_tasks.inspect.whatif.looser_bounds import looser_bounds
 from pipeline_tasks.publish.logs import version_log

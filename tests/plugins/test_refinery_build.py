@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.plan.build_estimate import build_estimate
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.plan.build_estimate import build_estimate
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe
 from tests.markup import assert_inert

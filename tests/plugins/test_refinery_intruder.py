@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.intruder.answers import answers
+from refinery_study.intruder.drawing import draw, population, schema_of
+from refinery_study.intruder.groups import grouping
 
-from pipeline_tasks.inspect.intruder.answers import answers
-from pipeline_tasks.inspect.intruder.drawing import draw, population, schema_of
-from pipeline_tasks.inspect.intruder.groups import grouping
 from pipeline_tasks.publish.logs import version_log
 from tests.intruder_root import DAY, RECIPE, build
 from tests.markup import assert_inert

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
+from refinery_study.intruder.answers import answers
 
-from pipeline_tasks.inspect.intruder.answers import answers
 from tests.intruder_root import RECIPE
 from tests.plugins.browser import NEEDS_CHROMIUM, browser, opened, served
 from tests.plugins.test_refinery_intruder import PAGE, drawn_of, root

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.map.projecting import path_of
 
-from pipeline_tasks.inspect.map.projecting import path_of
 from pipeline_tasks.publish.logs import version_log
 from tests.map_root import RECIPE, SCRIPT, SNAPSHOT, given_map, published
 from tests.markup import assert_inert

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.read.answers import READINGS, answers
+from refinery_study.read.beside import LandedPage, cut_pieces, landed_page
+from refinery_study.read.sample import Choice, sample
 
-from pipeline_tasks.inspect.read.answers import READINGS, answers
-from pipeline_tasks.inspect.read.beside import LandedPage, cut_pieces, landed_page
-from pipeline_tasks.inspect.read.sample import Choice, sample
 from pipeline_tasks.publish.logs import version_log
 from tests.archives import http, response, zipped
 from tests.chain import How, refined

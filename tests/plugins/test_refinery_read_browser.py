@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
+from refinery_study.read.answers import answers
 
-from pipeline_tasks.inspect.read.answers import answers
 from tests.plugins.browser import NEEDS_CHROMIUM, browser, opened, served
 from tests.plugins.test_refinery_read import PATH, refined_once, root
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.plan.token_target import target_estimate
 
-from pipeline_tasks.inspect.plan.token_target import target_estimate
 from pipeline_tasks.inspect.whatif import whatif
 from pipeline_tasks.publish.logs import version_log
 from tests.judged_root import RECIPE, SNAPSHOT, TOKENS, judged_root

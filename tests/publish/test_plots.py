@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import vl_convert
+from refinery_study.map.plot import GROUPS, OTHERS, MapPoint, map_plot
 
 from pipeline_tasks.publish.comparisons import Comparison, Unit
 from pipeline_tasks.publish.comparisons import Measure as Compared
@@ -20,7 +21,6 @@ from pipeline_tasks.publish.plots.drawing import svg
 from pipeline_tasks.publish.plots.funnel import funnel_plot
 from pipeline_tasks.publish.plots.languages import LanguageShare, languages_plot
 from pipeline_tasks.publish.plots.lineage import DRAWN, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
-from pipeline_tasks.publish.plots.map import GROUPS, OTHERS, MapPoint, map_plot
 from pipeline_tasks.publish.plots.plot import Plot, is_date, tick_decimals
 from pipeline_tasks.publish.plots.room import BoundedFact, room_plot
 from pipeline_tasks.publish.plots.shares import COLORS as SHARE_COLORS

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from refinery_study.read.sample import reasons_of_judges
 
 from pipeline_tasks import api
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.read.sample import reasons_of_judges
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.unit_costs import cost_of
 from tests.chain import Chain, How, refined, reply

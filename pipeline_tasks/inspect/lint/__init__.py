@@ -3,7 +3,7 @@
 import argparse
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -21,9 +21,6 @@ from pipeline_tasks.inspect.lint.canceled_params import absent_bounds, canceled_
 from pipeline_tasks.inspect.lint.idle_stages import idle_stages
 from pipeline_tasks.inspect.lint.required_verdict import required_verdict
 from pipeline_tasks.inspect.lint.size_findings import Workers, history_findings, size_findings
-from pipeline_tasks.inspect.read.answers import answers
-from pipeline_tasks.inspect.read.shares import findings as read_findings
-from pipeline_tasks.inspect.read.shares import reading
 from pipeline_tasks.inspect.whatif import (
     Decision,
     decision_of,
@@ -40,8 +37,12 @@ from pipeline_tasks.run.bill import Prices, bill_lines, bill_of
 from pipeline_tasks.run.recipe_faults import Finding, recipe_faults
 from pipeline_tasks.run.sizes import size_facts, size_lines, sizes_of
 from pipeline_tasks.run.tasks.task import repoint
+from pipeline_tasks.seams import all_parts
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
+
+FINDINGS = "refinery.findings"
+"""The seam of findings about a recipe by what a root has: functions of the root and the recipe's name."""
 
 PRICES = Prices()
 
@@ -171,11 +172,16 @@ def lint(
         if step.stage == filter_quality.STAGE.name:
             findings += _quality(step, root, loaded.name, snapshot)
     if root:
-        read = reading(answers(root, loaded.name))
-        findings += [Finding(fault=False, where=rule, message=message) for rule, message in read_findings(read)]
+        findings += _found_by_others(root, loaded.name)
     findings += others
     _require_known(allow, [finding.where for finding in findings])
     return [finding for finding in findings if finding.where not in allow]
+
+
+def _found_by_others(root: str, recipe: str) -> Iterator[Finding]:
+    for part in all_parts(FINDINGS):
+        find: Callable[[str, str], Iterator[Finding]] = part.load()
+        yield from find(root, recipe)
 
 
 def _quality(step: Step, root: str, recipe: str, snapshot: str) -> Iterator[Finding]:

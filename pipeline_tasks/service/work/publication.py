@@ -1,5 +1,6 @@
 """Publishes a version; exports and indexes what is published."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
 
@@ -15,6 +16,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.recipe import COMPOSE, export_names
+from pipeline_tasks.seams import all_parts
 from pipeline_tasks.service.requests.publication import (
     ExportReply,
     ExportRequest,
@@ -24,6 +26,9 @@ from pipeline_tasks.service.requests.publication import (
     PublishRequest,
 )
 from pipeline_tasks.store import storage
+
+MAPS = "refinery.maps"
+"""The seam of maps of documents: functions of root, recipe and snapshot that make one and return its path, or ""."""
 
 
 def publish(request: PublishRequest) -> PublishReply:
@@ -83,9 +88,9 @@ def export(request: ExportRequest) -> ExportReply:
 
 
 def index(request: IndexRequest) -> IndexReply:
-    """Return what was done to each table, and the map of the snapshot; `missing` is what is not installed here.
+    """Return what was done to each table, and the map of the snapshot, "" without one; `missing` is not installed here.
 
-    Without pylance no table is touched, and without umap-learn there is no map ("").
+    Without pylance no table is touched.
     """
     from pipeline_tasks.upkeep.index import index, stored_recipes  # it loads the stage that embeds
 
@@ -99,10 +104,9 @@ def index(request: IndexRequest) -> IndexReply:
 
 
 def _mapped(request: IndexRequest) -> str:
-    """Return the path of the map of the request's snapshot, which is made if there is none; "" where it cannot be."""
-    from pipeline_tasks.inspect.map.projecting import is_installed, make_map, path_of
-
-    if not (request.recipe and request.snapshot and is_installed()):
-        return ""
-    version = version_log.current(request.root, request.recipe, request.snapshot)
-    return path_of(version) if make_map(request.root, version) else ""
+    """Return the paths of the maps of the request's snapshot, which are made if there are none; "" without one."""
+    made: list[str] = []
+    for part in all_parts(MAPS) if request.recipe and request.snapshot else ():
+        make: Callable[[str, str, str], str] = part.load()
+        made.append(make(request.root, request.recipe, request.snapshot))
+    return ", ".join(filter(None, made))

@@ -8,8 +8,9 @@ from math import isfinite, nan
 from typing import Any
 from urllib.parse import quote
 
+from refinery_study.plan.build_estimate import BuildEstimate, build_estimate
+
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.plan.build_estimate import BuildEstimate, build_estimate
 from pipeline_tasks.publish.datasets.composing import selected
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version

@@ -9,10 +9,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from refinery_study.read.shares import in_short
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.diff import setting_text
-from pipeline_tasks.inspect.read.shares import in_short
 from pipeline_tasks.sealed import path_of, sha256
 from refinery_airflow.runs.run import base, site
 

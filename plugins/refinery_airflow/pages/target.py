@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from refinery_study.plan.token_target import TargetEstimate, parse_target, published_tokens, target_estimate
+
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.plan.token_target import TargetEstimate, parse_target, published_tokens, target_estimate
 from pipeline_tasks.inspect.whatif import Forecast
 from pipeline_tasks.inspect.whatif.looser_bounds import LooserBound, looser_bounds
 from pipeline_tasks.publish.logs.version_log import Version

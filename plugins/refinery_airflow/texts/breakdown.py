@@ -4,8 +4,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from refinery_study.breakdown import ACROSS, USUAL, VALUES, Breakdown, Group, breakdown, shown_cell
+
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.breakdown import ACROSS, USUAL, VALUES, Breakdown, Group, breakdown, shown_cell
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from urllib.parse import quote, urlencode
 
+from refinery_study.intruder import outcome_line
+from refinery_study.intruder.answers import Found, IntruderAnswer, answers, found, save
+from refinery_study.intruder.drawing import CHANCE, Draw, Population, draw, population, rows_of, schema_of
+from refinery_study.intruder.groups import groupable, grouping
+from refinery_study.read.sample import Sampled, read_drawn
+
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.intruder import outcome_line
-from pipeline_tasks.inspect.intruder.answers import Found, IntruderAnswer, answers, found, save
-from pipeline_tasks.inspect.intruder.drawing import CHANCE, Draw, Population, draw, population, rows_of, schema_of
-from pipeline_tasks.inspect.intruder.groups import groupable, grouping
-from pipeline_tasks.inspect.read.sample import Sampled, read_drawn
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from refinery_airflow.runs.run import base

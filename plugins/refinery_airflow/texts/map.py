@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from refinery_study.map.plot import map_plot
+from refinery_study.map.points import ColoredMap, colored, columns_to_color
+from refinery_study.map.projecting import DocumentMap, stored_map
+
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.map.points import ColoredMap, colored, columns_to_color
-from pipeline_tasks.inspect.map.projecting import DocumentMap, stored_map
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.map import map_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from refinery_airflow.runs.run import base
 

@@ -9,13 +9,10 @@ from functools import lru_cache
 from urllib.parse import quote, urlencode
 
 from airflow.api_fastapi.auth.tokens import get_signing_key
-
-from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.document.text_edits import Piece
-from pipeline_tasks.inspect.read import answer_of
-from pipeline_tasks.inspect.read.answers import LONGEST, answers, save
-from pipeline_tasks.inspect.read.beside import LandedPage, cut_pieces, landed_page
-from pipeline_tasks.inspect.read.sample import (
+from refinery_study.read import answer_of
+from refinery_study.read.answers import LONGEST, answers, save
+from refinery_study.read.beside import LandedPage, cut_pieces, landed_page
+from refinery_study.read.sample import (
     Choice,
     Drawn,
     Sampled,
@@ -24,7 +21,10 @@ from pipeline_tasks.inspect.read.sample import (
     reasons_of_judges,
     rows_drawn_from,
 )
-from pipeline_tasks.inspect.read.shares import Reading, findings, reading
+from refinery_study.read.shares import Reading, findings, reading
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.document.text_edits import Piece
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from refinery_airflow.runs.run import base

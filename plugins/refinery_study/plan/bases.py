@@ -10,9 +10,9 @@ from math import prod
 from pipeline_tasks.cards import has_sequences, maker_of, makes_documents
 from pipeline_tasks.facets import UnitCost
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE
-from pipeline_tasks.inspect.plan.demand import Basis, StageRate, with_passed
 from pipeline_tasks.recipe import DEFAULT_BUILD, load_build, load_recipe
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of
+from refinery_study.plan.demand import Basis, StageRate, with_passed
 
 UNIT_COST = "unit cost"
 """The source of a stage's seconds that no run has measured: `run.unit_costs`."""

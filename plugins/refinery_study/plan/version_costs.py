@@ -14,8 +14,6 @@ import numpy as np
 from pipeline_tasks.cards import has_sequences, makes_documents, stage_that
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.plan.bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
-from pipeline_tasks.inspect.plan.demand import Basis, StageRate
 from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.ledger import recorded_seconds
@@ -26,6 +24,8 @@ from pipeline_tasks.recipe import DEFAULT_BUILD, load_build
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of, file_cost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import Shards
+from refinery_study.plan.bases import TOKENS_PER_SHUFFLED_BYTE, UNIT_COST
+from refinery_study.plan.demand import Basis, StageRate
 
 DESCRIPTIONS = ("tokens.json", "dataset.json")
 """Names of the files that say how tokens are stored."""

@@ -11,9 +11,9 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.inspect.map.points import ColoredMap, colored, columns_to_color
-from pipeline_tasks.inspect.map.projecting import DOCUMENTS, FEWEST, SEED, DocumentMap, make_map, path_of
 from pipeline_tasks.publish.logs.version_log import Version
+from refinery_study.map.points import ColoredMap, colored, columns_to_color
+from refinery_study.map.projecting import DOCUMENTS, FEWEST, SEED, DocumentMap, make_map, path_of
 
 MOST = 50_000
 """Documents that a map has at most: a browser draws each as a mark of its own."""
@@ -76,7 +76,7 @@ def _written(suffix: str, version: Version, drawn: DocumentMap, shown: ColoredMa
     from urllib.parse import quote
 
     from pipeline_tasks.publish.plots.drawing import page
-    from pipeline_tasks.publish.plots.map import map_plot
+    from refinery_study.map.plot import map_plot
 
     place = f"{quote(version.recipe, safe='')}/{quote(version.snapshot, safe='')}"
     address = f"{pages.rstrip('/')}/refinery/document/{place}?doc=" if pages else ""

@@ -14,12 +14,12 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_chosen, chosen_of, default_root, outside, print_lines
 from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.inspect.sql.querying import Answer, described, queried
-from pipeline_tasks.inspect.sql.writing import FORMATS, JSONL, PARQUET, TABLE, read_text, write
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.access_log import NAMED
 from pipeline_tasks.store.storage import require_root
+from refinery_study.sql.querying import Answer, described, queried
+from refinery_study.sql.writing import FORMATS, JSONL, PARQUET, TABLE, read_text, write
 
 MOST = 1_000_000
 """Characters of a query."""

@@ -11,9 +11,9 @@ import pyarrow.compute
 from pipeline_tasks.cards import maker_of, makes_documents
 from pipeline_tasks.inspect.document.text_edits import Piece, marked_whole, scrubbed
 from pipeline_tasks.inspect.page_again import NoPage, page_again
-from pipeline_tasks.inspect.read.sample import Sampled
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from refinery_study.read.sample import Sampled
 
 pc: Any = pyarrow.compute
 

@@ -8,8 +8,10 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
-from pipeline_tasks.inspect.plan.bases import measured_basis, published_basis
-from pipeline_tasks.inspect.plan.demand import (
+from pipeline_tasks.run.sizes import in_bytes
+from pipeline_tasks.store.storage import require_root
+from refinery_study.plan.bases import measured_basis, published_basis
+from refinery_study.plan.demand import (
     Demand,
     LoaderRate,
     Prices,
@@ -19,9 +21,7 @@ from pipeline_tasks.inspect.plan.demand import (
     loader_rate,
     total_kept,
 )
-from pipeline_tasks.inspect.plan.version_costs import StageCost, VersionCost, token_bytes, version_basis, version_cost
-from pipeline_tasks.run.sizes import in_bytes
-from pipeline_tasks.store.storage import require_root
+from refinery_study.plan.version_costs import StageCost, VersionCost, token_bytes, version_basis, version_cost
 
 CORE_HOUR = 0.05
 CORE_HOUR_SOURCE = "about a cloud's list price of one virtual core, as the ledger starts with"

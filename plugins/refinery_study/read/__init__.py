@@ -16,12 +16,12 @@ from typing import Any
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, recipe_of, version_of
 from pipeline_tasks.inspect.expired import expired_in
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.inspect.read.answers import LONGEST, Answer, Verdict, answers, save
-from pipeline_tasks.inspect.read.beside import LandedPage, landed_page
-from pipeline_tasks.inspect.read.sample import Choice, Sampled, sample
-from pipeline_tasks.inspect.read.shares import Agreement, Reading, Share, findings, in_short, reading
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.logs.version_log import Version
+from refinery_study.read.answers import LONGEST, Answer, Verdict, answers, save
+from refinery_study.read.beside import LandedPage, landed_page
+from refinery_study.read.sample import Choice, Sampled, sample
+from refinery_study.read.shares import Agreement, Reading, Share, findings, in_short, reading
 
 SHOWN = 3000
 """Characters of a text that are shown at a time."""

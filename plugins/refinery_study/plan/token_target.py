@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.plan import CORE_HOUR, GB_MONTH, REFINE_DAYS, TOKEN_BYTES
-from pipeline_tasks.inspect.plan.demand import Demand, Prices, Target, demand_of, with_passed
-from pipeline_tasks.inspect.plan.version_costs import token_bytes, version_basis, version_cost
 from pipeline_tasks.inspect.tokens import estimated_tokens, tokens_per_document
 from pipeline_tasks.inspect.whatif import JUDGE
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from refinery_study.plan import CORE_HOUR, GB_MONTH, REFINE_DAYS, TOKEN_BYTES
+from refinery_study.plan.demand import Demand, Prices, Target, demand_of, with_passed
+from refinery_study.plan.version_costs import token_bytes, version_basis, version_cost
 
 MOST_TOKENS = 1e18
 """No target has more."""

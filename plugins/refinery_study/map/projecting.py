@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.inspect.whatif import sampled_shards
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.vectors.documents import dataset_of, vectors_of
 from pipeline_tasks.schema import EMBEDDING
@@ -109,6 +110,17 @@ def make_map(root: str, version: Version, documents: int = DOCUMENTS, seed: int 
     return _read(root, path)
 
 
+def mapped(root: str, recipe: str, snapshot: str) -> str:
+    """Return the path of the map of a snapshot, which is made if there is none; "" where umap-learn is not installed.
+
+    It is "", too, if too few documents have vectors.
+    """
+    if not is_installed():
+        return ""
+    version = version_log.current(root, recipe, snapshot)
+    return path_of(version) if make_map(root, version) else ""
+
+
 def shards_of(root: str, version: Version, documents: int = DOCUMENTS) -> Shards:
     """Return the shards that the documents of a map are drawn from."""
     manifest = read_manifest(root, version.refined)
@@ -138,7 +150,7 @@ def _laid_out(vectors: pa.ChunkedArray, seed: int) -> npt.NDArray[np.float32]:
     with TemporaryDirectory() as folder:
         source, target = Path(folder) / "vectors.npy", Path(folder) / "layout.npy"
         np.save(source, unpacked(vectors.combine_chunks()).astype(np.float32))
-        command = [sys.executable, "-m", "pipeline_tasks.inspect.map.layout", str(source), str(target), str(seed)]
+        command = [sys.executable, "-m", "refinery_study.map.layout", str(source), str(target), str(seed)]
         one = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run(command, env={**os.environ, **one}, capture_output=True, text=True, check=False)  # noqa: S603 -- this interpreter, our module
         if done.returncode:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pipeline_tasks.inspect.intruder.drawing import Draw
-from pipeline_tasks.inspect.read.answers import stored
-from pipeline_tasks.inspect.read.shares import Agreement, Judged, Share, agreement_of, share_of
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import digest_of, seal
 from pipeline_tasks.store import storage
+from refinery_study.intruder.drawing import Draw
+from refinery_study.read.answers import stored
+from refinery_study.read.shares import Agreement, Judged, Share, agreement_of, share_of
 
 INTRUDERS = "intruders"
 """The folder of a root that has the answers, by recipe."""

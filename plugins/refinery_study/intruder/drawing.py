@@ -9,11 +9,11 @@ import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.intruder.groups import Grouping
-from pipeline_tasks.inspect.read.sample import Drawn
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from refinery_study.intruder.groups import Grouping
+from refinery_study.read.sample import Drawn
 
 SHOWN = 5
 """Documents of a draw."""

@@ -12,14 +12,14 @@ from dataclasses import asdict
 from typing import Any
 
 from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
-from pipeline_tasks.inspect.intruder.answers import Found, IntruderAnswer, answers, found, save
-from pipeline_tasks.inspect.intruder.drawing import CHANCE, SHOWN, Draw, draw, population, schema_of
-from pipeline_tasks.inspect.intruder.groups import Grouping, grouping
 from pipeline_tasks.inspect.looks import looked
-from pipeline_tasks.inspect.read import agreement_lines
-from pipeline_tasks.inspect.read.sample import Sampled, read_drawn
-from pipeline_tasks.inspect.read.shares import Share, in_short
 from pipeline_tasks.publish.logs.version_log import Version
+from refinery_study.intruder.answers import Found, IntruderAnswer, answers, found, save
+from refinery_study.intruder.drawing import CHANCE, SHOWN, Draw, draw, population, schema_of
+from refinery_study.intruder.groups import Grouping, grouping
+from refinery_study.read import agreement_lines
+from refinery_study.read.sample import Sampled, read_drawn
+from refinery_study.read.shares import Share, in_short
 
 CHARACTERS = 700
 """Characters of a text that are shown."""

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline_tasks.inspect.sql.column_types import schema_of, united
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.schema import DOCUMENT, VERDICT
 from pipeline_tasks.stage import Shard
@@ -20,6 +19,7 @@ from pipeline_tasks.store.reading import conformed, read_shards
 from pipeline_tasks.store.shards.file import checked
 from pipeline_tasks.store.shards.rows import ROW, facts_of
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence
+from refinery_study.sql.column_types import schema_of, united
 
 STAGE = "stage"
 """The column that says which stage did not keep a row."""

@@ -1,1 +1,0 @@
-"""Draws a version's documents as points: near ones are near by their vectors. Imports what `inspect` may."""

@@ -1,0 +1,52 @@
+"""The questions of this package."""
+
+from pipeline_tasks.ask.known import Entry
+
+QUESTIONS = {
+    "plan": Entry(
+        "refinery_study.plan",
+        "plan a training run: bytes to crawl, cores, storage, money, rate of the loader",
+        "refine",
+    ),
+    "breakdown": Entry(
+        "refinery_study.breakdown",
+        "documents kept and rejected by type, topic or any column, or by two",
+        "look",
+        shows=True,
+    ),
+    "map": Entry(
+        "refinery_study.map.command",
+        "draw a version's documents as points, near by their vectors, colored by any column",
+        "look",
+        shows=True,
+    ),
+    "read": Entry(
+        "refinery_study.read",
+        "read documents that were kept and rejected, judge them, and see what that says",
+        "look",
+        shows=True,
+    ),
+    "intruder": Entry(
+        "refinery_study.intruder",
+        "find the foreign one of five documents: whether groups have much in common",
+        "look",
+        shows=True,
+    ),
+    "sql": Entry(
+        "refinery_study.sql",
+        "query by SQL the verified rows of a version: kept, rejected, stages, lineage",
+        "look",
+        shows=True,
+    ),
+    "contamination": Entry(
+        "refinery_study.contamination",
+        "list evaluation items in snapshots, or look for a new benchmark",
+        "look",
+        shows=True,
+    ),
+    "lsh-curve": Entry(
+        "refinery_study.lsh_curve",
+        "compute the probability that bands and rows make a pair a candidate",
+        "look",
+    ),
+}
