@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from pipeline_tasks.upkeep.erasing.documents import ADDRESS
-from pipeline_tasks.upkeep.erasing.rows import blanked, can_say, sayable, saying
 from pipeline_tasks.upkeep.erasing.samples import Probes
+from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, blanked, can_say, sayable, saying
 
 ROWS = pa.RecordBatch.from_pylist(
     [

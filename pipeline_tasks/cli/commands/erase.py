@@ -19,9 +19,10 @@ from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.erasing.documents import Documents
-from pipeline_tasks.upkeep.erasing.erasing import ErasedMeanwhile, certify, erase, fence, finish, meanwhile, planned
+from pipeline_tasks.upkeep.erasing.erasing import certify, erase, fence, finish, planned
 from pipeline_tasks.upkeep.erasing.survey import Survey, survey
 from pipeline_tasks.upkeep.index import can_follow, follow
+from pipeline_tasks.upkeep.rewriting.replacing import ErasedMeanwhile, meanwhile
 
 ROUNDS = 3
 """How often a root is looked at and erased at most: the last look finds nothing."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence
+from pipeline_tasks.upkeep.rewriting.rows import ADDRESS
 
 pc: Any = pyarrow.compute
 
@@ -86,9 +87,6 @@ class Documents:
         """Return the landed records of the documents: where they are outside the root."""
         names = {tuple(key.split(_SEPARATOR)[1:4]) for key in self.records if not key.startswith(CONTENT[1])}
         return [dict(zip(PLACE, name, strict=False)) for name in sorted(names)]
-
-
-ADDRESS = pa.struct([pa.field("url", pa.string())])
 
 
 def proofs(taken: TakenDown, batch: pa.RecordBatch) -> pa.Array:

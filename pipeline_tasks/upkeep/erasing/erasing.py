@@ -1,24 +1,17 @@
-"""Erases what a survey found, so that a kill at any moment leaves either the old object or the new one in force.
-
-The new object is stored first, under the name of its content. Then an entry of the log puts it in the place of the old
-one, for every reader at once. The old object is removed last. What a kill left of that is done by the next erasure.
-"""
+"""Erases what a survey found, and certifies it. What a kill left of that is done by the next erasure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline_tasks.errors import Transient
 from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, Erasure, erased_by_path, erasures, expired, newest
-from pipeline_tasks.store.log_chain import append, next_number, read_chain
+from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, erased_by_path, erasures, expired, newest
+from pipeline_tasks.store.log_chain import next_number, read_chain
 from pipeline_tasks.upkeep.erasing.survey import Survey, Work
-
-TOGETHER = 64
-"""Objects of one entry of the log."""
+from pipeline_tasks.upkeep.rewriting.replacing import TOGETHER, commit, meanwhile
 
 OUTSIDE = (
     "landed files, which have the documents as they were crawled: `landed` names the records",
@@ -72,36 +65,6 @@ def erase(found: Survey, takedown: int, by: str) -> None:
         except FileNotFoundError as error:
             raise meanwhile(found.root) from error
         commit(found.root, objects, by, since, takedown=takedown)
-
-
-class ErasedMeanwhile(Transient):
-    """Another erasure has replaced or removed an object first."""
-
-
-def meanwhile(root: str) -> ErasedMeanwhile:
-    """Return the error for an object that is gone since it was found."""
-    return ErasedMeanwhile(f"{root}: another erasure, expiry or vacuum works there; run this again when it has ended")
-
-
-def commit(
-    root: str, objects: Sequence[Erased], by: str, since: int, *, takedown: int = 0, retention: str = ""
-) -> None:
-    """Log that objects are gone or replaced, whose successors are stored, and remove them.
-
-    ErasedMeanwhile if an entry after `since`, the newest before the objects were read, has one of them.
-    """
-    while True:
-        chain = read_chain(root, LOG)
-        others = {each.before.path for entry in erasures(root)[since : len(chain)] for each in entry.objects}
-        if any(each.before.path in others for each in objects):
-            raise meanwhile(root)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Erasure(next_number(chain), tuple(objects), takedown, now, by, retention)
-        if append(root, LOG, chain, entry.stored):
-            break
-    store = storage.connect(root)
-    for erased in objects:  # one by one: the list of an export goes before its files
-        store.delete(erased.before.path)
 
 
 def planned(work: Sequence[Work]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Rewrites tables of rows without what documents said: shards and layers in Parquet, and segments of history."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,14 +8,13 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from pipeline_tasks.store.erasures import Erased, Stored
-from pipeline_tasks.store.shards.file import ShardWriter, checked
+from pipeline_tasks.store.erasures import Erased
+from pipeline_tasks.store.shards.file import checked
 from pipeline_tasks.store.shards.rows import ShardRows, facts_of
-from pipeline_tasks.store.shards.segment import Segment
-from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 from pipeline_tasks.store.shards.table import Table, own_rows
-from pipeline_tasks.upkeep.erasing.documents import ADDRESS, IDENTITY, Documents
-from pipeline_tasks.upkeep.erasing.rows import blanked, can_say, sayable, saying
+from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
+from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, blanked, can_say, sayable, saying
+from pipeline_tasks.upkeep.rewriting.tables import rewritten
 
 pc: Any = pyarrow.compute
 
@@ -85,30 +84,8 @@ def count(root: str, table: Table, found: pa.ChunkedArray) -> int:
 
 def rewrite(root: str, table: Table, found: pa.ChunkedArray, rows: int) -> Erased:
     """Store a table again beside itself, with blank rows in place of those that are erased."""
-    parts = iter(_with_addresses(own_rows(root, table), found))
-    return _rewritten(root, table, (_blanked(table, batch, part) for batch, part in parts), rows)
-
-
-def rewritten(root: str, table: Table, change: Callable[[pa.RecordBatch], pa.RecordBatch], rows: int) -> Erased:
-    """Store a table again beside itself, each batch of its own columns changed."""
-    return _rewritten(root, table, map(change, own_rows(root, table)), rows)
-
-
-def _rewritten(root: str, table: Table, batches: Iterator[pa.RecordBatch], rows: int) -> Erased:
-    folder = table.shard.path.rpartition("/")[0]
-    if table.is_segment:
-        top = Segment(root, table.shard).root
-        writer: Any = SegmentWriter(table.schema, top.keys)
-    else:
-        own = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-        writer = ShardWriter(table.schema, {key: value for key, value in own.items() if key != "ARROW:schema"} or None)
-    try:
-        for batch in batches:
-            writer.write(batch)
-        after = writer.store(root, folder)
-    finally:
-        writer.discard()
-    return Erased(table.stored, Stored(after.path, after.bytes, after.digest, after.index_digest), rows)
+    parts = _with_addresses(own_rows(root, table), found)
+    return rewritten(root, table, (_blanked(table, batch, part) for batch, part in parts), rows)
 
 
 def _blanked(table: Table, batch: pa.RecordBatch, part: pa.Array) -> pa.RecordBatch:

@@ -9,9 +9,9 @@ from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Erased, Stored, newest
 from pipeline_tasks.store.protocol import Store
-from pipeline_tasks.upkeep.erasing.erasing import TOGETHER, commit
 from pipeline_tasks.upkeep.retention.plan import BLANK, COLD, DELETE, REMOVE, Plan, Step
 from pipeline_tasks.upkeep.retention.rows import expire
+from pipeline_tasks.upkeep.rewriting.replacing import TOGETHER, commit
 
 
 def apply(plan: Plan, by: str) -> None:

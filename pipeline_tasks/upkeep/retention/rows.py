@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Erased
-from pipeline_tasks.store.shards.table import open_table
-from pipeline_tasks.upkeep.erasing import tables
-from pipeline_tasks.upkeep.erasing.documents import ADDRESS
-from pipeline_tasks.upkeep.erasing.rows import EVIDENCE, REASON, blanked, compares, has_words
+from pipeline_tasks.store.shards.table import open_table, own_rows
+from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, EVIDENCE, REASON, blanked, compares, has_words
+from pipeline_tasks.upkeep.rewriting.tables import rewritten
 
 NAMES = frozenset(["rule", "bound", "kind", "benchmark", "part", "field", "by", "below", "language", "policy"])
 """Keys of evidence whose words are those of rules, bounds, benchmarks and languages, and of no document."""
@@ -23,7 +22,7 @@ NAMES = frozenset(["rule", "bound", "kind", "benchmark", "part", "field", "by", 
 def expire(root: str, path: str, rows: int) -> Erased | None:
     """Store a shard of so many rejected rows again beside itself, blank; None if its rows have said nothing before."""
     table = open_table(root, path)
-    erased = tables.rewritten(root, table, expired_rows, rows)
+    erased = rewritten(root, table, map(expired_rows, own_rows(root, table)), rows)
     return None if erased.after is not None and erased.after.path == path else erased
 
 

@@ -43,9 +43,12 @@ _COMPARED = r"^(dedup_[a-z]+:|[a-z_]+:taken_down$)"
 
 URL = "url"
 
+ADDRESS = pa.struct([pa.field(URL, pa.string())])
+"""What a blank row has as its address: a struct, as the address may be null; null for a row that is not blanked."""
+
 
 def blanked(batch: pa.RecordBatch, addresses: pa.Array) -> pa.RecordBatch:
-    """Return rows of which those with an address (`Documents.matched`) say nothing but where they came from."""
+    """Return rows of which those with an address (`ADDRESS`) say nothing but where they came from."""
     is_erased = pc.is_valid(addresses)
     if not pc.any(is_erased, min_count=0).as_py():
         return batch
