@@ -4,9 +4,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from refinery_rights.disclose.measures import judges_addresses
 
 from pipeline_tasks.cards import added_by, adds, stage_card
-from pipeline_tasks.inspect.disclose.measures import judges_addresses
 from pipeline_tasks.stage import Stage
 from pipeline_tasks.stages import NAMES
 

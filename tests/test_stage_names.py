@@ -11,12 +11,8 @@ ASIDE = ("stages", "demo")
 """Rooms of `pipeline_tasks` that may name stages: their own, and the demo, which tells of some."""
 
 WORDS = {
-    "pipeline_tasks/cli/commands/takedown.py": "a key of its JSON, and a word of its messages",
     "pipeline_tasks/cli/commands/train_topics.py": "a key of a model's file",
-    "pipeline_tasks/ask/known.py": "a command",
     "pipeline_tasks/cli/reference/walk.py": "the recipe that the first walk of the docs changes",
-    "pipeline_tasks/inspect/disclose/croissant.py": "a property of Croissant",
-    "pipeline_tasks/inspect/verify/erased.py": "a column",
     "pipeline_tasks/publish/takedowns.py": "a column",
     "pipeline_tasks/recipe.py": "the stage of every build that takes the list of what was taken down, and that no recipe names",
     "pipeline_tasks/scorers/topics.py": "a key of a model's file",
@@ -25,6 +21,10 @@ WORDS = {
     "pipeline_tasks/text/urls/takedown.py": "a column",
     "pipeline_tasks/training/dataset.py": "a key of a loader's state",
     "plugins/refinery_airflow/tasks/sources.py": "what is done about deletions of a source",
+    "plugins/refinery_rights/disclose/croissant.py": "a property of Croissant",
+    "plugins/refinery_rights/questions.py": "a command",
+    "plugins/refinery_rights/takedown.py": "a key of its JSON, and a word of its messages",
+    "plugins/refinery_rights/verify/erased.py": "a column",
     "plugins/refinery_study/map/plot.py": "a property of Vega",
 }
 """Files with a word that is a stage's name, too, and what it is there."""

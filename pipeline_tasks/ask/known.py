@@ -180,28 +180,6 @@ QUESTIONS = {
         "list who saw texts: the looks of pages, and of commands at a shared root",
         "people and rights",
     ),
-    "sign": Entry(
-        "pipeline_tasks.cli.commands.sign",
-        "sign what a version delivers and what it was made from, as an in-toto statement",
-        "people and rights",
-    ),
-    "disclose": Entry(
-        "pipeline_tasks.inspect.disclose",
-        "write what a version was made of: the EU's summary, a datasheet, Croissant, SPDX",
-        "people and rights",
-    ),
-    "takedown": Entry(
-        "pipeline_tasks.cli.commands.takedown",
-        "take documents, URLs or sites out of training datasets, and refuse them",
-        "people and rights",
-        supervised=True,
-    ),
-    "erase": Entry(
-        "pipeline_tasks.cli.commands.erase",
-        "complete takedowns: erase the documents below a root",
-        "people and rights",
-        supervised=True,
-    ),
     "train-lm": Entry(
         "pipeline_tasks.cli.commands.train_lm",
         "train a language's n-gram model on trusted text, for score_quality",

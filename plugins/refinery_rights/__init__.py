@@ -1,1 +1,1 @@
-"""People and rights: takedowns, erasing, statements and signatures, and what a version discloses."""
+"""People and rights: takedowns, erasing, signed statements, and what a version discloses. Imports the core alone."""

@@ -20,22 +20,22 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_rights.disclose import disclose
+from refinery_rights.disclose.about import About, read_about
+from refinery_rights.disclose.counting import top_of
+from refinery_rights.disclose.croissant import croissant
+from refinery_rights.disclose.datasheet import KEYS
+from refinery_rights.disclose.facts import Facts, StageTotal, collected
+from refinery_rights.disclose.measures import rights_answers, rights_tables
+from refinery_rights.disclose.page import cited, html, markdown
+from refinery_rights.disclose.spdx import spdx
+from refinery_rights.disclose.summary import summary
 from spdx_python_model.bindings import v3_0_1 as spdx_model
 
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.demo import warc
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.inspect.disclose import disclose
-from pipeline_tasks.inspect.disclose.about import About, read_about
-from pipeline_tasks.inspect.disclose.counting import top_of
-from pipeline_tasks.inspect.disclose.croissant import croissant
-from pipeline_tasks.inspect.disclose.datasheet import KEYS
-from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal, collected
-from pipeline_tasks.inspect.disclose.measures import rights_answers, rights_tables
-from pipeline_tasks.inspect.disclose.page import cited, html, markdown
-from pipeline_tasks.inspect.disclose.spdx import spdx
-from pipeline_tasks.inspect.disclose.summary import summary
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -105,7 +105,6 @@ ALLOWED = {
         "binding",
         "embedded.airflow_home",
         "landing.listing",
-        "publish.taking_down",
         "sources",
         "store",
         *VOCABULARY,
@@ -142,7 +141,11 @@ def imported(source: str) -> set[str]:
 
 
 def test_every_file_has_a_contract() -> None:
-    files = {str(path.relative_to(PROJECT)) for room in ("plugins/refinery_airflow", "dags") for path in (PROJECT / room).rglob("*.py")}
+    files = {
+        str(path.relative_to(PROJECT))
+        for room in ("plugins/refinery_airflow", "dags")
+        for path in (PROJECT / room).rglob("*.py")
+    }
     files = {file for file in files if not file.endswith("__init__.py")}
     assert files == set(ALLOWED)
 

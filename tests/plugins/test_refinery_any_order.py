@@ -17,10 +17,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
+from refinery_rights.disclose.about import About
+from refinery_rights.disclose.facts import collected
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.disclose.about import About
-from pipeline_tasks.inspect.disclose.facts import collected
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import parse_recipe

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_rights.taking_down import take_down
 
 from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.inspect.verify.log import check_ablations, check_log, check_takedowns
@@ -17,7 +18,6 @@ from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateD
 from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.takedowns import takedowns
-from pipeline_tasks.publish.taking_down import take_down
 from pipeline_tasks.sealed import sha256
 
 RECIPE = "daily"

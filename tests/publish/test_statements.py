@@ -19,20 +19,20 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
+from refinery_rights.disclose import disclose
+from refinery_rights.disclose.about import About
+from refinery_rights.statements.envelope import open_envelope, pae, sign
+from refinery_rights.statements.keys import KEY_VARIABLE, PASSWORD_VARIABLE, private_key, public_key
+from refinery_rights.statements.statement import Signed, read_statement, statement_of
+from refinery_rights.verify.statements import check_statement
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SignatureRefused
 from pipeline_tasks.gate.verdicts import judge, verdict_reference
-from pipeline_tasks.inspect.disclose import disclose
-from pipeline_tasks.inspect.disclose.about import About
-from pipeline_tasks.inspect.verify.statements import check_statement
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.statements.envelope import open_envelope, pae, sign
-from pipeline_tasks.publish.statements.keys import KEY_VARIABLE, PASSWORD_VARIABLE, private_key, public_key
-from pipeline_tasks.publish.statements.statement import Signed, read_statement, statement_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import append, dataset_log, read_chain
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -11,13 +11,12 @@ from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
+from refinery_rights import takedown, taking_down
 
-from pipeline_tasks.cli.commands import takedown
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify.verification import Scope, verify
-from pipeline_tasks.publish import taking_down
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import current_rows, record, takedowns

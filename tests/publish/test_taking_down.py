@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_rights.taking_down import DELETED, deletions_taken_down, entries_of, read_deletions
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import takedowns
-from pipeline_tasks.publish.taking_down import DELETED, deletions_taken_down, entries_of, read_deletions
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests.chain import reply
 from tests.commands import Refinery

@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 import zstandard
+from refinery_rights.erasing.samples import Probes
 
-from pipeline_tasks.upkeep.erasing.samples import Probes
 from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, blanked, can_say, sayable, saying
 
 ROWS = pa.RecordBatch.from_pylist(

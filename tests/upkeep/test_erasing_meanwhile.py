@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_rights import erase as erase_command
+from refinery_rights.erasing import erasing
+from refinery_rights.taking_down import take_down
 
-from pipeline_tasks.cli.commands import erase as erase_command
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, JobLost, Transient
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish import publishing
-from pipeline_tasks.publish.taking_down import take_down
 from pipeline_tasks.run.tasks import task
 from pipeline_tasks.store.erasures import erasures
-from pipeline_tasks.upkeep.erasing import erasing
 from tests import erased_root
 from tests.chain import reply
 from tests.erased_root import DAYS, RECIPE, STEPS, ErasedRoot

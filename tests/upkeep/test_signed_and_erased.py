@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from refinery_rights.disclose.about import About
+from refinery_rights.disclose.facts import collected
+from refinery_rights.disclose.summary import summary
+from refinery_rights.statements.keys import public_key
+from refinery_rights.verify.statements import Checked, check_statement, statement_conclusion
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.inspect.disclose.about import About
-from pipeline_tasks.inspect.disclose.facts import collected
-from pipeline_tasks.inspect.disclose.summary import summary
-from pipeline_tasks.inspect.verify.statements import Checked, check_statement, statement_conclusion
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.statements.keys import public_key
 from pipeline_tasks.store.erasures import erased_by_path
 from tests import erased_root
 from tests.erased_root import DATASET, DAYS, RECIPE, ErasedRoot, address

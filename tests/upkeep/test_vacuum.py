@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from refinery_rights.erasing.documents import Documents
+from refinery_rights.erasing.survey import survey
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.constraints import is_bucket
@@ -27,8 +29,6 @@ from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.s3.client import s3_client
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep import vacuum
-from pipeline_tasks.upkeep.erasing.documents import Documents
-from pipeline_tasks.upkeep.erasing.survey import survey
 from tests.refining import commit_parent, refined, rows
 from tests.toys import table
 

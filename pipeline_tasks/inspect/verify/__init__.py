@@ -2,20 +2,28 @@
 
 import argparse
 from collections.abc import Iterator
+from typing import Protocol
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result
 from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
 from pipeline_tasks.inspect.verify.scores import Sample, rescored_lines
-from pipeline_tasks.inspect.verify.statements import (
-    check_statement,
-    statement_conclusion,
-    statement_facts,
-    statement_lines,
-)
 from pipeline_tasks.inspect.verify.verification import Report, Scope, report_facts, verify
-from pipeline_tasks.publish.statements.keys import public_key
+from pipeline_tasks.seams import all_parts
+
+COMPARISONS = "refinery.comparisons"
+"""The seam of what a root is compared with that lies outside of it: modules that are a `Comparison` each."""
+
+
+class Comparison(Protocol):
+    """What `refinery verify` does instead of verifying a root by itself, if an option says so."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add its options."""
+
+    def answer(self, options: argparse.Namespace) -> int | None:
+        """Print what the root is against what its options name; return the exit code, None if they name nothing."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,19 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", action="append", default=[], metavar="NAME=PATH", help="where a classifier's model is"
     )
     parser.add_argument("--head", default="", metavar="DIGEST", help="a log's head in an archived report: is it there?")
-    parser.add_argument(
-        "--signature",
-        default="",
-        metavar="FILE",
-        help="a statement of `refinery sign`: is that what is there?",
-    )
-    parser.add_argument("--key", default="", metavar="FILE", help="the public key (PEM) of who signed it")
+    for comparison in _comparisons():
+        comparison.add_arguments(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
     """Print the report; return ContractError's exit code if there is a problem."""
-    if options.signature or options.key:
-        return _answer_signature(options)
+    for comparison in _comparisons():
+        if (code := comparison.answer(options)) is not None:
+            return code
     sample = Sample(options.scores, dict(map(_named, options.model)))
     scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head, scores=sample)
     report = verify(options.root, scope)
@@ -49,16 +53,10 @@ def answer(options: argparse.Namespace) -> int:
     return ContractError.exit_code if report.findings.problems else 0
 
 
-def _answer_signature(options: argparse.Namespace) -> int:
-    """Print what the root is against a signed statement; RecipeError unless statement and key are both named."""
-    if not (options.signature and options.key):
-        message = "--signature and --key go together: the statement, and the public key of who signed it"
-        raise RecipeError(message)
-    checked = check_statement(options.root, options.signature, public_key(options.key), full=not options.fast)
-    findings = checked.findings
-    lines = [*statement_lines(checked), *finding_lines(findings), statement_conclusion(checked)]
-    print_result(options, statement_facts(checked), lines)
-    return ContractError.exit_code if findings.problems else 0
+def _comparisons() -> Iterator[Comparison]:
+    for part in all_parts(COMPARISONS):
+        comparison: Comparison = part.load()
+        yield comparison
 
 
 def _named(model: str) -> tuple[str, str]:

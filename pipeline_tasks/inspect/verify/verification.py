@@ -9,7 +9,6 @@ from typing import Any
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
-from pipeline_tasks.inspect.verify.erased import check_erased
 from pipeline_tasks.inspect.verify.findings import Account, Findings
 from pipeline_tasks.inspect.verify.log import (
     Log,
@@ -32,8 +31,12 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, is_trial, untried
 from pipeline_tasks.sealed import path_of
+from pipeline_tasks.seams import all_parts
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
+
+CHECKS = "refinery.checks"
+"""The seam of further checks of a root: functions of the root and of the `Findings` that they add to."""
 
 
 @dataclass(slots=True)
@@ -94,7 +97,9 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     check_accesses(root, findings)
-    check_erased(root, findings)
+    for part in all_parts(CHECKS):
+        check: Callable[[str, Findings], None] = part.load()
+        check(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))

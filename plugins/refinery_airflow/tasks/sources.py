@@ -200,7 +200,7 @@ def _is_of(place: str, start: datetime) -> bool:
 
 def take_deletions_down(context: Context, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Record what the source of a landed snapshot says it has deleted as a takedown; the same twice is one entry."""
-    from pipeline_tasks.publish.taking_down import deletions_taken_down
+    from refinery_rights.taking_down import deletions_taken_down
 
     root = context["params"]["root"]
     adopt_credentials(facts["input"], root, recipe=recipe_of_dag(context["ti"].dag_id))

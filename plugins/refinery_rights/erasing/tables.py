@@ -12,9 +12,9 @@ from pipeline_tasks.store.erasures import Erased
 from pipeline_tasks.store.shards.file import checked
 from pipeline_tasks.store.shards.rows import ShardRows, facts_of
 from pipeline_tasks.store.shards.table import Table, own_rows
-from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
 from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, blanked, can_say, sayable, saying
 from pipeline_tasks.upkeep.rewriting.tables import rewritten
+from refinery_rights.erasing.documents import IDENTITY, Documents
 
 pc: Any = pyarrow.compute
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.inspect.disclose.about import About, Category, SourceAbout
 from pipeline_tasks.landing.archives.warcinfo import read_warcinfo
 from pipeline_tasks.landing.listing import ARCHIVES, PROMISE
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.statements.statement import Stated
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store import storage
+from refinery_rights.disclose.about import About, Category, SourceAbout
+from refinery_rights.statements.statement import Stated
 
 ARCHIVES_READ = 64
 """Archives of a snapshot whose crawler is read, in the order of their digests; a crawl has 90,000."""

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipeline_tasks.cli.commands.takedown import gates_of_takedown, republish, republished_line
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -18,11 +17,12 @@ from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.text.urls.takedown import of_rows
-from pipeline_tasks.upkeep.erasing.documents import Documents
-from pipeline_tasks.upkeep.erasing.erasing import certify, erase, fence, finish, planned
-from pipeline_tasks.upkeep.erasing.survey import Survey, survey
 from pipeline_tasks.upkeep.index import can_follow, follow
 from pipeline_tasks.upkeep.rewriting.replacing import ErasedMeanwhile, meanwhile
+from refinery_rights.erasing.documents import Documents
+from refinery_rights.erasing.erasing import certify, erase, fence, finish, planned
+from refinery_rights.erasing.survey import Survey, survey
+from refinery_rights.takedown import gates_of_takedown, republish, republished_line
 
 ROUNDS = 3
 """How often a root is looked at and erased at most: the last look finds nothing."""

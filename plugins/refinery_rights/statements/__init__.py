@@ -1,4 +1,4 @@
 """Signed statements: what a version delivers and what it was made from, in the forms of in-toto, SLSA and DSSE.
 
-Imports what `publish` imports.
+Imports the core.
 """

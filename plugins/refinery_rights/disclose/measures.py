@@ -9,14 +9,14 @@ from functools import partial
 
 from pipeline_tasks.cards import adds, has_sequences, known_card, repeats, stage_that
 from pipeline_tasks.counted import counted
-from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal, most_first
-from pipeline_tasks.inspect.disclose.page import Answer, Cell, Rows, Table
 from pipeline_tasks.inspect.redactions import actions_of
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.removals import bins_of
-from pipeline_tasks.publish.statements.statement import models_of, verdicts
 from pipeline_tasks.stages.check_rights import ROBOTS_RECORD
 from pipeline_tasks.store.reading import clears_personal_data
+from refinery_rights.disclose.facts import Facts, StageTotal, most_first
+from refinery_rights.disclose.page import Answer, Cell, Rows, Table
+from refinery_rights.statements.statement import models_of, verdicts
 
 READS_RIGHTS, COUNTS_WORDS = partial(adds, "opt_out"), partial(adds, "toxic_hits")
 """What a stage is asked: whether it reads what publishers say, and whether it counts words that offend."""

@@ -8,13 +8,13 @@ https://spdx.github.io/spdx-spec/v3.0.1/
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline_tasks.inspect.disclose.croissant import identifier, source_identifier
-from pipeline_tasks.inspect.disclose.facts import Facts
-from pipeline_tasks.inspect.disclose.measures import actions_line
-from pipeline_tasks.inspect.disclose.origins import SourceOrigin
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.store.reading import clears_personal_data
+from refinery_rights.disclose.croissant import identifier, source_identifier
+from refinery_rights.disclose.facts import Facts
+from refinery_rights.disclose.measures import actions_line
+from refinery_rights.disclose.origins import SourceOrigin
 
 CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
 

@@ -9,10 +9,10 @@ from functools import partial
 
 from pipeline_tasks.cards import adds
 from pipeline_tasks.counted import counted
-from pipeline_tasks.inspect.disclose.facts import Facts, StageTotal
-from pipeline_tasks.inspect.disclose.measures import personal_data_answers, rights_answers, stages_table
-from pipeline_tasks.inspect.disclose.page import MISSING, Answer, Page, Part, provider
-from pipeline_tasks.publish.statements.statement import writers
+from refinery_rights.disclose.facts import Facts, StageTotal
+from refinery_rights.disclose.measures import personal_data_answers, rights_answers, stages_table
+from refinery_rights.disclose.page import MISSING, Answer, Page, Part, provider
+from refinery_rights.statements.statement import writers
 
 LEAD = (
     "Questions of Datasheets for Datasets (Gebru et al., arXiv 1803.09010). Answers with a mark such as [E1] follow "

@@ -11,7 +11,7 @@ from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import of_rows
-from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
+from refinery_rights.erasing.documents import IDENTITY, Documents
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipeline_tasks.cards import known_card
-from pipeline_tasks.inspect.disclose.about import About, Category
-from pipeline_tasks.inspect.disclose.counting import Amount, Counts, Domains, Period, counted_documents
-from pipeline_tasks.inspect.disclose.origins import SourceOrigin, origin_of
-from pipeline_tasks.inspect.disclose.page import Answer, Evidence
 from pipeline_tasks.inspect.versions import uncounted
 from pipeline_tasks.manifest import Manifest, in_order, total
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.statements.statement import Stated, delivered, stated_versions
 from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
 from pipeline_tasks.publish.takedowns import current_rows, documents_of
 from pipeline_tasks.recipe import COMPOSE, LAND
@@ -25,6 +20,11 @@ from pipeline_tasks.store.erasures import erased_by_path
 from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shards.rows import layers_of
+from refinery_rights.disclose.about import About, Category
+from refinery_rights.disclose.counting import Amount, Counts, Domains, Period, counted_documents
+from refinery_rights.disclose.origins import SourceOrigin, origin_of
+from refinery_rights.disclose.page import Answer, Evidence
+from refinery_rights.statements.statement import Stated, delivered, stated_versions
 
 
 @dataclass(frozen=True, slots=True)

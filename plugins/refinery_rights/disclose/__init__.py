@@ -12,15 +12,15 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_chosen, chosen_of, outside, print_result
-from pipeline_tasks.inspect.disclose.about import About, read_about
-from pipeline_tasks.inspect.disclose.croissant import croissant
-from pipeline_tasks.inspect.disclose.datasheet import KEYS, datasheet
-from pipeline_tasks.inspect.disclose.facts import Facts, collected
-from pipeline_tasks.inspect.disclose.page import Page, html, markdown
-from pipeline_tasks.inspect.disclose.spdx import spdx
-from pipeline_tasks.inspect.disclose.summary import DOMAINS, summary
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import sha256
+from refinery_rights.disclose.about import About, read_about
+from refinery_rights.disclose.croissant import croissant
+from refinery_rights.disclose.datasheet import KEYS, datasheet
+from refinery_rights.disclose.facts import Facts, collected
+from refinery_rights.disclose.page import Page, html, markdown
+from refinery_rights.disclose.spdx import spdx
+from refinery_rights.disclose.summary import DOMAINS, summary
 
 SUMMARY, DATASHEET, CROISSANT, SPDX = "summary", "datasheet", "croissant.json", "spdx.json"
 

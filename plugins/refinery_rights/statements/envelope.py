@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
 
 from pipeline_tasks.errors import SignatureRefused
-from pipeline_tasks.publish.statements.keys import Ed25519PrivateKey, Ed25519PublicKey, PrivateKey, PublicKey, key_id
+from refinery_rights.statements.keys import Ed25519PrivateKey, Ed25519PublicKey, PrivateKey, PublicKey, key_id
 
 _SHA256 = hashes.SHA256()
 

@@ -22,8 +22,8 @@ from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Erased, Span, Stored, current
 from pipeline_tasks.training.index import NAME, Shard, StoredFile, read_index
-from pipeline_tasks.upkeep.erasing.documents import Documents
 from pipeline_tasks.upkeep.rewriting.rows import blanked, saying
+from refinery_rights.erasing.documents import Documents
 
 pc: Any = pyarrow.compute
 

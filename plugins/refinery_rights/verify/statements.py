@@ -19,9 +19,14 @@ from pipeline_tasks.inspect.versions import uncounted
 from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version, version_path
-from pipeline_tasks.publish.statements.envelope import open_envelope
-from pipeline_tasks.publish.statements.keys import PublicKey
-from pipeline_tasks.publish.statements.statement import (
+from pipeline_tasks.sealed import canonical, parse
+from pipeline_tasks.stage import LANDING
+from pipeline_tasks.store import erasures, storage
+from pipeline_tasks.store.erasures import erased
+from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
+from refinery_rights.statements.envelope import open_envelope
+from refinery_rights.statements.keys import PublicKey
+from refinery_rights.statements.statement import (
     PAYLOAD_TYPE,
     Resource,
     Signed,
@@ -30,11 +35,6 @@ from pipeline_tasks.publish.statements.statement import (
     stated_versions,
     verdicts,
 )
-from pipeline_tasks.sealed import canonical, parse
-from pipeline_tasks.stage import LANDING
-from pipeline_tasks.store import erasures, storage
-from pipeline_tasks.store.erasures import erased
-from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
 
 HEAL = "restore the root from a backup: the statement is what was signed"
 

@@ -10,17 +10,17 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import add_chosen, chosen_of, outside, print_result
 from pipeline_tasks.inspect.verify.findings import Findings
-from pipeline_tasks.inspect.verify.statements import check_signed
-from pipeline_tasks.publish.statements.envelope import sign
-from pipeline_tasks.publish.statements.keys import KEY_VARIABLE, key_id, private_key
-from pipeline_tasks.publish.statements.statement import (
+from pipeline_tasks.stage import LANDING
+from refinery_rights.statements.envelope import sign
+from refinery_rights.statements.keys import KEY_VARIABLE, key_id, private_key
+from refinery_rights.statements.statement import (
     PAYLOAD_TYPE,
     Signed,
     read_statement,
     statement_bytes,
     statement_of,
 )
-from pipeline_tasks.stage import LANDING
+from refinery_rights.verify.statements import check_signed
 
 SUFFIX = ".intoto.json"
 

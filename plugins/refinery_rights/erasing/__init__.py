@@ -1,4 +1,4 @@
 """Erases documents: which rows, what is left of them, object by object, and the certificate of it.
 
-Imports `store`, `publish`, `inspect` and what they import.
+Imports the core.
 """

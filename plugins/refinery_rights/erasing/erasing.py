@@ -10,8 +10,8 @@ from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, erased_by_path, erasures, expired, newest
 from pipeline_tasks.store.log_chain import next_number, read_chain
-from pipeline_tasks.upkeep.erasing.survey import Survey, Work
 from pipeline_tasks.upkeep.rewriting.replacing import TOGETHER, commit, meanwhile
+from refinery_rights.erasing.survey import Survey, Work
 
 OUTSIDE = (
     "landed files, which have the documents as they were crawled: `landed` names the records",

@@ -11,17 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_tasks.inspect.disclose.facts import Facts
-from pipeline_tasks.inspect.disclose.origins import SourceOrigin
 from pipeline_tasks.publish.exports.shards import PIECES
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.statements.statement import steps_of, writers
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shards.file import checked
 from pipeline_tasks.store.shards.rows import ROW, layers_of
+from refinery_rights.disclose.facts import Facts
+from refinery_rights.disclose.origins import SourceOrigin
+from refinery_rights.statements.statement import steps_of, writers
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 

@@ -10,10 +10,11 @@ from functools import partial
 
 from pipeline_tasks.cards import adds
 from pipeline_tasks.counted import counted
-from pipeline_tasks.inspect.disclose.about import Category
-from pipeline_tasks.inspect.disclose.counting import Amount, Domains
-from pipeline_tasks.inspect.disclose.facts import SHOWN, Facts, cite_stage
-from pipeline_tasks.inspect.disclose.measures import (
+from pipeline_tasks.recipe import LAND
+from refinery_rights.disclose.about import Category
+from refinery_rights.disclose.counting import Amount, Domains
+from refinery_rights.disclose.facts import SHOWN, Facts, cite_stage
+from refinery_rights.disclose.measures import (
     filters_table,
     gates_table,
     illegal_content,
@@ -25,9 +26,8 @@ from pipeline_tasks.inspect.disclose.measures import (
     rights_tables,
     stages_table,
 )
-from pipeline_tasks.inspect.disclose.origins import Crawler, SourceOrigin
-from pipeline_tasks.inspect.disclose.page import MISSING, Answer, Cell, Page, Part, Rows, Table, provider
-from pipeline_tasks.recipe import LAND
+from refinery_rights.disclose.origins import Crawler, SourceOrigin
+from refinery_rights.disclose.page import MISSING, Answer, Cell, Page, Part, Rows, Table, provider
 
 TEMPLATE = "C(2025) 8311 final"
 

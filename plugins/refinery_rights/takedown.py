@@ -32,8 +32,6 @@ from pipeline_tasks.publish.takedowns import (
     takedowns,
     valid_entries,
 )
-from pipeline_tasks.publish.taking_down import entries_of as entries_of_deletions
-from pipeline_tasks.publish.taking_down import read_deletions, take_down
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service.handle import handle
@@ -41,8 +39,10 @@ from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, keys_of, of_entries, of_rows
-from pipeline_tasks.upkeep.erasing.near import found_lines, near, near_lines
 from pipeline_tasks.upkeep.index import follow
+from refinery_rights.erasing.near import found_lines, near, near_lines
+from refinery_rights.taking_down import entries_of as entries_of_deletions
+from refinery_rights.taking_down import read_deletions, take_down
 
 pc: Any = pyarrow.compute
 

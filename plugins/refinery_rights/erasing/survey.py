@@ -25,10 +25,10 @@ from pipeline_tasks.store.erasures import Erased, Stored, erased_by_path
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.shards.table import Table, open_table
 from pipeline_tasks.text.urls.takedown import hosts_of
-from pipeline_tasks.upkeep.erasing import packed, tables
-from pipeline_tasks.upkeep.erasing.documents import IDENTITY, Documents
-from pipeline_tasks.upkeep.erasing.samples import LARGEST, Probes, unpacked
 from pipeline_tasks.upkeep.vacuum import export_of
+from refinery_rights.erasing import packed, tables
+from refinery_rights.erasing.documents import IDENTITY, Documents
+from refinery_rights.erasing.samples import LARGEST, Probes, unpacked
 
 pc: Any = pyarrow.compute
 

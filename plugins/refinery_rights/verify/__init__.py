@@ -1,0 +1,1 @@
+"""What `refinery verify` asks of people and rights: erased documents, signed statements. Imports `statements`."""
