@@ -183,7 +183,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     total += sum(entry.bytes for entry in cached)
     files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]
     total += sum(entry.bytes for entry in store.list(ACCESS))  # who saw what is kept
-    total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery index` removes what leaves its tables
+    total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery keep index` removes what leaves its tables
     published = tuple(store.list(PUBLISH))
     total += sum(entry.bytes for entry in published)
     outside = list(_orphans_outside_stages(store, is_old))

@@ -99,7 +99,7 @@ def test_a_mixture_that_was_found_is_shown_beside_the_prior(
     page = visitor.get(f"/verdicts/{entry.number}").text
     assert f"<h1>{title}, beside the prior</h1>" in page
     assert "mixtures of one dataset" in page
-    assert f"refinery mixture --dataset {arm.dataset}" in page
+    assert f"refinery model mixture --dataset {arm.dataset}" in page
     assert title in visitor.get("/verdicts").text
 
 

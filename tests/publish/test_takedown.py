@@ -253,7 +253,7 @@ def test_what_names_nothing_is_not_looked_for(
     untouched: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`find` answered `0 places`, as for a site that no document has."""
-    assert main(["find", untouched, *words]) == RecipeError.exit_code
+    assert main(["look", "find", untouched, *words]) == RecipeError.exit_code
     assert message in capsys.readouterr().err
 
 
@@ -261,7 +261,7 @@ def test_a_recipe_that_has_published_nothing_is_not_searched(
     untouched: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`find` answered `0 places`."""
-    assert main(["find", untouched, "--site", "a.example", "--recipe", "tinny"]) == RecipeError.exit_code
+    assert main(["look", "find", untouched, "--site", "a.example", "--recipe", "tinny"]) == RecipeError.exit_code
     assert f"{untouched} has no training dataset 'tinny' (it has corpus)" in capsys.readouterr().err
 
 

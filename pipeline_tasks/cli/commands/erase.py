@@ -123,7 +123,7 @@ def _look(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
     if newest(root) != since:
         raise meanwhile(root)
     if not can_follow(root):
-        found.left[VECTORS] = "pylance is not installed here: run `refinery index`, and this, where it is"
+        found.left[VECTORS] = "pylance is not installed here: run `refinery keep index`, and this, where it is"
     return found, log
 
 

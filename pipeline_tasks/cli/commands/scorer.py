@@ -14,12 +14,7 @@ TEXTS = 2_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what is done, the model, the sample, and the report."""
-    parser.add_argument(
-        "action",
-        choices=("check",),
-        help="measure what a model tells from nonsense, whether it sorts by source, and what its scores mean",
-    )
+    """Add the model, the sample, and the report."""
     parser.add_argument("model", nargs="?", default="", help="file of a fastText model, or a model's folder")
     parser.add_argument(
         "--classifier-of",

@@ -1,4 +1,4 @@
-"""`refinery sign` signs what a version delivers and what it was made from: an in-toto statement in a DSSE envelope."""
+"""`refinery keep sign` signs what a version delivers and what it was made from: a statement in an envelope."""
 
 import argparse
 from collections.abc import Iterator

@@ -48,6 +48,6 @@ def answer(options: argparse.Namespace) -> int:
 def _without_report(root: str, known: Committed) -> str:
     """Return why a run that published nothing has no report, and what shows its stages."""
     run = known.shown
-    shows = f"`refinery funnel {root} --recipe {run.recipe} --snapshot {run.snapshot}` shows the stages so far"
+    shows = f"`refinery look funnel {root} --recipe {run.recipe} --snapshot {run.snapshot}` shows the stages so far"
     account = known.run.account if known.run else ""
     return f"{root}: {title_of(run)}, has no report, which is written with a version; {account}; {shows}"

@@ -305,7 +305,7 @@ def left_out(found: Found) -> Iterator[str]:
     """Yield what was not compared, for a person."""
     if found.unread:
         missing = counted(len(found.unread), "snapshot")
-        yield f"not read: {missing} that the store does not have; `refinery index` adds them"
+        yield f"not read: {missing} that the store does not have; `refinery keep index` adds them"
     if found.others:
         yield f"without vectors of model {found.model}: {', '.join(found.others)}"
 

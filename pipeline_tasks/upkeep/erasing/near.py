@@ -34,7 +34,7 @@ def near(root: str) -> list[Near]:
     """Return the near duplicates of what is taken down now, by recipe, snapshot and id.
 
     They are those of the clusters that deduplication found. What it never compared, as the documents of two recipes, is
-    not among them: `refinery similar` compares vectors.
+    not among them: `refinery look similar` compares vectors.
     """
     documents = Documents(of_rows(current_rows(root)))
     recipes = [

@@ -1,4 +1,4 @@
-"""`refinery retention` applies a policy of how long objects are kept: what expires, what goes to a colder class."""
+"""`refinery keep retention` applies a policy of how long objects are kept: what expires, what goes elsewhere."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence

@@ -82,7 +82,7 @@ class Build:
     @property
     def command(self) -> str:
         """The command that starts it in Airflow."""
-        named = ["refinery", "airflow", "dags", "trigger", f"build_{self.recipe.name}"]
+        named = ["refinery", "setup", "airflow", "dags", "trigger", f"build_{self.recipe.name}"]
         return shlex.join([*named, *(["--conf", self.conf] if self.params else [])])
 
     def exact(self, root: str) -> str:

@@ -71,7 +71,9 @@ class Found:
         ]
         asked += [word for condition in split_conditions(self.query[WHERE]) for word in ("--where", condition)]
         recipe = ["--recipe", self.query["recipe"]] if self.query["recipe"] else []
-        return shlex.join(["refinery", "find", root, *asked, *recipe, *(["--most-bytes", "0"] if self.texts else [])])
+        return shlex.join(
+            ["refinery", "look", "find", root, *asked, *recipe, *(["--most-bytes", "0"] if self.texts else [])]
+        )
 
 
 def find_of(root: str, query: Mapping[str, str], start: int) -> Found:
