@@ -1,6 +1,6 @@
 """Measures scorers on sites that none was trained on: what they tell from nonsense, by language, and the source alone.
 
-    refinery run --no-build --recipe web --input .../dev-2026-45 --output ROOT    # and the same for dev-2026-46
+    refinery run ROOT --no-build --recipe web --input .../dev-2026-45    # and the same for dev-2026-46
     python benchmarks/scorers.py ROOT@web:dev-2026-45 ROOT@web:dev-2026-46 [--embeddings FOLDER] [--json]
 
 Half of the texts are held out with their whole sites (`train-quality-model` holds out a fifth). Compared are the score

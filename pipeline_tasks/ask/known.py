@@ -213,7 +213,7 @@ QUESTIONS = {
     ),
     "keep vacuum": Entry(
         "pipeline_tasks.upkeep.vacuum",
-        "list (with --delete, remove) files that no manifest names",
+        "list (with --apply, remove) files that no manifest names",
         "keep in order",
         supervised=True,
         was="vacuum",

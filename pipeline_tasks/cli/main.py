@@ -160,7 +160,15 @@ def build_parser(entries: Mapping[str, Entry], names: Container[str]) -> argpars
             from pipeline_tasks.inspect.looks import add_purpose
 
             add_purpose(arguments)
+        _hide_old_spellings(arguments)
     return parser
+
+
+def _hide_old_spellings(parser: argparse.ArgumentParser) -> None:
+    """Show the first spelling of each option alone; the others are those that it had, to which it still answers."""
+    for action in parser._actions:  # noqa: SLF001 -- argparse has no public name for it
+        if action.dest != "help":
+            action.option_strings = action.option_strings[:1]
 
 
 def _module(entry: Entry) -> Command:

@@ -130,18 +130,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grace", type=days, default=7.0, metavar="DAYS", help="leave alone what is younger (7)")
     parser.add_argument("--expire", type=days, default=0.0, metavar="DAYS", help="also stages that no version names")
     parser.add_argument("--limit", type=share, default=0.1, help="refuse to remove more than this share of bytes (0.1)")
-    parser.add_argument("--delete", action="store_true", help="remove; without it, only list")
+    parser.add_argument("--apply", "--delete", dest="delete", action="store_true", help="remove; without it, only list")
     add_json(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print the orphans; with `--delete`, remove them."""
+    """Print the orphans; with `--apply`, remove them."""
     orphans = find_orphans(options.root, options.grace * DAY, options.expire * DAY)
     if not options.json:  # before anything is removed, as `remove` may refuse
         print_lines(orphan_lines(orphans))
     if options.delete:
         remove(options.root, orphans, options.limit)
-    done = f"{'removed' if options.delete else 'to remove with --delete:'} {counted(len(orphans.files), 'object')}"
+    done = f"{'removed' if options.delete else 'to remove with --apply:'} {counted(len(orphans.files), 'object')}"
     print_result(options, {**orphan_facts(orphans), "deleted": options.delete}, [f"{done}, {orphans.bytes:,} bytes"])
     return 0
 

@@ -1,5 +1,6 @@
 """`refinery` lists its commands without importing them, parses ROOT anywhere, and prints errors in one paragraph."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -27,16 +28,16 @@ READERS = {
     "keep access": [],
     "look trace": ["--token", "0"],
     "look lineage": [],
-    "look find": ["--doc", "0" * 32],
+    "look find": ["--document", "0" * 32],
     "search": ["a phrase"],
     "sql": [],
     "document": ["0" * 32],
     "export": ["--format", "parquet", "--to", "exported"],
-    "takedown": ["--doc", "0" * 32, "--reason", "why"],
+    "takedown": ["--document", "0" * 32, "--reason", "why"],
     "erase": [],
     "keep sign": ["--key", "key.pem"],
-    "disclose": ["--out", "disclosed"],
-    "plan": ["--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"],
+    "disclose": ["--to", "disclosed"],
+    "plan": ["--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--version", "1"],
     "read": ["--summary"],
     "look intruder": ["--summary"],
     "rejects": [],
@@ -45,7 +46,7 @@ READERS = {
     "look contamination": [],
     "whatif": [],
     "retract": ["day"],
-    "keep vacuum": ["--delete"],
+    "keep vacuum": ["--apply"],
     "keep retention": [],
     "keep compact": [],
     "keep ledger": [],
@@ -58,6 +59,27 @@ READERS = {
 
 MOST_WORDS = 28
 """Words that a command line may begin with at most: a list that is read in one look."""
+
+MAKING = {"run", "build", "setup doctor"}
+"""Commands that make a root, or check one before the first run."""
+
+RENAMED = {
+    *(("--to", old) for old in ("--output", "--out", "--folder", "--plots")),
+    *(("--document", old) for old in ("--doc", "--id")),
+    *(("--who", old) for old in ("--by", "--reader")),
+    ("--dataset", "--recipe"),
+    ("--root", "--record"),
+    ("--dry-run", "--plan"),
+    ("--apply", "--delete"),
+    ("--version", "--from"),
+    ("--from", "--source"),
+    ("--language", "--lang"),
+    ("--core-hour-price", "--core-hour"),
+}
+"""Options as help shows them, and spellings that they had and still answer to."""
+
+OTHER_IDEAS = {"--recipe": "a recipe", "--by": "a column", "--from": "where something is got from"}
+"""Old spellings of some options that are right for others."""
 
 HEAVY = ("pyarrow", "numpy", "airflow", "pyspark", "ray")
 
@@ -209,9 +231,7 @@ def test_an_override_needs_a_stage_and_a_reason(capsys: pytest.CaptureFixture[st
 
 def test_every_command_that_takes_a_root_is_known_here() -> None:
     rooted = {name for name in questions() if "[ROOT]" in _help(name)}
-    assert rooted - {"setup doctor"} == READERS.keys(), (
-        "doctor checks a root before the first run; add any other to READERS"
-    )
+    assert rooted - MAKING == READERS.keys(), "add it to READERS"
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -229,5 +249,44 @@ def test_a_wrong_root_is_named_and_nothing_is_created(
 
 def test_a_run_into_a_file_is_refused_before_it_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "README.md").write_text("not a root")
-    assert main(["run", "--input", str(tmp_path), "--output", str(tmp_path / "README.md")]) == RecipeError.exit_code
+    assert main(["run", str(tmp_path / "README.md"), "--input", str(tmp_path)]) == RecipeError.exit_code
     assert "README.md is a file, not a root" in capsys.readouterr().err
+
+
+def options() -> list[tuple[str, argparse.Action, list[str]]]:
+    """Every option that a command shows: the command, the option, and the spellings that are not shown."""
+    found = []
+    for name in questions():
+        (commands,) = (action.choices for action in parser_of(name)._actions if action.dest == "command")
+        known = commands[name]._option_string_actions  # type: ignore[call-overload, index]
+        for action in {id(action): action for action in known.values()}.values():
+            if action.help != argparse.SUPPRESS and action.dest != "help":
+                spelled = [option for option, of in known.items() if of is action]
+                found.append((name, action, [option for option in spelled if option not in action.option_strings]))
+    return found
+
+
+def test_an_idea_has_one_spelling_and_answers_to_those_that_it_had() -> None:
+    known = options()
+    assert {(action.option_strings[0], old) for _, action, olds in known for old in olds} == RENAMED
+    assert {len(action.option_strings) for _, action, _ in known} == {1}
+    shown = {action.option_strings[0] for _, action, _ in known}
+    assert shown & {old for _, old in RENAMED} == OTHER_IDEAS.keys()
+
+
+def test_a_setting_is_spelled_alike_by_every_command() -> None:
+    """Settings that two commands have by one name, and values that are of one kind."""
+    by_name: dict[str, set[str]] = {}
+    for _, action, _ in options():
+        by_name.setdefault(action.dest, set()).add(action.option_strings[0])
+        by_name.setdefault(str(action.metavar), set()).add(action.option_strings[0])
+    two = {name: spelled for name, spelled in by_name.items() if len(spelled) > 1 and name.islower()}
+    assert two == {"recipe": {"--recipe", "--dataset"}, "by": {"--by", "--who"}}
+    assert (by_name["ROOT"], by_name["NAME[@NUMBER]"], by_name["CODE"]) == ({"--root"}, {"--dataset"}, {"--language"})
+
+
+def test_a_root_that_is_written_to_is_named_by_its_place_or_as_it_was() -> None:
+    for words in (["ROOT"], ["--output", "ROOT"], ["--output=ROOT"]):
+        for name, more in (("run", ["--input", "crawl"]), ("build", ["--dry-run"])):
+            for arguments in ([*words, *more], [*more, *words]):
+                assert cli._parse(parser_of(name), [name, *arguments]).root == "ROOT", arguments

@@ -1,4 +1,4 @@
-"""`refinery look report --plots`: a page that opens offline, and each of its plots as SVG and PNG."""
+"""`refinery look report --to`: a page that opens offline, and each of its plots as SVG and PNG."""
 
 import re
 import struct

@@ -107,7 +107,7 @@ def test_a_root_without_verdicts_says_how_to_get_one(visitor: Any, root: Path) -
     import shutil
 
     shutil.rmtree(root / "ablations")
-    assert f"--record {root}" in visitor.get("/verdicts").text
+    assert f"--root {root}" in visitor.get("/verdicts").text
     assert visitor.get("/verdicts/1").status_code == 404
 
 

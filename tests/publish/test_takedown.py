@@ -192,7 +192,7 @@ def test_the_way_out_of_a_trial_is_to_retract_it() -> None:
     """No recipe has the name of its trials, so `refinery run` would refuse it."""
     whole = {"recipe": "web", "snapshot": "2026-11-20", "landing": "/crawl/2026-11-20"}
     _, run, retract = takedown.snapshot_lines("/root", [whole, {**whole, "recipe": "web.trial"}])
-    assert run == "  refinery run --recipe web --snapshot 2026-11-20 --input /crawl/2026-11-20 --output /root"
+    assert run == "  refinery run /root --recipe web --snapshot 2026-11-20 --input /crawl/2026-11-20"
     assert retract == "  refinery retract 2026-11-20 /root --recipe web.trial --reason takedown"
 
 
@@ -200,7 +200,7 @@ def test_the_way_out_of_a_recipe_of_ones_own_names_its_file() -> None:
     """`refinery run --recipe tiny` finds no such recipe, and a shell reads two words where a folder has a space."""
     own = {"recipe": "tiny", "snapshot": "2026-11-20", "landing": "/my crawl"}
     _, run, note = takedown.snapshot_lines("/root", [own])
-    assert run == "  refinery run --recipe tiny.yaml --snapshot 2026-11-20 --input '/my crawl' --output /root"
+    assert run == "  refinery run /root --recipe tiny.yaml --snapshot 2026-11-20 --input '/my crawl'"
     assert note == "of tiny give the path of the recipe's file"
 
 

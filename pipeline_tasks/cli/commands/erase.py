@@ -31,7 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, who erases, and whether to."""
     add_root(parser)
     parser.add_argument("--dry-run", action="store_true", help="only list what would be done, and its cost")
-    parser.add_argument("--by", default="", help="who erases, for the certificate (default: user and machine)")
+    parser.add_argument(
+        "--who",
+        "--by",
+        dest="by",
+        default="",
+        metavar="NAME",
+        help="who erases, for the certificate (default: user and machine)",
+    )
     parser.add_argument(
         "--alone",
         action="store_true",
@@ -152,7 +159,7 @@ def _done_lines(found: Survey, path: str, facts: dict[str, Any]) -> Iterator[str
             "objects were looked at"
         )
         if others := facts["same_text_elsewhere"]:
-            yield f"the same text is at other addresses: take down --doc {' --doc '.join(others)} as well"
+            yield f"the same text is at other addresses: take down --document {' --document '.join(others)} as well"
         yield f"the certificate is {found.root}/{path}; it lists what is outside the root"
 
 

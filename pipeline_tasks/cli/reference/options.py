@@ -20,8 +20,8 @@ def options_page() -> str:
 
 def _groups() -> Iterator[str]:
     known = questions()
-    parser = build_parser(known, known)
-    [parsers] = [action.choices for action in parser._actions if action.dest == "command"]  # noqa: SLF001 -- no public name
+    actions = build_parser(known, known)._actions  # noqa: SLF001 -- argparse has no public name for it
+    [parsers] = [action.choices for action in actions if action.dest == "command"]
     assert isinstance(parsers, dict)
     for group in GROUPS:
         yield f"\n## {group.capitalize()}"
@@ -34,7 +34,8 @@ def _section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     yield f"\n### refinery {name}\n"
     description = parser.description or ""
     yield f"{description[:1].upper()}{description[1:]}.\n"
-    actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001 -- as above
+    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 -- no public name
+    actions = [action for action in shown if action.dest != "help"]
     yield from table(("argument", "meaning"), ([_argument(action), _meaning(action)] for action in actions))
 
 

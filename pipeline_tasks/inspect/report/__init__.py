@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, and where plots are written."""
     add_snapshot(parser)
     parser.add_argument(
+        "--to",
         "--plots",
+        dest="plots",
         default="",
         metavar="FOLDER",
         help="write a page of a minute's reading there, report.html, and its plots as SVG and PNG",
@@ -25,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print the path, of a training dataset that of its card; ContractError if the file is gone or was changed.
 
-    With `--plots` the plots are written, and the path of their page is printed. RecipeError for a run that has
+    With `--to` the plots are written, and the path of their page is printed. RecipeError for a run that has
     published nothing: a report is of a version, and the error says where the run stopped and what shows its stages.
     """
     known = committed_of(options)

@@ -87,7 +87,7 @@ class Build:
 
     def exact(self, root: str) -> str:
         """Return the command that counts every token, of the recipe as it is written."""
-        return shlex.join(["refinery", "build", "--plan", "--output", root, "--recipe", self.recipe.name])
+        return shlex.join(["refinery", "build", root, "--dry-run", "--recipe", self.recipe.name])
 
 
 def changes_of(weights: Mapping[str, str], budget: str, epochs: str) -> dict[str, Any]:
