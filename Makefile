@@ -108,7 +108,7 @@ $(VENV)/.installed: $(VENV)/.uv requirements.txt pyproject.toml setup.py
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -q -r requirements.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip uninstall -q refinery # our name until 0.1: its plugin would be there twice
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
-	@$(BIN)/refinery compile
+	@$(BIN)/refinery setup compile
 	@touch $@
 
 # The base package alone must load a dataset; then comes torch, by pip, which knows builds for machines without a GPU.

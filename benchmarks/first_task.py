@@ -4,7 +4,7 @@
 
 A fresh process refines a small crawl of the demo twice, each into a root of its own. The first run pays what a
 worker's first tasks pay: imports, reading compiled loops, models and words, or compiling them. `compile_s` is what
-`refinery compile` takes in an empty NUMBA_CACHE_DIR. All are seconds of wall clock: compare those of one output.
+`refinery setup compile` takes in an empty NUMBA_CACHE_DIR. All are seconds of wall clock: compare those of one output.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Writes the pages of two development snapshots that were marked by hand, for `refinery train-extractor`.
+"""Writes the pages of two development snapshots that were marked by hand, for `refinery model extractor`.
 
 Usage: PYTHONPATH=. python benchmarks/marked_pages.py SNAPSHOT... --output pages.jsonl
 

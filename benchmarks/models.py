@@ -1,6 +1,6 @@
 """Measures how fast a sequence classifier scores documents, beside the way in which others run the same classifier.
 
-    refinery run --no-build --recipe web --input .../dev-2026-45 --output ROOT
+    refinery run ROOT --no-build --recipe web --input .../dev-2026-45
     python benchmarks/models.py ROOT [--stage extract] [--layers 6 --hidden 384] [--documents 400] [--json]
     python benchmarks/models.py TEXTS.jsonl --layers 12 --hidden 768 --numerics fp32 tf32 bf16   # on a GPU
 

@@ -1,6 +1,6 @@
 """Measures what the score of `score_quality` as shipped tells apart, by language, on documents that no model has seen.
 
-    refinery run --no-build --recipe web --input .../dev-2026-45 --output ROOT    # and the same for dev-2026-46
+    refinery run ROOT --no-build --recipe web --input .../dev-2026-45    # and the same for dev-2026-46
     python benchmarks/score.py ROOT [--stage filter_language] [--least 10] [--json]
 
 Documents are those that `--stage` kept in ROOT, with the language that it has for them. `auc` is the area under the ROC

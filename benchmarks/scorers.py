@@ -1,6 +1,6 @@
 """Measures scorers on sites that none was trained on: what they tell from nonsense, by language, and the source alone.
 
-    refinery run --no-build --recipe web --input .../dev-2026-45 --output ROOT    # and the same for dev-2026-46
+    refinery run ROOT --no-build --recipe web --input .../dev-2026-45    # and the same for dev-2026-46
     python benchmarks/scorers.py ROOT@web:dev-2026-45 ROOT@web:dev-2026-46 [--embeddings FOLDER] [--json]
 
 Half of the texts are held out with their whole sites (`train-quality-model` holds out a fifth). Compared are the score
@@ -8,7 +8,7 @@ of the recipe `web`; fastText and, with `--embeddings`, a linear head over stati
 half against nonsense that is made of it; and fastText trained on news articles (../shared/data/gold) against the other
 half, as published models are trained on a reference against a crawl.
 
-Rows are those of `refinery scorer check`: `auc` of each kind of nonsense, with an interval in which it is with 98 %,
+Rows are those of `refinery model check`: `auc` of each kind of nonsense, with an interval in which it is with 98 %,
 `source_auc` and `source_variance`; these two are of all texts, for half of them has too few sources. `graded` is the
 rank correlation, within each language, with the share of the words of each text that are in disorder: 0, a quarter, a
 half, three quarters or all of them, by its id.
@@ -50,7 +50,7 @@ NAMES = ("__label__low", "__label__high")
 def main() -> None:
     """Print a table of scorers; with --json the last line is one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("texts", nargs="+", help="as `refinery scorer check --sample` takes them")
+    parser.add_argument("texts", nargs="+", help="as `refinery model check --sample` takes them")
     parser.add_argument("--embeddings", default="", help="folder of static embeddings")
     parser.add_argument("--most", type=int, default=20_000)
     parser.add_argument("--json", action="store_true")

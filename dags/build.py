@@ -12,7 +12,7 @@ version has are not exported again.
 - *When it runs*: by hand, or whenever the recipe of its snapshots publishes a version (unpause the DAG for that).
 - *Other snapshots, weights or budget than the recipe's*: the form has them, for this run alone. The page *Build*, below
   *Refinery*, shows the plan of each choice before anything runs, and the params to start it with.
-- *What a run would take*: `refinery build --plan --recipe corpus --output ROOT` prints the plan of the mixture. It runs
+- *What a run would take*: `refinery build ROOT --dry-run --recipe corpus` prints the plan of the mixture. It runs
   nothing behind `mix`.
 - *Its tokenizer*: the log of `tokenize` and `refinery status --recipe corpus` name it. A dataset keeps the one of its
   first build.

@@ -21,7 +21,7 @@ is reused and not done again, so clearing and rerunning is always safe.
   `publish_gate`), and a reason. If it is not, mend it and clear the run.
 - *`sense` waits.* Its XCom `arrival` and its log say what is missing, which files are short, and until when it waits.
   Without a list of its files a snapshot is whole when nothing has changed for `settling` minutes.
-- *`index` failed.* The snapshot is published all the same; `refinery similar` reads its shards until the task is
+- *`index` failed.* The snapshot is published all the same; `refinery look similar` reads its shards until the task is
   cleared. It does nothing where pylance is not installed (the extra `vectors`).
 - *Files came late*: the logs of `publish` and of `arrivals`, the *Refinery* page and `refinery status` name them. Clear
   the run, or trigger the DAG with the same `snapshot`: it takes them.

@@ -3,7 +3,7 @@
 Good texts come from references and published versions, others from a crawl. `train` holds sites out whole, and compares
 the model with the one of the same name that was published last. `check` measures what it tells from nonsense, and
 whether it sorts by source. `publish` adds it to the log of its name, with both reports and its digest, at once and
-last. The command `refinery train-quality-model --root` does the same.
+last. The command `refinery model quality --root` does the same.
 
 **Runbook**
 

@@ -49,7 +49,7 @@ def test_one_stage_judges_addresses() -> None:
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
 def test_a_column_of_places_by_kind_is_of_spans(card: Stage[Any]) -> None:
-    """`refinery redactions` lists them, and no page shows what a stage that clears personal data replaced."""
+    """`refinery look redactions` lists them, and no page shows what a stage that clears personal data replaced."""
     lists = [(field.name, field.type.value_type) for field in card.writes if pa.types.is_list(field.type)]
     structs = [(name, kind) for name, kind in lists if pa.types.is_struct(kind)]
     named = [name for name, kind in structs if {"kind", "start", "end", "at"} <= {part.name for part in kind}]

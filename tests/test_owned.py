@@ -158,7 +158,7 @@ def test_a_command_names_the_folder_in_one_line(tmp_path: Path) -> None:
     cache.mkdir()
     cache.chmod(0o777)
     env = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-m", "pipeline_tasks.cli", "compile"]
+    command = [sys.executable, "-m", "pipeline_tasks.cli", "setup", "compile"]
     done = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == RecipeError.exit_code
     assert done.stderr.startswith(f"refinery: {cache} ")

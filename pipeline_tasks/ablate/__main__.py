@@ -19,7 +19,7 @@ def _say(line: str) -> None:
 def main() -> int:
     """Run the models of a folder that have no result."""
     parser = argparse.ArgumentParser(prog="python -m pipeline_tasks.ablate", description=__doc__)
-    parser.add_argument("folder", help="folder that `refinery ablate --prepare`, or `mixture --prepare`, left")
+    parser.add_argument("folder", help="folder that `refinery ablate --prepare`, or `model mixture --prepare`, left")
     parser.add_argument("--share", default="0/1", metavar="I/N", help="each N-th run from the I-th on (all)")
     options = parser.parse_args()
     number, count = map(int, options.share.split("/"))

@@ -1,12 +1,10 @@
 """Says which questions there are: each is a command, with the module that answers it, and the group it is shown in."""
 
-from collections.abc import Mapping
-from importlib import import_module
-from types import MappingProxyType, ModuleType
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline_tasks import seams
-from pipeline_tasks.errors import RecipeError
 
 SEAM = "refinery.questions"
 """The seam of questions: each of its parts is a dict of names and their `Entry`, in a module that imports little."""
@@ -19,6 +17,7 @@ class Entry(NamedTuple):
     """A question's module, its line in `refinery --help`, and its group.
 
     `supervised`: it starts processes. `shows`: it shows texts, or names of pages, and logs its looks at a shared root.
+    `was`: the name that it had, to which it still answers.
     """
 
     module: str
@@ -26,6 +25,7 @@ class Entry(NamedTuple):
     group: str
     supervised: bool = False
     shows: bool = False
+    was: str = ""
 
 
 QUESTIONS = {
@@ -40,10 +40,11 @@ QUESTIONS = {
         "pull a snapshot from a source into a landing: whole, or not at all",
         "refine",
     ),
-    "sources": Entry(
+    "look sources": Entry(
         "pipeline_tasks.inspect.sources",
         "list sources: what has landed of each, what has not ended, who refuses",
-        "refine",
+        "look",
+        was="sources",
     ),
     "whatif": Entry(
         "pipeline_tasks.inspect.whatif", "predict what other bounds, or conditions on columns, would keep", "refine"
@@ -53,40 +54,51 @@ QUESTIONS = {
         "find what in a recipe is wrong or without effect, and what of a snapshot will not fit",
         "refine",
     ),
-    "fetch": Entry(
+    "setup fetch": Entry(
         "pipeline_tasks.cli.commands.fetch",
         "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url",
-        "refine",
+        "set up",
+        was="fetch",
     ),
     "status": Entry(
         "pipeline_tasks.inspect.versions.status",
         "list snapshots: published, retracted, stale, and those whose run stopped",
         "look",
     ),
-    "versions": Entry(
-        "pipeline_tasks.inspect.versions", "list every published version, and whether it still counts", "look"
+    "look versions": Entry(
+        "pipeline_tasks.inspect.versions",
+        "list every published version, and whether it still counts",
+        "look",
+        was="versions",
     ),
     "diff": Entry(
         "pipeline_tasks.inspect.diff", "compare two versions: settings, rows, distributions, documents by id", "look"
     ),
-    "funnel": Entry("pipeline_tasks.inspect.funnel", "documents, bytes and reasons from stage to stage", "look"),
-    "report": Entry("pipeline_tasks.inspect.report", "print the path of a snapshot's report", "look"),
-    "trace": Entry(
+    "look funnel": Entry(
+        "pipeline_tasks.inspect.funnel", "documents, bytes and reasons from stage to stage", "look", was="funnel"
+    ),
+    "look report": Entry(
+        "pipeline_tasks.inspect.report", "print the path of a snapshot's report", "look", was="report"
+    ),
+    "look trace": Entry(
         "pipeline_tasks.inspect.document.trace",
         "trace a packed token back to its document and landed record",
         "look",
         shows=True,
+        was="trace",
     ),
-    "lineage": Entry(
+    "look lineage": Entry(
         "pipeline_tasks.inspect.versions.lineage",
         "show the manifests that a version was made from, with their parents",
         "look",
+        was="lineage",
     ),
-    "find": Entry(
+    "look find": Entry(
         "pipeline_tasks.inspect.search.find",
         "find every place where a document, URL or site is used in training datasets",
         "look",
         shows=True,
+        was="find",
     ),
     "search": Entry(
         "pipeline_tasks.inspect.search",
@@ -94,11 +106,12 @@ QUESTIONS = {
         "look",
         shows=True,
     ),
-    "similar": Entry(
+    "look similar": Entry(
         "pipeline_tasks.inspect.search.similar",
         "find the published documents that are most like a document or a text",
         "look",
         shows=True,
+        was="similar",
     ),
     "document": Entry(
         "pipeline_tasks.inspect.document",
@@ -109,17 +122,19 @@ QUESTIONS = {
     "rejects": Entry(
         "pipeline_tasks.inspect.rejects", "count or export the rows that a stage rejected", "look", shows=True
     ),
-    "redactions": Entry(
+    "look redactions": Entry(
         "pipeline_tasks.inspect.redactions",
         "count and place personal data or words that offend, without the values",
         "look",
         shows=True,
+        was="redactions",
     ),
-    "duplicates": Entry(
+    "look duplicates": Entry(
         "pipeline_tasks.inspect.document.duplicates",
         "show a document's cluster: which document is kept, and the proof",
         "look",
         shows=True,
+        was="duplicates",
     ),
     "build": Entry(
         "pipeline_tasks.cli.commands.build",
@@ -145,73 +160,92 @@ QUESTIONS = {
         "keep in order",
         supervised=True,
     ),
-    "vacuum": Entry(
+    "keep vacuum": Entry(
         "pipeline_tasks.upkeep.vacuum",
-        "list (with --delete, remove) files that no manifest names",
+        "list (with --apply, remove) files that no manifest names",
         "keep in order",
         supervised=True,
+        was="vacuum",
     ),
-    "retention": Entry(
+    "keep retention": Entry(
         "pipeline_tasks.upkeep.retention.command",
         "list (with --apply, do) what a policy says of how long objects are kept, and in which class",
         "keep in order",
         supervised=True,
+        was="retention",
     ),
-    "index": Entry(
+    "keep index": Entry(
         "pipeline_tasks.upkeep.index",
         "bring the store of vectors in line with what is published, for `similar`",
         "keep in order",
         supervised=True,
+        was="index",
     ),
-    "compact": Entry(
+    "keep compact": Entry(
         "pipeline_tasks.upkeep.compact",
         "merge the history of many snapshots, so that a run reads fewer files",
         "keep in order",
         supervised=True,
+        was="compact",
     ),
-    "upgrade": Entry(
+    "keep upgrade": Entry(
         "pipeline_tasks.upkeep.upgrade",
         "say what an installed release makes outdated, why, and what it costs",
         "keep in order",
+        was="upgrade",
     ),
-    "ledger": Entry("pipeline_tasks.upkeep.ledger", "make the ledger anew from the root", "keep in order"),
-    "access": Entry(
+    "keep ledger": Entry(
+        "pipeline_tasks.upkeep.ledger",
+        "make the ledger anew from the root, while no run writes to it",
+        "keep in order",
+        was="ledger rebuild",
+    ),
+    "keep access": Entry(
         "pipeline_tasks.inspect.access",
         "list who saw texts: the looks of pages, and of commands at a shared root",
-        "people and rights",
+        "keep in order",
+        was="access",
     ),
-    "train-lm": Entry(
+    "model lm": Entry(
         "pipeline_tasks.cli.commands.train_lm",
         "train a language's n-gram model on trusted text, for score_quality",
         "models",
+        was="train-lm",
     ),
-    "train-quality-model": Entry(
+    "model quality": Entry(
         "pipeline_tasks.cli.commands.train_quality_model",
         "train a model of the quality of texts on good ones and a crawl, for score_quality",
         "models",
+        was="train-quality-model",
     ),
-    "train-extractor": Entry(
+    "model extractor": Entry(
         "pipeline_tasks.cli.commands.train_extractor",
         "train the model that reads a page's blocks on pages whose text people marked",
         "models",
+        was="train-extractor",
     ),
-    "train-topics": Entry(
+    "model topics": Entry(
         "pipeline_tasks.cli.commands.train_topics",
         "find what texts are about, by their vectors, for the stage topics",
         "models",
+        was="train-topics",
     ),
-    "scorer": Entry(
-        "pipeline_tasks.cli.commands.scorer", "check a model that scores documents, before it may decide", "models"
+    "model check": Entry(
+        "pipeline_tasks.cli.commands.scorer",
+        "measure what a model of scores tells from nonsense, and by what it sorts, before it may decide",
+        "models",
+        was="scorer check",
     ),
     "ablate": Entry(
         "pipeline_tasks.cli.commands.ablate",
         "train small models on two recipes or datasets: which is better, how sure, at what price",
         "models",
     ),
-    "mixture": Entry(
+    "model mixture": Entry(
         "pipeline_tasks.cli.commands.mixture",
         "search the mixture of a dataset's groups that gives the best models, by many small ones",
         "models",
+        was="mixture",
     ),
     "demo": Entry(
         "pipeline_tasks.demo.show",
@@ -225,28 +259,33 @@ QUESTIONS = {
         "set up",
         supervised=True,
     ),
-    "airflow": Entry(
-        "pipeline_tasks.cli.commands.airflow", "run Airflow's own command on the Airflow of `refinery up`", "set up"
+    "setup airflow": Entry(
+        "pipeline_tasks.cli.commands.airflow",
+        "run Airflow's own command on the Airflow of `refinery up`",
+        "set up",
+        was="airflow",
     ),
-    "compile": Entry(
+    "setup compile": Entry(
         "pipeline_tasks.cli.commands.compile",
         "compile the loops over text for this machine, so that no task has to",
         "set up",
         supervised=True,
+        was="compile",
     ),
     "new": Entry(
         "pipeline_tasks.cli.commands.new",
         "write a package with a stage, filter, source or export of your own",
         "set up",
     ),
-    "doctor": Entry(
+    "setup doctor": Entry(
         "pipeline_tasks.upkeep.doctor",
         "check Java, Spark, Ray, the tokenizer and the object store",
         "set up",
         supervised=True,
+        was="doctor",
     ),
 }
-"""The questions that the core answers, by name."""
+"""The questions that the core answers, by name: a word, or two of which the first is shared (`keep vacuum`)."""
 
 
 def entry_of(name: str) -> Entry | None:
@@ -254,18 +293,22 @@ def entry_of(name: str) -> Entry | None:
     return QUESTIONS.get(name) or questions().get(name)
 
 
+def name_in(words: Sequence[str]) -> tuple[str, int]:
+    """Return the question that words begin with, by its name or the one it had, and how many they are; "" and 0: none.
+
+    Seams are read only for words that are not the core's.
+    """
+    for known in (lambda: QUESTIONS, questions) if words else ():
+        names = {entry.was: name for name, entry in known().items()} | {name: name for name in known()}
+        for count in (2, 1):
+            if name := names.get(" ".join(words[:count])):
+                return name, min(count, len(words))
+    return "", 0
+
+
 def questions() -> Mapping[str, Entry]:
     """Return every question by name, in the order of groups: the core's, of our extensions, and of other packages."""
     found = dict(QUESTIONS)
-    for part in seams.all_parts(SEAM):
+    for part in (*seams.own_parts(SEAM).values(), *seams.parts(SEAM).values()):
         found |= part.load(dict)
     return MappingProxyType(dict(sorted(found.items(), key=lambda each: GROUPS.index(each[1].group))))
-
-
-def module_of(name: str) -> ModuleType:
-    """Return the module that answers a question; RecipeError where nothing that is installed has it."""
-    entry = entry_of(name)
-    if entry is None:
-        message = f"nothing that is installed here answers {name!r}; install the package that has it"
-        raise RecipeError(message)
-    return import_module(entry.module)

@@ -1,15 +1,16 @@
 """The `refinery` command: refine a snapshot, inspect what is published, and keep a root in order."""
 
 import argparse
+import itertools
 import os
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import Protocol, cast
 
-from pipeline_tasks.ask.known import Entry, entry_of, questions
+from pipeline_tasks.ask.known import Entry, entry_of, name_in, questions
+from pipeline_tasks.cli.listing import first_words, listing, member_listing, members, nearest, top
 from pipeline_tasks.cli.supervisor import INTERRUPTED, supervised
 from pipeline_tasks.errors import RecipeError, RefineryError
 
@@ -29,14 +30,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Without `arguments` it is the command of this process, and supervised if it starts processes.
     """
-    given = sys.argv[1:] if arguments is None else arguments
-    if arguments is None and _is_supervised(given):
-        return _reported(partial(supervised, partial(_reported, partial(_run, given), given)), given)
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
     try:
-        return _reported(partial(_run, given), given)
+        return _reported(partial(_begin, given, supervises=arguments is None), given)
     except KeyboardInterrupt:
         sys.stderr.write("refinery: stopped\n")
         return INTERRUPTED
+
+
+def _begin(given: Sequence[str], *, supervises: bool) -> int:
+    arguments = _joined(given)
+    if supervises and _is_supervised(arguments):
+        return supervised(partial(_reported, partial(_run, arguments), arguments))
+    return _run(arguments)
+
+
+def _joined(given: Sequence[str]) -> list[str]:
+    """Return arguments with the words that name the command as one; say on stderr which name replaces an old one."""
+    at = given.index(_command(given)) if _command(given) else len(given)
+    words = [*itertools.takewhile(lambda word: not word.startswith("-"), given[at : at + 2])]
+    name, count = name_in(words)
+    if not name and words and words[0] in first_words(questions()):
+        return [*given[:at], " ".join(words), *given[at + len(words) :]]
+    if (called := " ".join(given[at : at + count])) != name:
+        sys.stderr.write(f"refinery: `refinery {called}` is `refinery {name}` now\n")
+    return [*given[:at], *([name] if name else []), *given[at + count :]]
 
 
 def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
@@ -72,7 +90,11 @@ def _is_supervised(arguments: Sequence[str]) -> bool:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    options = _parse(parser := parser_of(_command(arguments)), arguments)
+    command = _command(arguments)
+    if command and entry_of(command) is None:
+        sys.stdout.write(f"{_members(command)}\n")
+        return 0
+    options = _parse(parser := parser_of(command), arguments)
     if options.version:
         from pipeline_tasks.libraries import release
 
@@ -91,19 +113,26 @@ def _command(arguments: Sequence[str]) -> str:
     return next((word for word in arguments if not word.startswith("-")), "")
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """Return the parser of a command, or of `--help` without one: a command does not wait for what others have.
+def _members(name: str) -> str:
+    """Return what may follow the first word of commands; RecipeError for any other name, with the nearest."""
+    known = questions()
+    word, _, second = name.partition(" ")
+    if not second and word in first_words(known):
+        return member_listing(known, word)
+    near = nearest(known, name[:40])
+    suggestion = f" (did you mean {near!r}?)" if near else ""
+    commands = (
+        f"commands of {word} are: {', '.join(members(known, word))}"
+        if second
+        else f"commands are: {', '.join(top(known))}"
+    )
+    message = f"there is no command {name[:40]!r}{suggestion}; {commands}"
+    raise RecipeError(message)
 
-    RecipeError for a name that is none, with the nearest.
-    """
-    if entry := entry_of(name) if name else None:
-        return build_parser({name: entry}, {name})
-    if name:
-        near = get_close_matches(name[:40], questions(), n=1, cutoff=0.6)
-        suggestion = f" (did you mean {near[0]!r}?)" if near else ""
-        message = f"there is no command {name[:40]!r}{suggestion}; commands are: {', '.join(questions())}"
-        raise RecipeError(message)
-    return build_parser(questions(), ())
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command, or of `--help` without one: a command does not wait for what others have."""
+    return build_parser({name: entry}, {name}) if name and (entry := entry_of(name)) else build_parser(questions(), ())
 
 
 def _check_root(options: argparse.Namespace) -> None:
@@ -116,12 +145,14 @@ def _check_root(options: argparse.Namespace) -> None:
 
 def build_parser(entries: Mapping[str, Entry], names: Container[str]) -> argparse.ArgumentParser:
     """Return a parser of commands; only those in `names` are imported and get their arguments."""
-    parser = argparse.ArgumentParser(prog="refinery", description=__doc__)
+    usage = "refinery [-h] [--debug] [--version] COMMAND ..."
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("refinery", usage, __doc__, listing(entries), formatter_class=raw)
     parser.add_argument("--debug", action="store_true", help="show the stack trace of an error")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="", dest="command")
+    commands = parser.add_subparsers(prog="refinery", dest="command", help=argparse.SUPPRESS)
     for name, entry in entries.items():
-        arguments = commands.add_parser(name, help=entry.help, description=entry.help)
+        arguments = commands.add_parser(name, description=entry.help)
         if name not in names:
             continue
         _module(entry).add_arguments(arguments)
@@ -129,7 +160,15 @@ def build_parser(entries: Mapping[str, Entry], names: Container[str]) -> argpars
             from pipeline_tasks.inspect.looks import add_purpose
 
             add_purpose(arguments)
+        _hide_old_spellings(arguments)
     return parser
+
+
+def _hide_old_spellings(parser: argparse.ArgumentParser) -> None:
+    """Show the first spelling of each option alone; the others are those that it had, to which it still answers."""
+    for action in parser._actions:  # noqa: SLF001 -- argparse has no public name for it
+        if action.dest != "help":
+            action.option_strings = action.option_strings[:1]
 
 
 def _module(entry: Entry) -> Command:

@@ -14,15 +14,15 @@ def write_whole(path: Path, content: bytes) -> None:
     if path.exists():
         if path.is_file() and path.read_bytes() == content:
             return
-        message = f"{path} exists, and has other bytes; name a new file by --output, as recipes may name this one"
+        message = f"{path} exists, and has other bytes; name a new file by --to, as recipes may name this one"
         raise RecipeError(message)
     replace_whole(path, content)
 
 
-def replace_whole(path: Path, content: bytes, *, parents: bool = False, option: str = "--output") -> None:
+def replace_whole(path: Path, content: bytes, *, parents: bool = False) -> None:
     """Write the whole file or none, over what is there; RecipeError if it cannot be written.
 
-    With `parents` the folders above it are made. `option` is what another path is named with.
+    With `parents` the folders above it are made.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
@@ -32,7 +32,7 @@ def replace_whole(path: Path, content: bytes, *, parents: bool = False, option: 
         temporary.rename(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        message = f"cannot write {path}: {error}; name another {option}"
+        message = f"cannot write {path}: {error}; name another --to"
         raise RecipeError(message) from error
 
 
@@ -47,7 +47,7 @@ def written_whole(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.rename(path)
     except OSError as error:
-        message = f"cannot write {path}: {error}; name another --output"
+        message = f"cannot write {path}: {error}; name another --to"
         raise RecipeError(message) from error
     finally:
         temporary.unlink(missing_ok=True) if not temporary.is_dir() else shutil.rmtree(temporary)

@@ -31,7 +31,9 @@ LOCATOR = ("snapshot", "file", "offset", "record_id")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the folder and the engine."""
-    parser.add_argument("--folder", default=FOLDER, help="where the crawl and the output go")
+    parser.add_argument(
+        "--to", "--folder", dest="folder", default=FOLDER, metavar="FOLDER", help="where the crawl and the output go"
+    )
     parser.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
 
 

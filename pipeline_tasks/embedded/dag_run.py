@@ -417,5 +417,5 @@ def _summarize(progress: Progress, params: Mapping[str, Any], recipe: str) -> No
     if "report" in published:
         sys.stdout.write(f"  report    {params['root']}/{published['report']}\n")
         sys.stdout.write(
-            f"  more      refinery funnel {params['root']} --recipe {recipe} --snapshot {params['snapshot']}\n"
+            f"  more      refinery look funnel {params['root']} --recipe {recipe} --snapshot {params['snapshot']}\n"
         )

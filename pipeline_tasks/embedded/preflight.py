@@ -1,7 +1,7 @@
 """Finds, before the first stage of a run, all that can be known to end it: in its input, recipe, engines, store, space.
 
-`refinery run`, the first task of a run on Airflow and `refinery doctor` ask the same questions. What a run would be
-refused for is said together, each finding with the thing and the way out.
+`refinery run`, the first task of a run on Airflow and `refinery setup doctor` ask the same questions. What a run would
+be refused for is said together, each finding with the thing and the way out.
 """
 
 import re
@@ -212,7 +212,7 @@ def upgrade(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
             found, broken = tried(RECIPE, partial(outdated_snapshot, planned.root, recipe.name, snapshot))
             yield from broken
             if found and found.stages:
-                message = f"{found.account}; `refinery upgrade {planned.root}` lists all"
+                message = f"{found.account}; `refinery keep upgrade {planned.root}` lists all"
                 yield Finding(fault=False, where=RECIPE, message=message)
 
 

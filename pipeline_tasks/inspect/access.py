@@ -17,7 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, and whose looks of which days."""
     add_root(parser)
     parser.add_argument("--since", type=_day, metavar="DAY", help="looks of this day, in UTC, and later")
-    parser.add_argument("--by", default="", metavar="NAME", help="looks of this user; of a command NAME or NAME@HOST")
+    parser.add_argument(
+        "--who",
+        "--by",
+        dest="by",
+        default="",
+        metavar="NAME",
+        help="looks of this user; of a command NAME or NAME@HOST",
+    )
     parser.add_argument("--document", default="", metavar="ID", help="looks at this document, by its id")
     add_json(parser)
 

@@ -26,7 +26,7 @@ def chosen_version(root: str, recipe: str, name: str) -> Version:
     newest = [f"{number} ({version.snapshot})" for number, version in published.items()][-NAMED:]
     message = (
         f"{root}: recipe {recipe} has no version or snapshot {name[:MOST_NAME]!r}; the newest are {', '.join(newest)}, "
-        f"and `refinery versions {root}` lists all"
+        f"and `refinery look versions {root}` lists all"
     )
     raise RecipeError(message)
 

@@ -39,6 +39,13 @@ def add_root(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(requires_root=True)
 
 
+def add_output_root(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add the optional positional ROOT, which a command writes to; it was named by `--output`, too."""
+    parser.set_defaults(root=default_root())
+    parser.add_argument("root", nargs="?", metavar="ROOT", default=argparse.SUPPRESS, help=meaning)
+    parser.add_argument("--output", dest="root", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
 def add_recipe(parser: argparse.ArgumentParser) -> None:
     """Add ROOT and `--recipe`, which `recipe_of` reads."""
     add_root(parser)
@@ -135,10 +142,12 @@ def recipe_of(options: argparse.Namespace) -> str:
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
-    """Add ROOT, `--recipe` and `--json`: what a command that reads a version of a training dataset needs."""
+    """Add ROOT, `--dataset` and `--json`: what a command that reads a version of a training dataset needs."""
     add_root(parser)
     parser.add_argument(
+        "--dataset",
         "--recipe",
+        dest="recipe",
         default="",
         metavar="NAME[@NUMBER]",
         help=f"dataset and its version (default: the only one in ROOT, else {DEFAULT_BUILD}; its newest)",
@@ -166,7 +175,7 @@ def built_version(root: str, named: str) -> Version:
     if name not in built:
         others = f"it has {', '.join(built)}" if built else "it has none"
         message = (
-            f"{root} has no training dataset {name!r} ({others}); build one with `refinery build --output {root} "
+            f"{root} has no training dataset {name!r} ({others}); build one with `refinery build {root} "
             f"--recipe RECIPE`"
         )
         raise RecipeError(message)

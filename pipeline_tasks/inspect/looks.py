@@ -39,7 +39,7 @@ def looked(
     look = access_log.Look(
         by=whoami(),
         through="command",
-        what=options.command,
+        what=options.command.rpartition(" ")[2],  # as pages name it, and earlier releases
         of={**named, **of},
         asked=access_log.asked({name: value for name, value in words.items() if _is_plain(value)}),
         rows=rows,

@@ -85,7 +85,7 @@ def comparisons(manifests: Manifests) -> list[Comparison]:
             f"Component perplexity of the documents that {_reader(scored)} read, and of those that it kept: 0 is "
             "disorder.",
             _perplexity(scored),
-            Idle("no document has a perplexity", "name models in `language_models`; `refinery train-lm` makes one"),
+            Idle("no document has a perplexity", "name models in `language_models`; `refinery model lm` makes one"),
             unit="value",
         ),
     ]

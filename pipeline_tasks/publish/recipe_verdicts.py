@@ -94,10 +94,10 @@ class Standing:
         held_out = "--held-out FILE --size 15m --to FOLDER"
         if self.judged.builds:
             copy = f"{name}_next"
-            yield f"refinery build --output {self.root} --recipe COPY  # of {name}, with `name: {copy}`, no `requires`"
+            yield f"refinery build {self.root} --recipe COPY  # of {name}, with `name: {copy}`, no `requires`"
             yield f"refinery ablate --datasets {self.root}/{beside}@latest,{self.root}/{copy}@latest {held_out}"
         else:
-            yield f"refinery ablate --recipes {beside},{name} --input LANDED {held_out} --record {self.root}"
+            yield f"refinery ablate --recipes {beside},{name} --input LANDED {held_out} --root {self.root}"
 
 
 def standing(root: str, judged: Judged) -> Standing:

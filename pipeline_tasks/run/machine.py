@@ -87,7 +87,7 @@ def _named(error: BaseException) -> RefineryError | None:  # noqa: PLR0911 -- a 
     if number in _CLOSED and getattr(error, "filename", None):
         return RecipeError(
             f"{getattr(error, 'filename2', None) or getattr(error, 'filename', None)}: {os.strerror(number)}; let this "
-            "user write there, or name another place (--output, TMPDIR, NUMBA_CACHE_DIR)"
+            "user write there, or name another place (ROOT, TMPDIR, NUMBA_CACHE_DIR)"
         )
     if number == errno.ENOENT and _is_folder_gone():
         return RecipeError("the folder in which this command was started is gone; change to another and run it again")

@@ -47,7 +47,7 @@ def read_calibration(name: str, classifier: Classifier) -> Calibration:
     RecipeError if the report has none, or one by labels outside of 0 to 1, as bounds and weights need that scale.
     """
     groups = {group: _steps(steps, classifier) for group, steps in read_report(classifier.report).calibration.items()}
-    way_out = "give at least 50 texts of the sample a `label` from 0 to 1, and check again with `refinery scorer check`"
+    way_out = "give at least 50 texts of the sample a `label` from 0 to 1, and check again with `refinery model check`"
     if ALL not in groups:
         message = f"classifiers.{name}: calibrated: {classifier.report} has no calibration; {way_out}"
         raise RecipeError(message)

@@ -54,7 +54,7 @@ class Classifier:
     evenly from its first to its last (0: all); `pool` makes one score of them, `mean` by their tokens. `minimum` is the
     score below which a document is rejected, unless `minima` has another. `numerics` is what a GPU computes with.
 
-    `report` is the report of `refinery scorer check`, which has to be that of this model with these params. A model
+    `report` is the report of `refinery model check`, which has to be that of this model with these params. A model
     that its check refuses may not decide, unless `accepted` says why it may: the manifest records it, and the gate
     warns. `calibrated` decides by what the report found that scores mean, by language where it could tell, and not by
     the scores: bounds are then of that scale, and a card's does not hold. The column `calibrated_<name>` has it.
@@ -87,7 +87,7 @@ class Classifier:
             message = f"a classifier needs `model`: the path of its file or folder, or hf://owner/name@commit{where}"
             raise RecipeError(message)
         if self.calibrated and not self.report:
-            message = "`calibrated` needs `report`: the report of `refinery scorer check`, on a sample with labels"
+            message = "`calibrated` needs `report`: the report of `refinery model check`, on a sample with labels"
             raise RecipeError(message)
         if self.lowest >= self.highest:  # type: ignore[operator]  # filled in above
             message = f"lowest is {self.lowest} and highest {self.highest}; the range of a model's output must ascend"

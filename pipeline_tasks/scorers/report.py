@@ -17,7 +17,7 @@ COMPUTING = ("label", "lowest", "highest", "length", "windows", "pool", "numeric
 
 REFUSE = "refuse"
 
-_WAY_OUT = "check the model again with `refinery scorer check`"
+_WAY_OUT = "check the model again with `refinery model check`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ TERMS = 8
 """Words that name a topic."""
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_WAY_OUT = "train topics again with `refinery train-topics`"
+_WAY_OUT = "train topics again with `refinery model topics`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,7 @@ def _refused(state: _State) -> SourceRefused:
 def _way_out(host: str) -> str:
     return (
         "Who knows that the source allows requests again sends them before: `--again` of the command, `again` of the "
-        f"DAG's form, or `refinery sources --reopen {host}` where it ran"
+        f"DAG's form, or `refinery look sources --reopen {host}` where it ran"
     )
 
 

@@ -63,7 +63,7 @@ class Params:
     in the benchmarks, two of them near each other (one is enough where a text is too short for two). The samples miss
     no run of `min_words` words, so all that `ngram` finds is in candidates. An edited text without a run of `min_words`
     words may be missed. With `sketch` these samples (about one byte per word) are saved per document, so that
-    `refinery contamination --add` can list what a later benchmark hits without reading texts.
+    `refinery look contamination --add` can list what a later benchmark hits without reading texts.
 
     n-grams in more than `max_items` texts of a benchmark are its template and no evidence; 0 counts them all. Passages
     that dozens of items share (reading comprehension whose `input` has the passage) are evidence, the instruction that
@@ -116,7 +116,9 @@ def idle(params: Params, _: Mapping[str, Any]) -> tuple[Idle, ...]:
     if params.benchmarks:
         return ()
     return (
-        Idle("no evaluation sets", "name files in `benchmarks`; `refinery fetch evaluation-sets` gets public ones"),
+        Idle(
+            "no evaluation sets", "name files in `benchmarks`; `refinery setup fetch evaluation-sets` gets public ones"
+        ),
     )
 
 

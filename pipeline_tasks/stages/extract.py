@@ -66,7 +66,7 @@ class Params:
     numbers. `method` is one of `METHODS`. `blocks` reads a page into blocks (paragraphs, headings, items, rows, code),
     and a trained model gives each a score by its text and by what is around it, not by names of classes; the blocks
     with the greatest expected F-measure are the text. `beta` says how many times as much a lost word counts as a
-    needless one; `model` is a file of `refinery train-extractor` (empty: the model of this package); column `blocks`
+    needless one; `model` is a file of `refinery model extractor` (empty: the model of this package); column `blocks`
     has the score of each block that the page shows, whether it was kept, and where in this stage's text. An item of a
     list is a line with a marker, a row of a table a line with tabs, and code stays as it is; `output: markdown` marks
     headings by `#` and emphasis by `*`, fences code and rules tables, without links. The other methods are libraries,

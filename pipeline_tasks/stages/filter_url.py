@@ -108,7 +108,7 @@ def idle(params: Params, _: Mapping[str, Any]) -> tuple[Idle, ...]:
     """Return that no URL is compared with a list, if none is named."""
     if params.domains or params.urls or params.hard_words or params.soft_words or params.subwords:
         return ()
-    return (Idle("no lists", "name files in `domains` or `urls`; `refinery fetch url-lists` gets public ones"),)
+    return (Idle("no lists", "name files in `domains` or `urls`; `refinery setup fetch url-lists` gets public ones"),)
 
 
 def screen(batches: Batches, *, params: Params) -> Batches:

@@ -27,7 +27,7 @@ TOPIC, TOPIC_NAME, SIMILARITY = "topic", "topic_name", "topic_similarity"
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The topics (a file of `refinery train-topics`), and how near one must be.
+    """The topics (a file of `refinery model topics`), and how near one must be.
 
     `topic` is the number of the nearest topic (`t0012`), which it keeps when topics are trained again with `--base`,
     and `unknown` below a cosine of `minimum`. `topic_name` has words that name it, for people; another training may

@@ -188,7 +188,7 @@ def _write_page(store: Store, log: Log, end: int) -> None:
 def way_out(recipe: str) -> str:
     """Return how to heal the log of a recipe."""
     return (
-        f"restore it from a backup; without one, remove datasets/{recipe}, run `refinery ledger rebuild`, which names "
+        f"restore it from a backup; without one, remove datasets/{recipe}, run `refinery keep ledger`, which names "
         "what was retracted, and run every other snapshot again in order: what is refined already is reused"
     )
 

@@ -194,7 +194,7 @@ def require_root(root: str) -> None:
     exists = any(True for _ in store.list("")) if is_bucket(root) else Path(store.root).is_dir()
     if not exists:
         what = "has no objects" if is_bucket(root) else "does not exist"
-        message = f"{root} {what}; name the root that a run wrote to (`refinery run --output` makes one)"
+        message = f"{root} {what}; name the root that a run wrote to (`refinery run ROOT` makes one)"
         raise RecipeError(message)
 
 

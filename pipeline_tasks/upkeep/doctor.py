@@ -186,7 +186,8 @@ def _upgrade(root: str) -> Check:
     lost = [each for each in found if each.unreadable]
     if lost:
         return Check("upgrade", ok=False, message=lost[0].unreadable)
-    again = f"{behind} of {counted(len(found), 'version')} would be refined again; `refinery upgrade {root}` lists them"
+    of_all = f"{behind} of {counted(len(found), 'version')}"
+    again = f"{of_all} would be refined again; `refinery keep upgrade {root}` lists them"
     return Check("upgrade", ok=True, message=again if behind else "no version is of other code or libraries")
 
 

@@ -64,7 +64,7 @@ def follow(root: str) -> Iterator[str]:
     recipes = stored_recipes(root, store)
     if not can_follow(root):
         where = store or f"{root}/{FOLDER}"  # of Lance: the client of a database is always there
-        yield f"  {where} still has the vectors: pylance is not installed here; run `refinery index` where it is"
+        yield f"  {where} still has the vectors: pylance is not installed here; run `refinery keep index` where it is"
     elif recipes:
         yield from (f"  {synced_line(each)}" for each in index(root, recipes, store))
 

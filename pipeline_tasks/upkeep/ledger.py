@@ -11,8 +11,7 @@ from pipeline_tasks.publish.ledger.rebuilding import Rebuilt, rebuild
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what to do, and the root."""
-    parser.add_argument("action", choices=["rebuild"], help="write the ledger anew; no run may write to it meanwhile")
+    """Add the root."""
     add_root(parser)
     add_json(parser)
 

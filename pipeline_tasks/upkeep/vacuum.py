@@ -130,18 +130,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grace", type=days, default=7.0, metavar="DAYS", help="leave alone what is younger (7)")
     parser.add_argument("--expire", type=days, default=0.0, metavar="DAYS", help="also stages that no version names")
     parser.add_argument("--limit", type=share, default=0.1, help="refuse to remove more than this share of bytes (0.1)")
-    parser.add_argument("--delete", action="store_true", help="remove; without it, only list")
+    parser.add_argument("--apply", "--delete", dest="delete", action="store_true", help="remove; without it, only list")
     add_json(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Print the orphans; with `--delete`, remove them."""
+    """Print the orphans; with `--apply`, remove them."""
     orphans = find_orphans(options.root, options.grace * DAY, options.expire * DAY)
     if not options.json:  # before anything is removed, as `remove` may refuse
         print_lines(orphan_lines(orphans))
     if options.delete:
         remove(options.root, orphans, options.limit)
-    done = f"{'removed' if options.delete else 'to remove with --delete:'} {counted(len(orphans.files), 'object')}"
+    done = f"{'removed' if options.delete else 'to remove with --apply:'} {counted(len(orphans.files), 'object')}"
     print_result(options, {**orphan_facts(orphans), "deleted": options.delete}, [f"{done}, {orphans.bytes:,} bytes"])
     return 0
 
@@ -183,7 +183,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     total += sum(entry.bytes for entry in cached)
     files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]
     total += sum(entry.bytes for entry in store.list(ACCESS))  # who saw what is kept
-    total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery index` removes what leaves its tables
+    total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery keep index` removes what leaves its tables
     published = tuple(store.list(PUBLISH))
     total += sum(entry.bytes for entry in published)
     outside = list(_orphans_outside_stages(store, is_old))

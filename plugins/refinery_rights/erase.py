@@ -32,7 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, who erases, and whether to."""
     add_root(parser)
     parser.add_argument("--dry-run", action="store_true", help="only list what would be done, and its cost")
-    parser.add_argument("--by", default="", help="who erases, for the certificate (default: user and machine)")
+    parser.add_argument(
+        "--who",
+        "--by",
+        dest="by",
+        default="",
+        metavar="NAME",
+        help="who erases, for the certificate (default: user and machine)",
+    )
     parser.add_argument(
         "--alone",
         action="store_true",
@@ -124,7 +131,7 @@ def _look(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
     if newest(root) != since:
         raise meanwhile(root)
     if not can_follow(root):
-        found.left[VECTORS] = "pylance is not installed here: run `refinery index`, and this, where it is"
+        found.left[VECTORS] = "pylance is not installed here: run `refinery keep index`, and this, where it is"
     return found, log
 
 
@@ -153,7 +160,7 @@ def _done_lines(found: Survey, path: str, facts: dict[str, Any]) -> Iterator[str
             "objects were looked at"
         )
         if others := facts["same_text_elsewhere"]:
-            yield f"the same text is at other addresses: take down --doc {' --doc '.join(others)} as well"
+            yield f"the same text is at other addresses: take down --document {' --document '.join(others)} as well"
         yield f"the certificate is {found.root}/{path}; it lists what is outside the root"
 
 

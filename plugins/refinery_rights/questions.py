@@ -3,10 +3,11 @@
 from pipeline_tasks.ask.known import Entry
 
 QUESTIONS = {
-    "sign": Entry(
+    "keep sign": Entry(
         "refinery_rights.sign",
         "sign what a version delivers and what it was made from, as an in-toto statement",
-        "people and rights",
+        "keep in order",
+        was="sign",
     ),
     "disclose": Entry(
         "refinery_rights.disclose",

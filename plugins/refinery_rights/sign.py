@@ -1,4 +1,4 @@
-"""`refinery sign` signs what a version delivers and what it was made from: an in-toto statement in a DSSE envelope."""
+"""`refinery keep sign` signs what a version delivers and what it was made from: a statement in an envelope."""
 
 import argparse
 from collections.abc import Iterator
@@ -35,7 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"private key as PEM, Ed25519 or P-256 (default: {KEY_VARIABLE})",
     )
     parser.add_argument(
-        "--out", default="", metavar="FILE", help=f"where the statement goes (default: RECIPE-NUMBER{SUFFIX} here)"
+        "--to",
+        "--out",
+        dest="out",
+        default="",
+        metavar="FILE",
+        help=f"where the statement goes (default: RECIPE-NUMBER{SUFFIX} here)",
     )
 
 
@@ -43,13 +48,13 @@ def answer(options: argparse.Namespace) -> int:
     """Check every byte that the version delivers, sign, and print where the statement is."""
     key = private_key(options.key)
     version = chosen_of(options)
-    out = Path(outside(options.out or f"{version.recipe}-{version.number}{SUFFIX}", options.root, "--out"))
+    out = Path(outside(options.out or f"{version.recipe}-{version.number}{SUFFIX}", options.root, "--to"))
     _require_new(out)
     statement = statement_of(options.root, version)
     signed = read_statement(statement, str(out))
     name = key_id(key.public_key())
     _require_sound(signed, check_signed(options.root, signed, name, full=True).findings)
-    replace_whole(out, sign(statement_bytes(statement), PAYLOAD_TYPE, key), option="--out")
+    replace_whole(out, sign(statement_bytes(statement), PAYLOAD_TYPE, key))
     facts = {
         "statement": str(out),
         "recipe": signed.recipe,
@@ -66,7 +71,7 @@ def answer(options: argparse.Namespace) -> int:
 def _require_new(out: Path) -> None:
     """Raise RecipeError if there is a file: a statement that somebody has signed is not replaced."""
     if out.exists():
-        message = f"{out} is there already; name another file by --out, or move it away"
+        message = f"{out} is there already; name another file by --to, or move it away"
         raise RecipeError(message)
 
 

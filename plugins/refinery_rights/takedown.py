@@ -173,7 +173,8 @@ def entries_of(options: argparse.Namespace, found: "_Found") -> tuple[Entry, ...
         message = (
             f"{options.landing} says of no published document that it was deleted; there is nothing to take down"
             if options.landing
-            else "name what to take down with --url, --site, --doc, --text, --file, --landing, --rights or --also-near"
+            else "name what to take down with --url, --site, --document, --text, --file, --landing, --rights or "
+            "--also-near"
         )
         raise RecipeError(message)
     return valid_entries(entries)
@@ -428,7 +429,7 @@ def snapshot_lines(root: str, snapshots: Sequence[Mapping[str, str]]) -> Iterato
         else:
             own |= {recipe} - set(recipe_names())
             file = f"{recipe}.yaml" if recipe in own else recipe
-            words = ["run", "--recipe", file, "--snapshot", name, "--input", snapshot["landing"], "--output", root]
+            words = ["run", root, "--recipe", file, "--snapshot", name, "--input", snapshot["landing"]]
         yield f"  {shlex.join(['refinery', *words])}"
     if own:
         yield f"of {', '.join(sorted(own))} give the path of the recipe's file"

@@ -8,17 +8,19 @@ QUESTIONS = {
         "plan a training run: bytes to crawl, cores, storage, money, rate of the loader",
         "refine",
     ),
-    "breakdown": Entry(
+    "look breakdown": Entry(
         "refinery_study.breakdown",
         "documents kept and rejected by type, topic or any column, or by two",
         "look",
         shows=True,
+        was="breakdown",
     ),
-    "map": Entry(
+    "look map": Entry(
         "refinery_study.map.command",
         "draw a version's documents as points, near by their vectors, colored by any column",
         "look",
         shows=True,
+        was="map",
     ),
     "read": Entry(
         "refinery_study.read",
@@ -26,11 +28,12 @@ QUESTIONS = {
         "look",
         shows=True,
     ),
-    "intruder": Entry(
+    "look intruder": Entry(
         "refinery_study.intruder",
         "find the foreign one of five documents: whether groups have much in common",
         "look",
         shows=True,
+        was="intruder",
     ),
     "sql": Entry(
         "refinery_study.sql",
@@ -38,15 +41,17 @@ QUESTIONS = {
         "look",
         shows=True,
     ),
-    "contamination": Entry(
+    "look contamination": Entry(
         "refinery_study.contamination",
         "list evaluation items in snapshots, or look for a new benchmark",
         "look",
         shows=True,
+        was="contamination",
     ),
-    "lsh-curve": Entry(
+    "look lsh-curve": Entry(
         "refinery_study.lsh_curve",
         "compute the probability that bands and rows make a pair a candidate",
         "look",
+        was="lsh-curve",
     ),
 }

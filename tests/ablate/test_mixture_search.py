@@ -271,7 +271,16 @@ def test_a_search_is_judged_when_all_proxies_have_ended(wanted: Wanted, tmp_path
 def test_the_command_leaves_the_runs_to_another_machine(
     wanted: Wanted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["mixture", "--dataset", wanted.dataset, "--held-out", *wanted.sets, "--to", str(tmp_path / "to")]
+    command = [
+        "model",
+        "mixture",
+        "--dataset",
+        wanted.dataset,
+        "--held-out",
+        *wanted.sets,
+        "--to",
+        str(tmp_path / "to"),
+    ]
     command += ["--prior", domains.GIVEN, "--tokens", "60000", "--mixtures", "12", "--threads", "1"]
     command += ["--rates", "0.002"]
     folder = tmp_path / "to"
@@ -323,6 +332,18 @@ def test_a_fit_that_finds_the_prior_records_nothing(wanted: Wanted, tmp_path: Pa
     [["--prior", "one"], ["--prior", "one=-1"], ["--bands", "3,2"], ["--bands", "x"], ["--max-epochs", "0"]],
 )
 def test_arguments_that_are_none_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["mixture", "--dataset", "x/y@1", "--by", "n_tokens", "--held-out", "z", "--to", "to", *arguments]
+    command = [
+        "model",
+        "mixture",
+        "--dataset",
+        "x/y@1",
+        "--by",
+        "n_tokens",
+        "--held-out",
+        "z",
+        "--to",
+        "to",
+        *arguments,
+    ]
     assert main([*command, "--prepare"]) == 78
     assert arguments[0] in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_a_ledger_is_rebuilt_with_its_ablations_and_a_cut_log_is_named(
     before = rows_of(root)
     assert before
     Path(ledger_of(root)).unlink()
-    assert main(["ledger", "rebuild", root]) == 0
+    assert main(["keep", "ledger", root]) == 0
     assert rows_of(root) == before
     assert main(["verify", root]) == 0
     capsys.readouterr()
@@ -93,7 +93,7 @@ def test_a_changed_entry_is_named_by_the_rebuilding_and_by_verify(
     path = Path(root, LOG.entry_path(1))
     path.write_text(path.read_text().replace('"worse"', '"better"'))
     capsys.readouterr()
-    for command in (["ledger", "rebuild", root], ["verify", root]):
+    for command in (["keep", "ledger", root], ["verify", root]):
         assert main(command) == ContractError.exit_code
         assert str(path) in capsys.readouterr().out
 

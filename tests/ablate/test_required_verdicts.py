@@ -199,7 +199,7 @@ def test_a_build_names_the_commands_that_compare_its_dataset(tmp_path: Path) -> 
     root = tmp_path / "root"
     root.mkdir()
     lines = list(standing(str(root), judged).lines())
-    assert any(f"refinery build --output {root}" in line for line in lines)
+    assert any(f"refinery build {root}" in line for line in lines)
     assert any(f"--datasets {root}/corpus@latest,{root}/corpus_next@latest" in line for line in lines)
 
 

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(folder: Path, to: Path, **options: object) -> list[str]:
     given = {"dataset": f"{folder}/root/corpus@1", "held-out": folder / "held-out.jsonl", "to": to}
     given |= {"prior": domains.GIVEN, "rates": "0.002", "threads": 1} | options
-    return ["mixture", *(part for name, value in given.items() for part in (f"--{name}", str(value)))]
+    return ["model", "mixture", *(part for name, value in given.items() for part in (f"--{name}", str(value)))]
 
 
 @pytest.mark.slow

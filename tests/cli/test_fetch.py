@@ -95,7 +95,7 @@ def publish_lists(site: Site, **categories: tuple[str, str]) -> None:
 
 
 def fetch(kind: str, folder: Path, site: Site, *more: str) -> int:
-    return main(["fetch", kind, "--output", str(folder), "--source", site.address, *more])
+    return main(["setup", "fetch", kind, "--output", str(folder), "--source", site.address, *more])
 
 
 def test_a_set_of_the_hub_is_searched_for(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ def test_a_small_limit_of_addresses_is_named_before_anything_starts() -> None:
 def refused(command: str, folder: Path | None = None, **settings: str) -> str:
     """Return the one line that a command ends with, whose request makes no sense on this machine."""
     go = f"import os; os.chdir({str(folder)!r}); os.rmdir({str(folder)!r}); " if folder else ""
-    script = f"{go}import sys; from pipeline_tasks.cli.main import main; sys.exit(main([{command!r}]))"
+    script = f"{go}import sys; from pipeline_tasks.cli.main import main; sys.exit(main({command.split()}))"
     env = os.environ | {"PYTHONPATH": str(PROJECT)} | settings
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=env)
     assert done.returncode == RecipeError.exit_code
@@ -38,7 +38,7 @@ def refused(command: str, folder: Path | None = None, **settings: str) -> str:
 def test_a_folder_for_compiled_loops_that_cannot_be_written_is_named_at_once(tmp_path: Path) -> None:
     """It was a stack trace, after two minutes of compiling."""
     (tmp_path / "file").touch()
-    line = refused("compile", NUMBA_CACHE_DIR=f"{tmp_path}/file/cache")
+    line = refused("setup compile", NUMBA_CACHE_DIR=f"{tmp_path}/file/cache")
     assert re.match(
         rf"refinery: {tmp_path}/file/\S+: Not a directory; let this user write there, or .*NUMBA_CACHE", line
     )

@@ -108,7 +108,7 @@ def test_airflows_command_says_who_runs_its_database(
     monkeypatch.setenv("REFINERY_HOME", str(tmp_path))
     home = tmp_path / "airflow"
     airflow_home.choose_database(home, postgresql.url_of(closed_port, postgresql.password_of(home)))
-    assert main(["airflow", "dags", "list"]) == StorageBusy.exit_code
+    assert main(["setup", "airflow", "dags", "list"]) == StorageBusy.exit_code
     said = capsys.readouterr().err
     assert "`refinery up` runs it" in said
     assert postgresql.password_of(home) not in said

@@ -41,7 +41,7 @@ def test_the_next_commands_and_the_recipe_are_printed(tmp_path: Path, capsys: py
     lines = capsys.readouterr().out.splitlines()
     place = tmp_path / "loud"
     assert lines[2:4] == [f"pip install -e {place}", f"pytest {place}"]
-    assert lines[4].startswith(f"refinery run --recipe {place}/loud.yaml ")
+    assert lines[4].startswith(f"refinery run ROOT --recipe {place}/loud.yaml ")
     recipe = (place / "loud.yaml").read_text().splitlines()
     assert lines[-len(recipe) :] == recipe
 

@@ -67,7 +67,7 @@ PAGE = """
 name: mix
 ```
 
-<!-- output: refinery run --recipe mix.yaml && refinery funnel ROOT
+<!-- output: refinery run --recipe mix.yaml && refinery look funnel ROOT
      lines: ingest +1; dedup -->
 ```text
 ingest 10 in
@@ -85,7 +85,7 @@ PRINTED = "title\ningest 12 in\n   3 ingest:empty\nextract 9 in\n   1 gone\ndedu
 def test_an_output_has_its_commands_its_parts_and_its_text() -> None:
     (output,) = outputs_of(PAGE)
     assert output == (
-        ("refinery run --recipe mix.yaml", "refinery funnel ROOT"),
+        ("refinery run --recipe mix.yaml", "refinery look funnel ROOT"),
         (Part("ingest", 1), Part("dedup", 0)),
         "ingest 10 in\n...\n",
     )
@@ -100,7 +100,7 @@ def test_a_page_gets_the_lines_that_its_command_prints_and_nothing_else_changes(
         return PRINTED
 
     now = with_outputs(PAGE, printed)
-    assert seen == [("refinery run --recipe mix.yaml", "refinery funnel ROOT")]
+    assert seen == [("refinery run --recipe mix.yaml", "refinery look funnel ROOT")]
     shown = "ingest 12 in\n   3 ingest:empty\n...\ndedup 8 in\n...\n"
     assert now == PAGE.replace("ingest 10 in\n...\n", shown)
     assert with_outputs(now, printed) == now

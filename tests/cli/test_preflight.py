@@ -120,7 +120,7 @@ def test_a_folder_of_days_is_one_snapshot_only_if_somebody_says_so(tmp_path: Pat
 def test_doctor_looks_at_what_a_run_would_refuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     landing = crawl(tmp_path / "day", "a.jsonl")
     recipe = written(tmp_path, TINY.replace(", model: MODEL", "").replace("LIST", "none.txt"))
-    arguments = ["doctor", str(tmp_path / "root"), "--recipe", recipe, "--engine", "local"]
+    arguments = ["setup", "doctor", str(tmp_path / "root"), "--recipe", recipe, "--engine", "local"]
     assert main([*arguments, "--input", str(landing)]) == RecipeError.exit_code
     said = capsys.readouterr().out
     assert "FAIL  recipe" in said

@@ -44,7 +44,7 @@ def test_a_trained_model_rejects_what_was_planted(tmp_path: Path, refinery: Refi
     )
     model = tmp_path / "prose.bin"
     trained = refinery(
-        "train-quality-model", "--positives", sides[0], "--negatives", sides[1], "--output", model, "--json"
+        "model", "quality", "--positives", sides[0], "--negatives", sides[1], "--output", model, "--json"
     )
     assert trained.returncode == 0, trained.stderr
     label = json.loads(trained.stdout)["label"]
@@ -58,5 +58,5 @@ def test_a_trained_model_rejects_what_was_planted(tmp_path: Path, refinery: Refi
     found = {text for path in (tmp_path / "rejects").iterdir() for text in pq.read_table(path)["text"].to_pylist()}
     assert len(found & set(planted)) >= 28
     assert len(found & set(good)) <= 3
-    funnel = refinery("funnel", tmp_path / "root").stdout
+    funnel = refinery("look", "funnel", tmp_path / "root").stdout
     assert "low_component" in funnel

@@ -1,4 +1,4 @@
-"""`refinery scorer check`: a scorer that sorts by source is refused, and what a report says is that of the sample."""
+"""`refinery model check`: a scorer that sorts by source is refused, and what a report says is that of the sample."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ from tests.scorer_samples import by_source, by_text, write_sample
 
 
 def check(refinery: Refinery, model: str, *more: object) -> tuple[int, dict[str, Any]]:
-    done = refinery("scorer", "check", model, "--label", "__label__good", "--json", *more)
+    done = refinery("model", "check", model, "--label", "__label__good", "--json", *more)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -76,7 +76,7 @@ def test_a_report_is_beside_the_model_and_replaces_none(tmp_path: Path, refinery
     _, report = check(refinery, model, "--sample", sample)
     assert report["report"] == f"{model}.check.json"
     assert check(refinery, model, "--sample", sample)[0] == 0
-    done = refinery("scorer", "check", model, "--label", "__label__good", "--sample", sample, "--texts", 30)
+    done = refinery("model", "check", model, "--label", "__label__good", "--sample", sample, "--texts", 30)
     assert done.returncode == RecipeError.exit_code
     assert "--output" in done.stderr
     body = Path(report["report"]).read_bytes()
@@ -87,7 +87,7 @@ def test_a_report_is_beside_the_model_and_replaces_none(tmp_path: Path, refinery
 
 def test_the_whole_score_of_a_recipe_is_checked(tmp_path: Path, refinery: Refinery) -> None:
     sample = write_sample(tmp_path / "sample.jsonl", 60)
-    named = ("scorer", "check", "--classifier-of", "web", "--sample", sample, "--json", "--output", tmp_path / "r.json")
+    named = ("model", "check", "--classifier-of", "web", "--sample", sample, "--json", "--output", tmp_path / "r.json")
     report = json.loads(refinery(*named).stdout)
     assert report["kind"] == "composite"
     assert report["facts"]["auc.words"][0] > 0.9
@@ -105,7 +105,7 @@ def test_the_whole_score_of_a_recipe_is_checked(tmp_path: Path, refinery: Refine
 )
 def test_what_is_no_scorer_is_refused(tmp_path: Path, refinery: Refinery, arguments: tuple[str], named: str) -> None:
     sample = write_sample(tmp_path / "sample.jsonl", 20)
-    done = refinery("scorer", "check", *arguments, "--sample", sample, "--output", tmp_path / "r.json")
+    done = refinery("model", "check", *arguments, "--sample", sample, "--output", tmp_path / "r.json")
     assert done.returncode == RecipeError.exit_code
     assert named in done.stderr
     assert not (tmp_path / "r.json").exists()

@@ -1,4 +1,4 @@
-"""`refinery train-extractor` trains on marked pages, holds sites out, and gives the same bytes again."""
+"""`refinery model extractor` trains on marked pages, holds sites out, and gives the same bytes again."""
 
 import json
 import sys
@@ -73,7 +73,7 @@ SMALL = ["--trees", "12", "--leaves", "6"]
 @pytest.fixture(scope="module")
 def trained(pages: Path) -> Path:
     output = pages.parent / "a.model"
-    assert main(["train-extractor", str(pages), "--output", str(output), "--folds", "2", *SMALL]) == 0
+    assert main(["model", "extractor", str(pages), "--output", str(output), "--folds", "2", *SMALL]) == 0
     return output
 
 
@@ -82,7 +82,7 @@ def test_the_same_pages_give_the_same_bytes(pages: Path, trained: Path, tmp_path
     rows = [{**marked_page(number), "html": marked_page(number)["html"].encode()} for number in reversed(range(50))]
     other, output = tmp_path / "pages.parquet", tmp_path / "b.model"
     pa.parquet.write_table(pa.Table.from_pylist(rows), other)
-    assert main(["train-extractor", str(other), "--output", str(output), "--folds", "0", *SMALL]) == 0
+    assert main(["model", "extractor", str(other), "--output", str(output), "--folds", "0", *SMALL]) == 0
     one, two = load_model(str(trained)), load_model(str(output))
     assert one.card["trained_on"] == two.card["trained_on"]
     assert one.digest != two.digest
@@ -91,7 +91,7 @@ def test_the_same_pages_give_the_same_bytes(pages: Path, trained: Path, tmp_path
         == dump_model(two).partition(b"\n{")[2].partition(b"\n")[2]
     )
     again = tmp_path / "c.model"
-    assert main(["train-extractor", str(pages), "--output", str(again), "--folds", "2", *SMALL]) == 0
+    assert main(["model", "extractor", str(pages), "--output", str(again), "--folds", "2", *SMALL]) == 0
     assert again.read_bytes() == trained.read_bytes()
 
 
@@ -129,7 +129,7 @@ def test_scores_are_those_of_scikit_learn(pages: Path) -> None:
 
 def test_an_existing_model_is_not_replaced(pages: Path, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = trained.read_bytes()
-    assert main(["train-extractor", str(pages), "--output", str(trained)]) == RecipeError.exit_code
+    assert main(["model", "extractor", str(pages), "--output", str(trained)]) == RecipeError.exit_code
     assert "exists; name a new file" in capsys.readouterr().err
     assert trained.read_bytes() == before
 
@@ -147,7 +147,7 @@ def test_pages_that_teach_nothing_are_refused(
 ) -> None:
     path, output = tmp_path / "pages.jsonl", tmp_path / "x.model"
     path.write_text(json.dumps(record))
-    assert main(["train-extractor", str(path), "--output", str(output), "--folds", "0"]) == RecipeError.exit_code
+    assert main(["model", "extractor", str(path), "--output", str(output), "--folds", "0"]) == RecipeError.exit_code
     assert said in capsys.readouterr().err
     assert not output.exists()
 
@@ -166,7 +166,7 @@ def test_without_scikit_learn_the_command_says_what_to_install(
 
     libraries._version.cache_clear()
     monkeypatch.setattr(sys, "path", [str(Path(libraries.__file__).parents[1])])  # distributions are found by it
-    code = main(["train-extractor", str(pages), "--output", str(tmp_path / "x.model")])
+    code = main(["model", "extractor", str(pages), "--output", str(tmp_path / "x.model")])
     libraries._version.cache_clear()
     assert code == RecipeError.exit_code
     assert "pip install '.[map]'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`refinery train-lm` reads plain text and records, compressed or not, and names what it cannot read."""
+"""`refinery model lm` reads plain text and records, compressed or not, and names what it cannot read."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ def test_text_and_records_give_the_same_model(tmp_path: Path, capsys: pytest.Cap
     plain.write_text("\n".join(text))
     records.write_bytes(gzip.compress("\n".join(json.dumps({"text": line}) for line in text).encode()))
     for name, source in (("a.lm", plain), ("b.lm", records)):
-        assert main(["train-lm", "--lang", "en", "--output", str(tmp_path / name), str(source)]) == 0
+        assert main(["model", "lm", "--lang", "en", "--output", str(tmp_path / name), str(source)]) == 0
     assert (tmp_path / "a.lm").read_bytes() == (tmp_path / "b.lm").read_bytes()
     assert read_model(str(tmp_path / "a.lm")).language == "en"
     assert "order gains" in capsys.readouterr().out
@@ -30,7 +30,7 @@ def test_text_and_records_give_the_same_model(tmp_path: Path, capsys: pytest.Cap
 def test_an_existing_file_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "en.lm"
     model.write_bytes(b"in use")
-    assert main(["train-lm", "--lang", "en", "--output", str(model), "prose.txt"]) == RecipeError.exit_code
+    assert main(["model", "lm", "--lang", "en", "--output", str(model), "prose.txt"]) == RecipeError.exit_code
     assert "exists; name a new file" in capsys.readouterr().err
     assert model.read_bytes() == b"in use"
 
@@ -41,7 +41,7 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path, capsys: pytest.Capture
 def test_an_unknown_language_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], language: str, said: str
 ) -> None:
-    assert main(["train-lm", "--lang", language, "--output", str(tmp_path / "x"), "y"]) == RecipeError.exit_code
+    assert main(["model", "lm", "--lang", language, "--output", str(tmp_path / "x"), "y"]) == RecipeError.exit_code
     assert said in capsys.readouterr().err
 
 

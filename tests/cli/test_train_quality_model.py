@@ -1,4 +1,4 @@
-"""`refinery train-quality-model` holds whole sites out, matches languages, and says what a model tells apart."""
+"""`refinery model quality` holds whole sites out, matches languages, and says what a model tells apart."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def sides(tmp_path: Path) -> tuple[str, str]:
 
 
 def trained(refinery: Refinery, output: Path, *arguments: object) -> dict[str, Any]:
-    done = refinery("train-quality-model", *arguments, "--output", output, "--json")
+    done = refinery("model", "quality", *arguments, "--output", output, "--json")
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -62,7 +62,7 @@ def test_a_model_tells_texts_of_sites_apart_that_it_has_not_seen(
     again = trained(refinery, tmp_path / "b.bin", *sources, "--against", tmp_path / "a.bin")
     assert again["model"] == report["model"]
     assert (again["against"]["agreement"], again["against"]["moved_share"]) == (1.0, 0.0)
-    check = ("scorer", "check", tmp_path / "a.bin", "--label", report["label"], "--sample", sides[0], "--json")
+    check = ("model", "check", tmp_path / "a.bin", "--label", report["label"], "--sample", sides[0], "--json")
     assert json.loads(refinery(*check).stdout)["model"] == report["model"]
 
 
@@ -123,7 +123,7 @@ def test_texts_of_one_site_train_no_model(tmp_path: Path, refinery: Refinery) ->
     own = passages()
     good = write(tmp_path / "good.jsonl", own[:200], sites=1)
     crawl = write(tmp_path / "crawl.jsonl", own[200:400])
-    done = refinery("train-quality-model", "--positives", good, "--negatives", crawl, "--output", tmp_path / "a.bin")
+    done = refinery("model", "quality", "--positives", good, "--negatives", crawl, "--output", tmp_path / "a.bin")
     assert done.returncode == RecipeError.exit_code
     assert f"a model needs {LEAST}" in done.stderr
     assert not (tmp_path / "a.bin").exists()
@@ -131,7 +131,7 @@ def test_texts_of_one_site_train_no_model(tmp_path: Path, refinery: Refinery) ->
 
 def test_a_model_that_is_there_is_not_replaced(tmp_path: Path, refinery: Refinery, sides: tuple[str, str]) -> None:
     (tmp_path / "a.bin").write_bytes(b"in use")
-    done = refinery("train-quality-model", "--positives", sides[0], "--output", tmp_path / "a.bin")
+    done = refinery("model", "quality", "--positives", sides[0], "--output", tmp_path / "a.bin")
     assert done.returncode == RecipeError.exit_code
     assert (tmp_path / "a.bin").read_bytes() == b"in use"
 
@@ -145,7 +145,7 @@ def test_a_model_is_there_whole_with_its_report_or_not_at_all(
     for name, more in (("a.bin", ()), ("head", ("--embeddings", embeddings))):
         (tmp_path / f"{name}.training.json").write_bytes(b"another")
         before = sorted(tmp_path.iterdir())
-        done = refinery("train-quality-model", *sources, *more, "--output", tmp_path / name)
+        done = refinery("model", "quality", *sources, *more, "--output", tmp_path / name)
         assert done.returncode == RecipeError.exit_code
         assert f"{name}.training.json" in done.stderr
         assert sorted(tmp_path.iterdir()) == before

@@ -151,7 +151,7 @@ def test_every_loop_was_compiled_in_the_image(running: Running, service: str) ->
     image = loops(running.services, service, "/opt/refinery/numba")
     assert image
     assert running.services.run(service, "id", "-u").strip() == "50000"
-    assert "compiling" not in running.services.run(service, "python", "-m", "pipeline_tasks.cli", "compile")
+    assert "compiling" not in running.services.run(service, "python", "-m", "pipeline_tasks.cli", "setup", "compile")
     assert loops(running.services, service, *KEPT) == image
     assert running.services.run(service, "find", "/scratch/numba", "-name", ".part-*") == ""
 

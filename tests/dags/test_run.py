@@ -157,7 +157,7 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(
     assert "the recipe's bound" in refused.stderr
     assert "override" in refused.stderr
     assert "Traceback" not in refused.stderr
-    funnel = refinery("funnel", tmp_path / "root").stdout.splitlines()
+    funnel = refinery("look", "funnel", tmp_path / "root").stdout.splitlines()
     assert funnel[0] == "small snapshot 2026-11-19, which is not published"
     assert funnel[-1].startswith("stopped at extract (refused ")
     given = ["--override", "extract=a crawl of one site"]
@@ -168,7 +168,7 @@ def test_a_refused_gate_ends_the_run_until_a_person_says_why_it_may_pass(
     assert passed.returncode == 0, passed.stderr
     assert "\n  slowest   " in passed.stdout
     assert "\n  warnings  " in passed.stdout
-    assert f"refinery funnel {tmp_path}/root --recipe small --snapshot 2026-11-19" in passed.stdout
+    assert f"refinery look funnel {tmp_path}/root --recipe small --snapshot 2026-11-19" in passed.stdout
     root = str(tmp_path / "root")
     verdict = read_verdict(root, version_log.current(root, "small").verdicts["extract"])
     assert (verdict.outcome, verdict.override) == ("warn", "a crawl of one site")

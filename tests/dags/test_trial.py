@@ -90,10 +90,10 @@ def test_a_trial_is_judged_like_a_run_and_no_run_reads_it(tmp_path: Path, refine
         assert verify(root, Scope(recipe=recipe)).findings.problems == []
     status = refinery("status", root)
     assert "small.trial" not in status.stdout
-    assert refinery("compact", root).returncode == 0
+    assert refinery("keep", "compact", root).returncode == 0
     retracted = refinery("retract", FIRST, root, "--recipe", tmp_path / "small.yaml", "--reason", "a test")
     assert retracted.returncode == 0, retracted.stderr
-    vacuumed = refinery("vacuum", root, "--delete", "--grace", "0", "--limit", "1")
+    vacuumed = refinery("keep", "vacuum", root, "--delete", "--grace", "0", "--limit", "1")
     assert vacuumed.returncode == 0, vacuumed.stderr
     assert verify(root).findings.problems == []
 

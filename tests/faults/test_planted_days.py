@@ -53,7 +53,7 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> Prose:
     documents = ["\n".join(paragraphs[at : at + 8]) for at in range(0, len(paragraphs) - 8, 8)]
     trusted, model = folder / "trusted.txt", folder / "en.lm"
     trusted.write_text("\n".join(documents[::2]), "utf-8")
-    assert main(["train-lm", "--lang", "en", "--output", str(model), str(trusted)]) == 0
+    assert main(["model", "lm", "--lang", "en", "--output", str(model), str(trusted)]) == 0
     return Prose(documents[1::2], model)
 
 

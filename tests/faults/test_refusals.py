@@ -341,6 +341,8 @@ def test_invalid_option_of_run(
     assert option[1] in printed.rpartition("argument ")[2]
 
 
-@pytest.mark.parametrize("arguments", [["status"], ["funnel"], ["verify"], ["report"], ["trace", "--random", "1"]])
+@pytest.mark.parametrize(
+    "arguments", [["status"], ["look funnel"], ["verify"], ["look report"], ["look trace", "--random", "1"]]
+)
 def test_nothing_is_published(arguments: list[str], refused: Refused, tmp_path: Path) -> None:
-    refused.command(RecipeError, str(tmp_path), of=[arguments[0], str(tmp_path), *arguments[1:]])
+    refused.command(RecipeError, str(tmp_path), of=[*arguments[0].split(), str(tmp_path), *arguments[1:]])

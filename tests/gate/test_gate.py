@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
 
-from pipeline_tasks.ask.known import questions
+from pipeline_tasks.ask.known import name_in
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import parser_of
 from pipeline_tasks.cli.reference.gates import gates_page
@@ -93,8 +93,9 @@ def test_each_bound_says_what_a_violation_means_and_what_to_do(suite: str) -> No
 def is_known(code: str) -> bool:
     """Whether the text of a bound names a command with its options, a stage, a param of one, or bounds of a recipe."""
     if code.startswith("refinery "):
-        command, *options = code.split()[1:]
-        if command not in questions():
+        command, count = name_in(code.split()[1:3])
+        options = code.split()[1 + count :]
+        if not command or command not in code:
             return False
         (commands,) = (action.choices for action in parser_of(command)._actions if action.dest == "command")
         return set(options) <= set(commands[command]._option_string_actions)  # type: ignore[call-overload, index]
@@ -169,7 +170,7 @@ def pages(**sites: tuple[int, str]) -> pa.Table:
 
 
 def test_a_site_that_loses_nearly_all_to_one_document_is_refused(tmp_path: Path) -> None:
-    """A real stage over real rows; `refinery funnel` names the site, the gate has numbers only."""
+    """A real stage over real rows; `refinery look funnel` names the site, the gate has numbers only."""
     table = pages(bad=(1100, "soft 404"), good=(1500, "page {}"))
     path, manifest = refined(tmp_path, "dedup_exact", commit_parent(tmp_path, [table]))
     verdict = judge(str(tmp_path), path)

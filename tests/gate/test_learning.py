@@ -204,7 +204,7 @@ def test_a_site_that_floods_is_caught_by_dedup_exact(tmp_path: Path) -> None:
     assert message(answer, "site_rise_max") == (
         f"warning: site_rise_max is {rise:.6g}, and must be at most 0.05 bound of expectations/dedup_exact.json: "
         "A site floods the snapshot: it has 5 % more of all documents than usual. A crawler got stuck in it, its URLs "
-        "have a session or a calendar, or it landed twice. `refinery funnel` names the largest sites; block it by "
+        "have a session or a calendar, or it landed twice. `refinery look funnel` names the largest sites; block it by "
         "`filter_url`, or give it a budget in `mix`."
     )
 

@@ -63,12 +63,12 @@ def test_any_column_is_a_group_and_what_is_not_said_is_one_too(tmp_path: Path) -
 
 def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path, enriched=True)
-    assert main(["breakdown", str(tmp_path), "--sites", "1"]) == 0
+    assert main(["look", "breakdown", str(tmp_path), "--sites", "1"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:3] == ["document_type", "documents", "kept"]
     assert ["recipe", "2", "1", "50.0%", "86"] in lines
     assert ["other.example", "1,", "1", "more"] in lines
-    assert main(["breakdown", str(tmp_path), "--json", "--sites", "0"]) == 0
+    assert main(["look", "breakdown", str(tmp_path), "--json", "--sites", "0"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["by"] == "document_type"
     assert [(group["name"], group["sites"], group["other_sites"]) for group in facts["groups"]] == [
@@ -123,23 +123,23 @@ def test_tokens_are_estimated_of_every_text_whether_the_recipe_has_enrich_or_not
 
 def test_the_command_prints_the_table_of_two_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published(tmp_path, enriched=True)
-    assert main(["breakdown", str(tmp_path), "--across", "site", "--values", "2"]) == 0
+    assert main(["look", "breakdown", str(tmp_path), "--across", "site", "--values", "2"]) == 0
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert printed[0] == ["document_type", "documents", "kept", "tokens", "kitchen.example", "other.example"]
     assert ["recipe", "2", "1", "86", "1/2"] in printed
     assert printed[-1][-4:] == ["1", "more", "by", "--values"]
-    assert main(["breakdown", str(tmp_path), "--across", "reason", "--json"]) == 0
+    assert main(["look", "breakdown", str(tmp_path), "--across", "reason", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["values"] == ["kept", "dedup_exact:duplicate"]
     cells = {group["name"]: group["cells"] for group in facts["groups"]}
     assert cells["recipe"]["dedup_exact:duplicate"]["documents"] == 1
-    assert main(["breakdown", str(tmp_path), "--across", "topics"]) == RecipeError.exit_code
+    assert main(["look", "breakdown", str(tmp_path), "--across", "topics"]) == RecipeError.exit_code
     assert "'topics'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "words",
-    [["breakdown"], ["whatif", "--where", "language=en"], ["find", "--where", "language=en"], ["map"]],
+    [["look breakdown"], ["whatif", "--where", "language=en"], ["look find", "--where", "language=en"], ["look map"]],
 )
 def test_a_training_dataset_is_refused_by_what_reads_documents_of_snapshots(
     words: list[str], small_root: SmallRoot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -148,5 +148,5 @@ def test_a_training_dataset_is_refused_by_what_reads_documents_of_snapshots(
     small = small_build.copied(small_root, tmp_path)
     small_build.build(small)
     command, *more = words
-    assert main([command, small.root, "--recipe", small_build.DATASET, *more]) == RecipeError.exit_code
+    assert main([*command.split(), small.root, "--recipe", small_build.DATASET, *more]) == RecipeError.exit_code
     assert f"{small_build.DATASET} is a training dataset" in capsys.readouterr().err

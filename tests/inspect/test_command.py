@@ -39,12 +39,12 @@ def test_the_recipe_is_the_named_one_the_only_one_or_the_default_one(
     assert recipe_of(Namespace(root=root_of(tmp_path, recipes), recipe=named)) == chosen
 
 
-@pytest.mark.parametrize("command", [["funnel"], ["retract", "2026-11-01", "--reason", "spam"]])
+@pytest.mark.parametrize("command", [["look funnel"], ["retract", "2026-11-01", "--reason", "spam"]])
 def test_several_recipes_and_no_choice_are_refused_with_their_names(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = root_of(tmp_path, ["news", "wiki", "corpus"])
-    words = [command[0], *command[1:2], root, *command[2:]]
+    words = [*command[0].split(), *command[1:2], root, *command[2:]]
     assert main(words) == RecipeError.exit_code
     assert "news, wiki;" in capsys.readouterr().err
     assert [len(version_log.log(root, recipe)) for recipe in ("news", "wiki")] == [1, 1]

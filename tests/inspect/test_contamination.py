@@ -103,7 +103,7 @@ def test_texts_before_a_cut_may_be_removed(tmp_path: Path, quiz: str, capsys: py
     (tmp_path / f"scrub_pii/{manifest.parents[0]}/manifest.json").unlink()
     hits = list(contamination.listed_hits(str(tmp_path), version))
     assert [hit.found for hit in hits] == [("", "", "")] * 3
-    assert main(["contamination", str(tmp_path)]) == 0
+    assert main(["look", "contamination", str(tmp_path)]) == 0
     assert "before the cut is gone" in capsys.readouterr().out
 
 
@@ -178,16 +178,18 @@ def test_the_command_shows_both_sides(tmp_path: Path, quiz: str, capsys: pytest.
     root = tmp_path / "root"
     publish(root, [documents([*TEXTS, f"\x1b[2J{QUESTION}"])], {"benchmarks": {"quiz": quiz}}, "2026-11-19")
     publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
-    assert main(["contamination", str(root), "--benchmark", "quiz", "--file", f"quiz={quiz}", "--limit", "2"]) == 0
+    assert (
+        main(["look", "contamination", str(root), "--benchmark", "quiz", "--file", f"quiz={quiz}", "--limit", "2"]) == 0
+    )
     output = capsys.readouterr().out
     assert "demo 2026-11-19: 3 documents with quiz rejected" in output
     assert "quiz item 0, question (question): ngram, score 1.000; sampled, score 1.000" in output
     assert "| A farmer has thirty brown hens" in output
     assert "1 more; see them with --limit 3" in output
     assert "\x1b" not in output
-    assert main(["contamination", str(root), "--snapshot", "2026-11-20"]) == 0
+    assert main(["look", "contamination", str(root), "--snapshot", "2026-11-20"]) == 0
     assert capsys.readouterr().out == "looked for quiz in 2026-11-20\nno hits\n"
-    assert main(["contamination", str(root), "--benchmark", "quizz"]) == RecipeError.exit_code
+    assert main(["look", "contamination", str(root), "--benchmark", "quizz"]) == RecipeError.exit_code
     assert "screened for quiz, not for 'quizz'" in capsys.readouterr().err
 
 
@@ -198,15 +200,15 @@ def test_no_hits_are_reported_with_the_screened_benchmarks(
     for snapshot in ("2026-11-18", "2026-11-19"):
         publish(root, [documents([PROSE, snapshot])], {}, snapshot)
     publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
-    assert main(["contamination", str(root)]) == 0
+    assert main(["look", "contamination", str(root)]) == 0
     assert capsys.readouterr().out == (
         "looked for no evaluation set in 2 snapshots, 2026-11-18 to 2026-11-19\n"
         "looked for quiz in 2026-11-20\nno hits\n"
     )
-    assert main(["contamination", str(root), "--json"]) == 0
+    assert main(["look", "contamination", str(root), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["looked_for"] == {"2026-11-18": [], "2026-11-19": [], "2026-11-20": ["quiz"]}
-    assert main(["contamination", str(root), "--snapshot", "2026-11-18", "--benchmark", "quiz"]) == 78
+    assert main(["look", "contamination", str(root), "--snapshot", "2026-11-18", "--benchmark", "quiz"]) == 78
     assert "screened for no evaluation set, not for 'quiz'" in capsys.readouterr().err
 
 
@@ -217,7 +219,7 @@ def test_a_benchmark_that_is_no_file_is_named(
     root = tmp_path / "root"
     publish(root, [documents([PROSE])], {"benchmarks": {"quiz": quiz}})
     for path in (str(tmp_path / "none.jsonl"), str(tmp_path)):
-        assert main(["contamination", str(root), option, f"quiz={path}"]) == RecipeError.exit_code
+        assert main(["look", "contamination", str(root), option, f"quiz={path}"]) == RecipeError.exit_code
         assert f"benchmark quiz: {path} is no file" in capsys.readouterr().err
 
 
@@ -250,10 +252,10 @@ def test_a_hit_in_a_build_is_in_its_tokens(tmp_path: Path, quiz: str, capsys: py
     assert [version.files for version in versions] == [(), ()]
     listed = {}
     for recipe in ("demo", "corpus"):
-        assert main(["contamination", str(root), "--recipe", recipe, "--json"]) == 0
+        assert main(["look", "contamination", str(root), "--recipe", recipe, "--json"]) == 0
         hits = json.loads(capsys.readouterr().out)["hits"]
         listed[recipe] = [(hit["snapshot"], hit["outcome"], hit["published"]) for hit in hits]
-        assert main(["contamination", str(root), "--recipe", recipe, "--add", f"later={quiz}", "--json"]) == 0
+        assert main(["look", "contamination", str(root), "--recipe", recipe, "--add", f"later={quiz}", "--json"]) == 0
         capsys.readouterr()
     assert set(listed["demo"]) == {("2026-11-19", "cut", True), ("2026-11-20", "cut", True)}
     assert listed["corpus"] == listed["demo"]
@@ -265,7 +267,7 @@ def test_a_damaged_lineage_is_not_read(tmp_path: Path, quiz: str, capsys: pytest
     for file in (root / "publish/shards").glob("*.lineage.parquet"):
         body = file.read_bytes()
         file.write_bytes(body[:-9] + bytes([body[-9] ^ 1]) + body[-8:])
-    assert main(["contamination", str(root), "--recipe", "demo"]) == ContractError.exit_code
+    assert main(["look", "contamination", str(root), "--recipe", "demo"]) == ContractError.exit_code
     assert "lineage.parquet" in capsys.readouterr().err
 
 
@@ -282,7 +284,7 @@ def test_a_damaged_benchmark_is_named(body: bytes, tmp_path: Path, capsys: pytes
     root, path = tmp_path / "root", tmp_path / "late.jsonl.gz"
     publish(root, [documents([PROSE])], {})
     path.write_bytes(body)
-    assert main(["contamination", str(root), "--add", str(path)]) == RecipeError.exit_code
+    assert main(["look", "contamination", str(root), "--add", str(path)]) == RecipeError.exit_code
     assert f"benchmark {path} cannot be read" in capsys.readouterr().err
 
 
@@ -292,8 +294,8 @@ def test_a_benchmark_may_be_in_the_working_directory(
     root = tmp_path / "root"
     publish(root, [documents(TEXTS)], {"benchmarks": {"quiz": quiz}})
     monkeypatch.chdir(tmp_path)
-    assert main(["contamination", "root", "--add", f"later={Path(quiz).name}"]) == 0
-    assert main(["contamination", "root", "--file", f"quiz={Path(quiz).name}"]) == 0
+    assert main(["look", "contamination", "root", "--add", f"later={Path(quiz).name}"]) == 0
+    assert main(["look", "contamination", "root", "--file", f"quiz={Path(quiz).name}"]) == 0
     assert "| A farmer has thirty brown hens" in capsys.readouterr().out
 
 
@@ -310,7 +312,7 @@ def test_the_command_adds_a_benchmark_to_every_snapshot(
     root = tmp_path / "root"
     publish(root, [documents(TEXTS)], {}, "2026-11-19")
     publish(root, [documents([PROSE, QUESTION])], {})
-    assert main(["contamination", str(root), "--add", quiz, "--json"]) == 0
+    assert main(["look", "contamination", str(root), "--add", quiz, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [(scan["snapshot"], scan["documents"], scan["hits"]) for scan in report["scans"]] == [
         ("2026-11-19", 6, 3),
@@ -320,7 +322,7 @@ def test_the_command_adds_a_benchmark_to_every_snapshot(
         ("2026-11-19", "quiz", True),
         ("2026-11-20", "quiz", True),
     }
-    assert main(["contamination", str(root), "--add", f"mine={quiz}"]) == 0
+    assert main(["look", "contamination", str(root), "--add", f"mine={quiz}"]) == 0
     assert "2026-11-20: 1 document with mine kept" in capsys.readouterr().out
     for wrong in (["--add", quiz, "--add", quiz], ["--add", quiz, "--part", "stem=riddle"], ["--add", __file__]):
-        assert main(["contamination", str(root), *wrong]) == RecipeError.exit_code
+        assert main(["look", "contamination", str(root), *wrong]) == RecipeError.exit_code

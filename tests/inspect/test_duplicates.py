@@ -1,4 +1,4 @@
-"""`refinery duplicates`: the cluster of a document over all days, with evidence and differences."""
+"""`refinery look duplicates`: the cluster of a document over all days, with evidence and differences."""
 
 import json
 import random
@@ -120,17 +120,17 @@ def test_the_states_of_a_url_are_a_cluster(root: str) -> None:
 
 
 def test_the_command_shows_the_difference(root: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["duplicates", identity(COPY)[:10], root]) == 0
+    assert main(["look", "duplicates", identity(COPY)[:10], root]) == 0
     output = capsys.readouterr().out
     assert "near_duplicate (winner" in output
     assert "bands shared" in output
     assert "4 documents, 1 of them in the dataset" in output
     assert "[changed]" in output
     assert f"[{BASE[40]}]" in output
-    assert main(["duplicates", identity(LONGER), root, "--limit", "1"]) == 0
+    assert main(["look", "duplicates", identity(LONGER), root, "--limit", "1"]) == 0
     output = capsys.readouterr().out
     assert "... and 2 more (--limit)" in output
-    assert main(["duplicates", identity(LONGER), root, "--json"]) == 0
+    assert main(["look", "duplicates", identity(LONGER), root, "--json"]) == 0
     assert {member["became"] for member in json.loads(capsys.readouterr().out)["members"]} == set(WHOLE.values())
 
 
@@ -157,7 +157,7 @@ def test_a_document_that_a_later_stage_rejected_is_not_counted_in_the_dataset(
     cluster = duplicates(root, RECIPE, identity(STORY))
     assert cluster.winner is not None
     assert (cluster.winner.id, cluster.winner.became, cluster.winner.lost) == (identity(wrote), "kept", "scrub_pii:pii")
-    assert main(["duplicates", identity(STORY), root]) == 0
+    assert main(["look", "duplicates", identity(STORY), root]) == 0
     output = capsys.readouterr().out
     assert "kept, then rejected: scrub_pii:pii" in output
     assert "2 documents, 0 of them in the dataset" in output

@@ -167,7 +167,7 @@ def test_the_command_asks_tells_and_counts(
     version = build(tmp_path / "root")
     documents = population(root, version, grouping("topic", schema_of(root, version)))
     first, third = draw(documents, 1), draw(documents, 3)
-    named = ["intruder", root, "--recipe", RECIPE, "--snapshot", DAY, "--by", "topic", "--reader", "ada"]
+    named = ["look", "intruder", root, "--recipe", RECIPE, "--snapshot", DAY, "--by", "topic", "--reader", "ada"]
     typed = f"{first.place + 1}\nwhich?\ns\n{(third.place + 1) % 5 + 1}\nq\n"
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     assert main([*named, "--json"]) == 0

@@ -100,12 +100,12 @@ def test_the_path_of_a_manifest_has_its_fingerprint_if_it_is_partial_too(fingerp
 
 
 def test_the_command_prints_every_manifest(built: SmallRoot, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lineage", built.root, "--recipe", RECIPE, "--snapshot", DAYS[1]]) == 0
+    assert main(["look", "lineage", built.root, "--recipe", RECIPE, "--snapshot", DAYS[1]]) == 0
     text = capsys.readouterr().out
     for node in shown(built, RECIPE, DAYS[1]).nodes:
         assert node.path in text
     assert f"history         {RECIPE} {DAYS[0]}, version 1 (published)" in text
-    assert main(["lineage", built.root, "--recipe", small_build.DATASET, "--json"]) == 0
+    assert main(["look", "lineage", built.root, "--recipe", small_build.DATASET, "--json"]) == 0
     facts: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert facts["recipe"] == small_build.DATASET
     paths = {node["path"] for node in facts["manifests"]}

@@ -1,4 +1,4 @@
-"""`refinery lsh-curve` prints the curve that signatures follow, and those of published settings."""
+"""`refinery look lsh-curve` prints the curve that signatures follow, and those of published settings."""
 
 import json
 
@@ -9,7 +9,7 @@ from pipeline_tasks.cli.main import main
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["lsh-curve", *arguments]) == 0
+    assert main(["look", "lsh-curve", *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -66,7 +66,7 @@ def test_changed_words_bring_the_similarity_down_as_computed() -> None:
 
 @pytest.mark.parametrize("wrong", [["--bands", "0"], ["--rows", "-1"], ["--threshold", "1.5"], ["--ngram", "0"]])
 def test_settings_that_make_no_sense_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lsh-curve", *wrong]) == 78
+    assert main(["look", "lsh-curve", *wrong]) == 78
     message = capsys.readouterr().err
     assert " ".join(wrong) in message
     assert "bands, rows and ngram are 1 or more, the threshold is 0 to 1" in message

@@ -55,7 +55,7 @@ def test_the_same_documents_have_the_same_places_and_near_ones_are_near(tmp_path
 def test_too_few_documents_have_no_map(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if is_installed():
         assert make_map(str(tmp_path), published(tmp_path, FEWEST - 1)) is None
-        assert main(["map", str(tmp_path)]) == RecipeError.exit_code
+        assert main(["look", "map", str(tmp_path)]) == RecipeError.exit_code
         assert "stage `embed`" in capsys.readouterr().err
     else:
         with pytest.raises(RecipeError, match="umap-learn"):
@@ -105,15 +105,18 @@ def test_the_command_writes_points_and_a_page_in_which_no_text_is_code(
     version = published(tmp_path)
     given_map(tmp_path, version)
     points, page = tmp_path / "map.json", tmp_path / "map.html"
-    assert main(["map", str(tmp_path), "--by", "kind", "--to", str(points)]) == 0
+    assert main(["look", "map", str(tmp_path), "--by", "kind", "--to", str(points)]) == 0
     facts = json.loads(points.read_text())
     assert Counter(point["group"] for point in facts["points"]) == dict.fromkeys(KINDS, 10)
-    assert main(["map", str(tmp_path), "--by", "kind", "--to", str(page), "--pages", "http://localhost:8080/"]) == 0
+    assert (
+        main(["look", "map", str(tmp_path), "--by", "kind", "--to", str(page), "--pages", "http://localhost:8080/"])
+        == 0
+    )
     written = page.read_text()
     assert SCRIPT not in written
     assert written.count("</script>") == 1
     assert f"http://localhost:8080/refinery/document/{RECIPE}/{SNAPSHOT}?doc=" in written
     assert re.findall(r'(?:src|href)="', written.partition("<script")[0]) == []
     assert path_of(version) in capsys.readouterr().out
-    assert main(["map", str(tmp_path), "--to", "map.png"]) == RecipeError.exit_code
+    assert main(["look", "map", str(tmp_path), "--to", "map.png"]) == RecipeError.exit_code
     assert ".json" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`refinery report --plots`: a page that opens offline, and each of its plots as SVG and PNG."""
+"""`refinery look report --to`: a page that opens offline, and each of its plots as SVG and PNG."""
 
 import re
 import struct
@@ -35,7 +35,7 @@ def names_plot(name: str) -> Plot:
 def test_a_page_of_a_snapshot_opens_offline_and_has_every_plot(
     root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["report", root, "--snapshot", small_root.DAYS[1], "--plots", str(tmp_path / "a" / "b")]) == 0
+    assert main(["look", "report", root, "--snapshot", small_root.DAYS[1], "--plots", str(tmp_path / "a" / "b")]) == 0
     folder = tmp_path / "a" / "b"
     assert capsys.readouterr().out.strip() == str(folder / "report.html")
     text = (folder / "report.html").read_text()
@@ -49,7 +49,7 @@ def test_a_page_of_a_snapshot_opens_offline_and_has_every_plot(
     assert drawn == {path.stem for path in folder.glob("*.png")}
     assert text.count("<svg ") == len(drawn)
     again = tmp_path / "again"
-    assert main(["report", root, "--snapshot", small_root.DAYS[1], "--plots", str(again)]) == 0
+    assert main(["look", "report", root, "--snapshot", small_root.DAYS[1], "--plots", str(again)]) == 0
     assert {path.name: path.read_bytes() for path in again.iterdir()} == {
         path.name: path.read_bytes() for path in folder.iterdir()
     }

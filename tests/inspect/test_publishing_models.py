@@ -146,7 +146,7 @@ def test_a_log_that_was_changed_is_named(tmp_path: Path, texts: dict[str, str]) 
 
 def test_the_command_does_what_the_requests_do(tmp_path: Path, texts: dict[str, str], refinery: Refinery) -> None:
     sides = ("--positives", texts["good"], "--negatives", texts["crawl"], "--sample", texts["sample"])
-    done = refinery("train-quality-model", *sides, "--root", tmp_path / "root", "--json")
+    done = refinery("model", "quality", *sides, "--root", tmp_path / "root", "--json")
     assert done.returncode == 0, done.stderr
     [published] = published_models(str(tmp_path / "root"), "quality")
     assert json.loads(done.stdout)["digest"] == published.digest
@@ -154,7 +154,8 @@ def test_the_command_does_what_the_requests_do(tmp_path: Path, texts: dict[str, 
     trained = reply("train_model", **asked, positives=[texts["good"]], negatives=[texts["crawl"]])
     assert (trained["model"], trained["training"]) == (published.model, published.training)
     refused = refinery(
-        "train-quality-model",
+        "model",
+        "quality",
         *("--positives", texts["alpha"], "--negatives", texts["beta"], "--sample", texts["sided"]),
         *("--root", tmp_path / "root", "--name", "site"),
     )
@@ -165,6 +166,6 @@ def test_the_command_does_what_the_requests_do(tmp_path: Path, texts: dict[str, 
 
 @pytest.mark.parametrize("where", [("--output", "a.bin", "--root", "root"), ()])
 def test_a_model_has_one_place(tmp_path: Path, texts: dict[str, str], refinery: Refinery, where: tuple[str]) -> None:
-    done = refinery("train-quality-model", "--positives", texts["good"], *where)
+    done = refinery("model", "quality", "--positives", texts["good"], *where)
     assert done.returncode == RecipeError.exit_code
     assert "--root" in done.stderr

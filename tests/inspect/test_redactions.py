@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["redactions", *arguments]) == 0
+    assert main(["look", "redactions", *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -69,7 +69,7 @@ def test_words_that_offend_are_listed_with_what_became_of_them(
     assert "4 to 9, now at 4" in shown
     assert "10 to 15, mentioned or harmless" in shown
     assert "moron" not in shown
-    assert main(["redactions", str(tmp_path), "--stage", "filter_toxicity", "--kind", "email"]) == 78
+    assert main(["look", "redactions", str(tmp_path), "--stage", "filter_toxicity", "--kind", "email"]) == 78
 
 
 def test_documents_and_kinds_are_chosen(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,5 +91,5 @@ def test_a_snapshot_without_the_stage_is_named(tmp_path: Path, capsys: pytest.Ca
     parent = commit_parent(tmp_path, [documents(TEXTS)])
     entry = {"recipe": "web", "snapshot": "s", "landing": "", "manifests": {"given": parent}, "verdicts": {}}
     version_log.append(str(tmp_path), entry | {"prefix": "", "documents": 0, "tokens": 0, "sequences": 0})
-    assert main(["redactions", str(tmp_path)]) == 78
+    assert main(["look", "redactions", str(tmp_path)]) == 78
     assert "has no stage 'scrub_pii'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`refinery similar` finds the same documents with a store and without, says what it compared, and refuses what it cannot."""
+"""`refinery look similar` finds the same documents with a store and without, says what it compared, and refuses what it cannot."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def rows(published: VectorRoot) -> list[Any]:
 
 
 def answered(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    assert main(["similar", *words, "--json"]) == 0
+    assert main(["look", "similar", *words, "--json"]) == 0
     facts: dict[str, Any] = json.loads(capsys.readouterr().out)
     return facts
 
@@ -106,7 +106,7 @@ def test_what_left_the_dataset_is_not_found(searched: VectorRoot, capsys: pytest
     version_log.retract(searched.root, RECIPE, DAYS[1])
     found = answered(capsys, "--id", one["id"], searched.root, "--limit", "60")
     assert {each["id"] for each in found["documents"]} == searched.stored(DAYS[0]).keys() - {one["id"], other["id"]}
-    assert main(["similar", "--id", other["id"], searched.root]) == RecipeError.exit_code
+    assert main(["look", "similar", "--id", other["id"], searched.root]) == RecipeError.exit_code
     assert other["id"] in capsys.readouterr().err
 
 
@@ -122,7 +122,7 @@ def test_vectors_of_another_model_are_not_compared_and_named(
     assert {each["snapshot"] for each in found["documents"]}.isdisjoint(found["others"])
     recipe = recipe_file(tmp_path, embedding := static_folder(tmp_path / "third"))
     (Path(embedding) / "config.json").write_text('{"id2label": {"0": "x", "1": "y"}}')
-    assert main(["similar", "--text", "good road", searched.root, "--recipe", recipe]) == RecipeError.exit_code
+    assert main(["look", "similar", "--text", "good road", searched.root, "--recipe", recipe]) == RecipeError.exit_code
     said = capsys.readouterr().err
     assert all(row["embedding_model"] in said for row in rows(searched))
 
@@ -141,20 +141,20 @@ def test_vectors_of_another_model_are_not_compared_and_named(
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(published: VectorRoot, words: tuple[str, ...]) -> None:
-    assert main(["similar", *words, published.root]) == RecipeError.exit_code
+    assert main(["look", "similar", *words, published.root]) == RecipeError.exit_code
 
 
 @pytest.mark.parametrize("option", ["--id", "--url", "--text", "--file"])
 def test_nothing_to_compare_with_is_said(
     option: str, published: VectorRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["similar", option, "", published.root]) == RecipeError.exit_code
+    assert main(["look", "similar", option, "", published.root]) == RecipeError.exit_code
     assert "nothing to compare with" in capsys.readouterr().err
 
 
 def test_a_text_without_a_known_token_is_refused(published: VectorRoot, tmp_path: Path) -> None:
     recipe = recipe_file(tmp_path, published.model)
-    assert main(["similar", "--text", "unheard", published.root, "--recipe", recipe]) == RecipeError.exit_code
+    assert main(["look", "similar", "--text", "unheard", published.root, "--recipe", recipe]) == RecipeError.exit_code
 
 
 @needs_lance
@@ -162,11 +162,11 @@ def test_index_says_what_it_did_and_similar_what_it_compared(
     published: VectorRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = rows(published)[0]
-    assert main(["similar", "--id", one["id"], published.root]) == 0
+    assert main(["look", "similar", "--id", one["id"], published.root]) == 0
     assert "40 documents of 2 snapshots without a store" in capsys.readouterr().out
-    assert main(["index", published.root]) == 0
+    assert main(["keep", "index", published.root]) == 0
     assert "40 documents" in capsys.readouterr().out
-    assert main(["similar", "--id", one["id"], published.root]) == 0
+    assert main(["look", "similar", "--id", one["id"], published.root]) == 0
     printed = capsys.readouterr().out
     assert "40 documents of the store" in printed
     assert one["url"] in printed
@@ -176,14 +176,14 @@ def test_index_says_what_it_did_and_similar_what_it_compared(
 @needs_lance
 def test_a_root_without_vectors_has_nothing_to_index(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
-    assert main(["index", str(tmp_path / "root")]) == RecipeError.exit_code
+    assert main(["keep", "index", str(tmp_path / "root")]) == RecipeError.exit_code
 
 
 @needs_lance
 def test_takedown_and_retract_take_their_vectors_out_of_the_store(
     published: VectorRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["index", published.root]) == 0
+    assert main(["keep", "index", published.root]) == 0
     one = rows(published)[0]
     assert main(["takedown", published.root, "--doc", one["id"], "--reason", "a letter"]) == 0
     assert "39 documents in" in capsys.readouterr().out

@@ -138,13 +138,16 @@ def test_find_lists_published_documents_by_their_columns_and_names_snapshots_wit
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     described_root.published(tmp_path)
-    assert main(["find", str(tmp_path), "--where", "topic=t0001", "--where", "toxic_hits=0", "--json"]) == 0
+    assert main(["look", "find", str(tmp_path), "--where", "topic=t0001", "--where", "toxic_hits=0", "--json"]) == 0
     [facts] = json.loads(capsys.readouterr().out)
     assert [each["url"] for each in facts["found"]] == [*described_root.URLS[:2]]
     assert (facts["without"], facts["documents"]) == ([described_root.PLAIN], [5, 5])
-    assert main(["find", str(tmp_path), "--where", "topic=t0001", "--text", "Add to"]) == 0
+    assert main(["look", "find", str(tmp_path), "--where", "topic=t0001", "--text", "Add to"]) == 0
     assert "where topic=t0001" in capsys.readouterr().out
-    assert main(["find", str(tmp_path), "--where", "colour=red"]) == RecipeError.exit_code
+    assert main(["look", "find", str(tmp_path), "--where", "colour=red"]) == RecipeError.exit_code
     assert "topic_similarity" in capsys.readouterr().err
-    assert main(["find", str(tmp_path), "--where", "topic=t0001", "--site", "shop.example"]) == RecipeError.exit_code
+    assert (
+        main(["look", "find", str(tmp_path), "--where", "topic=t0001", "--site", "shop.example"])
+        == RecipeError.exit_code
+    )
     assert "--where" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
 def test_a_refused_run_shows_its_funnel_the_bound_and_the_next_step(
     refused: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = printed(capsys, "funnel", refused.root)[0].splitlines()
+    lines = printed(capsys, "look", "funnel", refused.root)[0].splitlines()
     assert lines[0] == f"{RECIPE} snapshot {DAY}, which is not published"
     assert [line.split()[0] for line in lines[:-1] if " in " in line] == ["ingest", "extract"]
     assert "extract:too_short" in "\n".join(lines)
@@ -50,8 +50,9 @@ def test_a_refused_run_shows_its_funnel_the_bound_and_the_next_step(
 
 
 ASKING: Mapping[str, tuple[str, ...]] = {
-    **{name: (name,) for name in ("versions", "verify", "lineage", "redactions", "contamination", "whatif")},
-    **{name: (name, "0" * 32) for name in ("search", "document", "duplicates")},
+    **{name: ("look", name) for name in ("versions", "lineage", "redactions", "contamination")},
+    **{name: (name,) for name in ("verify", "whatif")},
+    **{name: (*name.split(), "0" * 32) for name in ("search", "document", "look duplicates")},
     "plan": ("plan", "--target-tokens", "1e9", "--days", "1", "--gpus", "1", "--from", "1"),
 }
 """Commands about what is published, with what they ask for."""
@@ -83,15 +84,15 @@ def test_other_commands_show_what_is_committed_of_a_refused_run(
     assert f"{DAY}          not published: stopped at extract (refused " in out
     assert "next step: mend the data" in out
     assert printed(capsys, "status", refused.root, "--snapshot", DAY)[0] == out
-    err = printed(capsys, "report", refused.root, code=RecipeError.exit_code)[1]
-    assert f"refinery funnel {refused.root} --recipe {RECIPE} --snapshot {DAY}" in err
+    err = printed(capsys, "look", "report", refused.root, code=RecipeError.exit_code)[1]
+    assert f"refinery look funnel {refused.root} --recipe {RECIPE} --snapshot {DAY}" in err
     assert "must be at least 0.25 and at most 0.5" in err
     err = printed(capsys, "rejects", refused.root, "--stage", "dedup_exact", code=RecipeError.exit_code)[1]
     assert "it has land, ingest, extract: stopped at extract" in err
 
 
 def test_programs_see_that_a_funnel_is_of_no_version(refused: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    steps = json.loads(printed(capsys, "funnel", refused.root, "--json")[0])
+    steps = json.loads(printed(capsys, "look", "funnel", refused.root, "--json")[0])
     assert [(step["stage"], step["published"]) for step in steps] == [("ingest", False), ("extract", False)]
     [fact] = json.loads(printed(capsys, "status", refused.root, "--json")[0])
     assert (fact["snapshot"], fact["state"], fact["stage"]) == (DAY, "refused", "extract")
@@ -114,13 +115,13 @@ def test_a_refused_snapshot_that_a_person_lets_pass_is_published(
     refused.fail("extract.gate", "Nobody approved it by 2026-11-20 12:00 UTC.", error="GateRefused")
     refused.run()
     assert unpublished_runs(refused.root, RECIPE) == {}
-    assert printed(capsys, "funnel", refused.root)[0].startswith(f"{RECIPE} version 1, snapshot {DAY}\n")
+    assert printed(capsys, "look", "funnel", refused.root)[0].startswith(f"{RECIPE} version 1, snapshot {DAY}\n")
 
 
 def test_a_stage_that_failed_is_shown_with_its_error(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.run(until="ingest")
     runs.fail("extract.partition", "BudgetExceeded: extract/2f: 30 of 40 records are quarantined")
-    out = printed(capsys, "funnel", runs.root)[0]
+    out = printed(capsys, "look", "funnel", runs.root)[0]
     assert [line.split()[0] for line in out.splitlines() if " in " in line] == ["ingest"]
     assert "stopped at extract (failed " in out
     assert "UTC): BudgetExceeded: extract/2f: 30 of 40 records are quarantined; next step: mend" in out
@@ -128,7 +129,7 @@ def test_a_stage_that_failed_is_shown_with_its_error(runs: Runs, capsys: pytest.
 
 def test_a_failure_before_all_stages_has_no_funnel(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.fail("land", "NothingLanded: /landing is empty")
-    lines = printed(capsys, "funnel", runs.root)[0].splitlines()
+    lines = printed(capsys, "look", "funnel", runs.root)[0].splitlines()
     assert (len(lines), lines[1].split(" (")[0]) == (2, "stopped at land")
     err = printed(capsys, "rejects", runs.root, code=RecipeError.exit_code)[1]
     assert "NothingLanded: /landing is empty" in err
@@ -143,7 +144,7 @@ def test_a_gate_that_failed_keeps_the_manifest_that_it_was_to_judge(runs: Runs) 
 
 def test_a_run_in_progress_shows_the_stages_so_far(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.run(until="extract")
-    out = printed(capsys, "funnel", runs.root)[0]
+    out = printed(capsys, "look", "funnel", runs.root)[0]
     assert "no stage after extract is committed (" in out
     assert "in progress, or was interrupted; next step: wait for it, or run the snapshot again" in out
 
@@ -159,16 +160,16 @@ def test_a_later_run_outdates_the_failure_of_an_earlier_one(runs: Runs) -> None:
 
 def test_a_version_is_shown_before_a_newer_run_that_failed(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.run()
-    before = printed(capsys, "funnel", runs.root)
+    before = printed(capsys, "look", "funnel", runs.root)
     assert before[1] == ""
     runs.params["extract"] = {"min_chars": 1}
     runs.run(until="extract")
     runs.fail("dedup_exact.refine", "NoSpace: the disk is full")
-    out, err = printed(capsys, "funnel", runs.root)
+    out, err = printed(capsys, "look", "funnel", runs.root)
     assert out == before[0]
     assert err.startswith(f"refinery: a newer run of snapshot {DAY} is not published: stopped at dedup_exact (failed ")
     assert err.count("\n") == 1
-    assert printed(capsys, "report", runs.root)[0].strip().endswith(".html")
+    assert printed(capsys, "look", "report", runs.root)[0].strip().endswith(".html")
     run = unpublished_runs(runs.root, RECIPE)[DAY]
     assert list(run.manifests) == ["land", "ingest", "extract"]
     assert run.manifests["extract"] not in str(version_log.current(runs.root, RECIPE).manifests)
@@ -190,11 +191,11 @@ def test_a_day_after_the_last_version_is_named_if_its_run_stopped(
 ) -> None:
     runs.run()
     runs.run(day=LATER, refused_by="ingest")
-    out, err = printed(capsys, "funnel", runs.root)
+    out, err = printed(capsys, "look", "funnel", runs.root)
     assert out.startswith(f"{RECIPE} version 1, snapshot {DAY}\n")
     assert f"snapshot {LATER} is not published: stopped at ingest" in err
-    assert printed(capsys, "funnel", runs.root, "--snapshot", DAY)[1] == ""
-    assert f"snapshot {LATER}, which is not" in printed(capsys, "funnel", runs.root, "--snapshot", LATER)[0]
+    assert printed(capsys, "look", "funnel", runs.root, "--snapshot", DAY)[1] == ""
+    assert f"snapshot {LATER}, which is not" in printed(capsys, "look", "funnel", runs.root, "--snapshot", LATER)[0]
 
 
 def test_a_retracted_snapshot_shows_a_newer_run(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +230,7 @@ def test_a_locked_ledger_hides_no_version(
     runs.run()
     with sqlite3.connect(ledger_of(runs.root), isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        out, err = printed(capsys, "funnel", runs.root)
+        out, err = printed(capsys, "look", "funnel", runs.root)
         assert f"snapshot {DAY}" in printed(capsys, "status", runs.root)[0] or DAY in out
     other.close()
     assert out.startswith(f"{RECIPE} version 1")
@@ -239,7 +240,7 @@ def test_a_locked_ledger_hides_no_version(
 def test_a_root_without_a_ledger_gets_none_by_a_question(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.run()
     Path(ledger_of(runs.root)).unlink()
-    printed(capsys, "funnel", runs.root)
+    printed(capsys, "look", "funnel", runs.root)
     printed(capsys, "status", runs.root)
     assert not Path(ledger_of(runs.root)).exists()
 

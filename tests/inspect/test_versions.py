@@ -1,4 +1,4 @@
-"""`refinery versions` lists every version of every recipe, the newest last, with what has become of it."""
+"""`refinery look versions` lists every version of every recipe, the newest last, with what has become of it."""
 
 import json
 import os
@@ -64,12 +64,12 @@ def test_a_copy_of_a_root_has_the_times_at_which_versions_were_published(
     os.utime(first, (0, 0))
     [line] = list_versions(copy, "corpus")
     assert (line.published_at, line.is_file_time) == ("1970-01-01T00:00:00+00:00", True)
-    assert main(["versions", "--recipe", "corpus", copy]) == 0
+    assert main(["look", "versions", "--recipe", "corpus", copy]) == 0
     assert capsys.readouterr().out.rstrip().endswith("1970-01-01 00:00 (of its file)")
 
 
 def test_every_recipe_is_listed_unless_one_is_named(root: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["versions", root, "--json"]) == 0
+    assert main(["look", "versions", root, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [(fact["recipe"], fact["number"]) for fact in facts] == [
         ("corpus", 1),
@@ -77,7 +77,7 @@ def test_every_recipe_is_listed_unless_one_is_named(root: str, capsys: pytest.Ca
     ]
     assert facts[0]["snapshot"] == "build"
     assert facts[0]["published_at"].endswith("+00:00")
-    assert main(["versions", "--recipe", RECIPE, root]) == 0
+    assert main(["look", "versions", "--recipe", RECIPE, root]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == ["1", "2", "3", "5"]
     assert head.split()[:4] == ["recipe", "version", "snapshot", "state"]
@@ -87,6 +87,6 @@ def test_a_root_or_recipe_without_versions_is_refused(
     root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir()
-    assert main(["versions", str(tmp_path / "empty")]) == 78
-    assert main(["versions", root, "--recipe", "webb"]) == 78
+    assert main(["look", "versions", str(tmp_path / "empty")]) == 78
+    assert main(["look", "versions", root, "--recipe", "webb"]) == 78
     assert "recipe webb has not been published (published: corpus, small)" in capsys.readouterr().err

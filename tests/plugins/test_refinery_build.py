@@ -98,7 +98,7 @@ def test_the_page_shows_the_plan_and_the_params_of_its_run(visitor: Any, root: P
     }
     assert re.search(r'<tr><th scope="row">en<svg.*?<td class="n">300</td>', page, re.DOTALL)
     assert page.count(" checked") == 1
-    assert "refinery airflow dags trigger build_corpus --conf" in html.unescape(page)
+    assert "refinery setup airflow dags trigger build_corpus --conf" in html.unescape(page)
 
 
 def test_quality_is_estimated_by_band_and_goes_into_the_params_of_the_run(visitor: Any, root: Path) -> None:

@@ -251,7 +251,7 @@ def test_duplicates_and_tokens_of_a_document_are_linked(
     monkeypatch.setattr("refinery_airflow.texts.document.MOST_OF_CLUSTERS", 1)
     larger = shown(visitor, twin["id"], f"/document/small/{DAYS[0]}").text
     assert "Its cluster was not looked for" in larger
-    assert f"refinery duplicates {twin['id']} {small.root} --recipe small" in text(larger)
+    assert f"refinery look duplicates {twin['id']} {small.root} --recipe small" in text(larger)
     assert "Record 2" in page.text
     assert "documents with the same winner" in page.text
     links = [html.unescape(link) for link in re.findall(r'href="/refinery(/[^"]+)"', page.text)]

@@ -68,7 +68,7 @@ def test_a_page_reads_so_many_bytes_says_so_and_leads_on(
     while path:
         page = visitor.get(path).text
         assert "1 of " in words(page)
-        assert f"refinery find {root} --url {url}" in words(page)
+        assert f"refinery look find {root} --url {url}" in words(page)
         uses += len(re.findall(r'href="/refinery/trace/', page))
         pages += 1
         following = re.findall(r'<a href="/refinery(/find[^"]+)">Search on</a>', page)
@@ -88,20 +88,22 @@ def test_published_texts_are_searched_up_to_so_many_bytes(root: Path, capsys: py
     part = search_phrase(str(root), "", "the", most_bytes=1)
     assert not part.is_whole
     assert part.snapshots[0] == 1 < part.snapshots[1]
-    assert main(["find", str(root), "--text", "the", "--most-bytes", "1"]) == 0
+    assert main(["look", "find", str(root), "--text", "the", "--most-bytes", "1"]) == 0
     printed = capsys.readouterr().out
     assert f"{part.documents[0]:,} of {part.documents[1]:,} published documents" in printed
     assert "--most-bytes 0 reads all" in printed
-    assert main(["find", str(root), "--text", "no text has this phrase at all"]) == 0
+    assert main(["look", "find", str(root), "--text", "no text has this phrase at all"]) == 0
     assert "0 documents" in capsys.readouterr().out
 
 
 def test_a_file_is_a_document_and_beside_it_no_phrase_is_searched(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "text.txt"
     file.write_text("a text")
-    assert main(["find", str(root), "--text", str(file)]) == 0
-    assert main(["find", str(root), "--text", str(file), "--text", "a phrase"]) == 78
-    assert main(["find", str(root), "--text", "x" * 5000]) == 0, "a phrase that is too long for the name of a file"
+    assert main(["look", "find", str(root), "--text", str(file)]) == 0
+    assert main(["look", "find", str(root), "--text", str(file), "--text", "a phrase"]) == 78
+    assert main(["look", "find", str(root), "--text", "x" * 5000]) == 0, (
+        "a phrase that is too long for the name of a file"
+    )
 
 
 def test_texts_with_a_phrase_are_shown_with_what_was_read(visitor: Any, root: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_form_names_a_column_its_bands_and_a_group(visitor: Any, root: Path)
     assert re.findall(r'name="chosen" value="([^"]+)"', page.text) == list(drawn_of(root, "level/3", 4, "3 of 3").ids)
     assert "<option selected>level</option>" in page.text
     assert "<option selected>3 of 3</option>" in page.text
-    assert "refinery intruder" in page.text
+    assert "refinery look intruder" in page.text
     assert "--by level/3 --group &#39;3 of 3&#39; --seed=4" in page.text
     usual = visitor.get(PAGE)
     assert "by language" in usual.text, "a version without scores is grouped by language"

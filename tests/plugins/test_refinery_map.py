@@ -50,7 +50,7 @@ def test_a_map_that_was_not_made_is_not_made_by_a_request(visitor: Any, root: Pa
     page = visitor.get(PAGE)
     assert page.status_code == 200
     assert "No map was made of this snapshot" in page.text
-    assert f"refinery map {root} --recipe {RECIPE} --snapshot {SNAPSHOT}" in page.text
+    assert f"refinery look map {root} --recipe {RECIPE} --snapshot {SNAPSHOT}" in page.text
     assert not (root / path_of(version_log.current(str(root), RECIPE, SNAPSHOT))).exists()
 
 

@@ -1,4 +1,4 @@
-"""The page Similar: what `refinery similar` finds, for who may read texts, with links on and nothing that runs."""
+"""The page Similar: what `refinery look similar` finds, for who may read texts, with links on and nothing that runs."""
 
 import html
 import re
@@ -39,7 +39,7 @@ def test_the_page_shows_what_the_command_finds(visitor: Any, published: VectorRo
     assert shown == [(each.snapshot, each.id) for each in found.documents]
     assert shown
     assert one["url"] in words(page)
-    assert f"refinery similar {published.root} --recipe {RECIPE} --id {one['id']}" in words(page)
+    assert f"refinery look similar {published.root} --recipe {RECIPE} --document {one['id']}" in words(page)
     assert "without a store" in words(page)
 
 

@@ -99,7 +99,7 @@ def test_a_mixture_that_was_found_is_shown_beside_the_prior(
     page = visitor.get(f"/verdicts/{entry.number}").text
     assert f"<h1>{title}, beside the prior</h1>" in page
     assert "mixtures of one dataset" in page
-    assert f"refinery mixture --dataset {arm.dataset}" in page
+    assert f"refinery model mixture --dataset {arm.dataset}" in page
     assert title in visitor.get("/verdicts").text
 
 
@@ -107,7 +107,7 @@ def test_a_root_without_verdicts_says_how_to_get_one(visitor: Any, root: Path) -
     import shutil
 
     shutil.rmtree(root / "ablations")
-    assert f"--record {root}" in visitor.get("/verdicts").text
+    assert f"--root {root}" in visitor.get("/verdicts").text
     assert visitor.get("/verdicts/1").status_code == 404
 
 

@@ -255,19 +255,19 @@ def test_a_stage_is_the_same_whole_and_in_partitions(root: str, tmp_path: Path) 
 
 def test_the_report_of_a_build_is_its_card(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     published = built(root, recipe_of())
-    assert main(["report", root, "--recipe", "corpus"]) == 0
+    assert main(["look", "report", root, "--recipe", "corpus"]) == 0
     assert capsys.readouterr().out == f"{root}/{published['prefix']}/README.md\n"
 
 
 def test_find_as_a_command(root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     built(root, recipe_of())
     id_ = next(id_ for id_, row in documents(root).items() if row["language"] == "de")
-    assert main(["find", root, "--doc", id_, "--json"]) == 0
+    assert main(["look", "find", root, "--doc", id_, "--json"]) == 0
     assert {use["id"] for use in json.loads(capsys.readouterr().out)} == {id_}
     (tmp_path / "no.txt").write_text("a text that nobody wrote")
-    assert main(["find", root, "--text", str(tmp_path / "no.txt")]) == 0
+    assert main(["look", "find", root, "--text", str(tmp_path / "no.txt")]) == 0
     assert capsys.readouterr().out == "0 places of 0 documents, 0 tokens\n"
-    assert main(["find", root]) == RecipeError.exit_code
+    assert main(["look", "find", root]) == RecipeError.exit_code
 
 
 def test_the_rejects_of_a_build_need_no_name_of_a_stage(root: str, capsys: pytest.CaptureFixture[str]) -> None:

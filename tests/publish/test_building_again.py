@@ -196,12 +196,12 @@ def test_a_damaged_file_is_no_origin(small: SmallRoot, tmp_path: Path) -> None:
 def test_what_is_built_again_is_named_by_its_recipe_and_has_no_plan(
     small: SmallRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A version of a recipe that has published nothing was a snapshot; beside `--plan`, `--again` was ignored."""
+    """A version of a recipe that has published nothing was a snapshot; beside `--dry-run`, `--again` was ignored."""
     with pytest.raises(RecipeError, match=r"recipe other .*: .*corpus"):
         build_again(small.root, "other", "1", LOCALLY)
     with pytest.raises(SystemExit, match="2"):
         main(["build", "--output", small.root, "--plan", "--again", "1"])
-    assert "--again: not allowed with argument --plan" in capsys.readouterr().err
+    assert "--again: not allowed with argument --dry-run" in capsys.readouterr().err
 
 
 def test_a_retracted_version_stays_away(small: SmallRoot) -> None:

@@ -58,7 +58,7 @@ def test_takedowns_that_were_removed_with_their_heads_are_named_and_not_forgotte
 
 def test_the_way_out_is_the_ledger_made_again(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     cut(root, LOG, 2)
-    assert main(["ledger", "rebuild", root]) == 0
+    assert main(["keep", "ledger", root]) == 0
     assert problems(root) == []
     assert main(["takedown", root, "--site", SITES[1], "--reason", "again"]) == 0
     require_takedowns(root, RECIPE)
@@ -67,7 +67,7 @@ def test_the_way_out_is_the_ledger_made_again(root: str, capsys: pytest.CaptureF
 def test_a_ledger_is_rebuilt_with_its_takedowns(root: str) -> None:
     Path(ledger_of(root)).unlink()
     assert problems(root) == []
-    assert main(["ledger", "rebuild", root]) == 0
+    assert main(["keep", "ledger", root]) == 0
     with Ledger.open(ledger_of(root)) as ledger:
         assert [(row["number"], row["entries"], row["undo"]) for row in ledger.query("takedowns")] == [
             (1, 1, 0),

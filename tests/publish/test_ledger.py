@@ -467,7 +467,7 @@ def query_all(path: Path) -> None:
 def test_a_damaged_ledger_is_named_with_the_way_out(how: str, tmp_path: Path) -> None:
     path = filled(tmp_path)
     path.write_bytes(damaged(path.read_bytes(), how))
-    with pytest.raises(ContractError, match=re.escape(f"{path} ") + ".*`refinery ledger rebuild ROOT`"):
+    with pytest.raises(ContractError, match=re.escape(f"{path} ") + ".*`refinery keep ledger ROOT`"):
         query_all(path)
 
 

@@ -127,7 +127,7 @@ def test_a_version_of_a_format_that_is_not_read_is_named_and_ends_the_command(
     found = outdated_snapshot(chain.root, "tiny", DAY)
     assert found is not None
     assert str(path) in found.unreadable
-    assert main(["upgrade", chain.root]) == ContractError.exit_code
+    assert main(["keep", "upgrade", chain.root]) == ContractError.exit_code
     assert str(path) in capsys.readouterr().out
     assert [check.ok for check in checks(chain.root) if check.name == "upgrade"] == [False]
 
@@ -135,24 +135,24 @@ def test_a_version_of_a_format_that_is_not_read_is_named_and_ends_the_command(
 def test_the_command_says_which_stages_why_and_at_what_cost(
     chain: Chain, other: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["upgrade", chain.root]) == 0
+    assert main(["keep", "upgrade", chain.root]) == 0
     assert "tiny: 1 snapshot, 1 up to date, 0 outdated" in capsys.readouterr().out
     other("phonenumbers")
-    assert main(["upgrade", chain.root, "--json"]) == 0
+    assert main(["keep", "upgrade", chain.root, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     (version,) = facts["versions"]
     assert [stage["stage"] for stage in version["outdated"]] == ["scrub_pii"]
     assert facts["libraries"]["phonenumbers"] == "0.0.1"
-    assert main(["upgrade", chain.root, "--recipe", "none"]) == RecipeError.exit_code
+    assert main(["keep", "upgrade", chain.root, "--recipe", "none"]) == RecipeError.exit_code
     assert [check.ok for check in checks(chain.root) if check.name == "upgrade"] == [True]
 
 
 def test_a_root_without_versions_has_nothing_that_is_outdated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["upgrade", str(tmp_path)]) == 0
+    assert main(["keep", "upgrade", str(tmp_path)]) == 0
     assert f"nothing   {tmp_path}" in capsys.readouterr().out
-    assert main(["upgrade", str(tmp_path / "none")]) == RecipeError.exit_code
+    assert main(["keep", "upgrade", str(tmp_path / "none")]) == RecipeError.exit_code
 
 
 def test_a_run_that_refines_again_says_so_first(tmp_path: Path, chain: Chain, other: Any) -> None:
@@ -162,6 +162,6 @@ def test_a_run_that_refines_again_says_so_first(tmp_path: Path, chain: Chain, ot
     other("ftfy")
     (note,) = upgrade(planned, None)
     assert not note.fault
-    assert all(word in note.message for word in (DAY, "tiny", "ftfy", "extract", "refinery upgrade"))
+    assert all(word in note.message for word in (DAY, "tiny", "ftfy", "extract", "refinery keep upgrade"))
     assert list(upgrade(replace(planned, snapshot="2026-11-21"), None)) == []
     assert list(upgrade(replace(planned, sample=0.5), None)) == []

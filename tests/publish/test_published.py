@@ -86,7 +86,7 @@ def test_a_damaged_report_is_written_again_or_published_in_a_new_version(small: 
     report = Path(small.root, version.report)
     body = report.read_bytes()
     DAMAGES[damage](report)
-    assert main(["report", small.root, "--recipe", RECIPE, "--snapshot", DAYS[1]]) == ContractError.exit_code
+    assert main(["look", "report", small.root, "--recipe", RECIPE, "--snapshot", DAYS[1]]) == ContractError.exit_code
     assert refine(small, DAYS[1])["version"] == version.number
     assert report.read_bytes() == body
     DAMAGES[damage](report)

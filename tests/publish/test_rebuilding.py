@@ -78,7 +78,7 @@ def test_a_damaged_ledger_is_put_aside(root: str, capsys: pytest.CaptureFixture[
     before = answers(root)
     body = ledger_file(root).read_bytes()
     ledger_file(root).write_bytes(body[:4096] + b"\xff" * (len(body) - 4096))
-    assert main(["ledger", "rebuild", root]) == 0
+    assert main(["keep", "ledger", root]) == 0
     printed = capsys.readouterr().out
     assert "lost      damaged in the old ledger, rows may be missing: prices, manifests" in printed
     assert "old       now" in printed
@@ -90,7 +90,7 @@ def test_what_the_root_cannot_say_any_more_is_listed(root: str, capsys: pytest.C
     version = version_log.current(root, RECIPE, DAYS[0])
     path = path_of(version.manifests["extract"])
     Path(root, path).write_bytes(b"{}")
-    assert main(["ledger", "rebuild", root]) == ContractError.exit_code
+    assert main(["keep", "ledger", root]) == ContractError.exit_code
     assert f"PROBLEM   not recorded: {root}/{path}" in capsys.readouterr().out
     assert {row["snapshot"] for row in answers(root)["retractions"]} == {RETRACTED}
 
@@ -106,12 +106,12 @@ def test_a_log_that_was_removed_is_no_new_dataset(
     named = {"root": root, "recipe": RECIPE, "snapshot": DAYS[0]}
     refused = (
         rf"{root}/datasets/{RECIPE} .* {4 - len(entries)}, .* 4\..*"
-        rf"`refinery ledger rebuild {root}`.*: {RETRACTED} \(.*: a test\)"
+        rf"`refinery keep ledger {root}`.*: {RETRACTED} \(.*: a test\)"
     )
     for verb, fields in {"land": {"input": str(small_root.landing / DAYS[0])}, "history": {}}.items():
         with pytest.raises(ContractError, match=refused):
             reply(verb, **named, **fields)
-    assert main(["ledger", "rebuild", root]) == 0
+    assert main(["keep", "ledger", root]) == 0
     lost = f"lost      was retracted, and the log does not say so; leave it out, or retract it again: {RETRACTED} of "
     assert lost in capsys.readouterr().out
     facts = reply("history", **named)
@@ -119,7 +119,7 @@ def test_a_log_that_was_removed_is_no_new_dataset(
 
 
 def test_a_whole_log_has_all_that_the_ledger_knows(root: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ledger", "rebuild", root]) == 0
+    assert main(["keep", "ledger", root]) == 0
     assert "was retracted" not in capsys.readouterr().out
     require_log(root, RECIPE)
     require_log(root, "another")

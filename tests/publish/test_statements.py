@@ -73,7 +73,7 @@ def small(small_root: SmallRoot, tmp_path: Path) -> SmallRoot:
 
 def signed(root: str, keys: tuple[Path, Path], *chosen: str) -> Path:
     out = keys[0].with_name(f"statement-{len(list(keys[0].parent.glob('statement-*')))}.json")
-    assert main(["sign", root, *chosen, "--key", str(keys[0]), "--out", str(out)]) == 0
+    assert main(["keep", "sign", root, *chosen, "--key", str(keys[0]), "--out", str(out)]) == 0
     return out
 
 
@@ -355,7 +355,7 @@ def _write_anew(root: str) -> None:
         changed = fields | ({"at": "2026-01-01T00:00:00.000000+00:00"} if "manifests" in fields else {})
         assert append(root, log, read_chain(root, log), changed)
     Path(ledger_of(root)).unlink()
-    assert main(["ledger", "rebuild", root]) == 0
+    assert main(["keep", "ledger", root]) == 0
 
 
 def test_a_log_that_was_cut_is_found(small: SmallRoot, keys: tuple[Path, Path]) -> None:
@@ -383,7 +383,7 @@ def test_a_log_that_grows_stays_what_was_signed(small: SmallRoot, keys: tuple[Pa
 
 def test_a_vacuum_takes_nothing_that_was_signed(small: SmallRoot, keys: tuple[Path, Path]) -> None:
     statement = signed(small.root, keys, "--version", DAYS[0])
-    assert main(["vacuum", small.root, "--delete"]) == 0
+    assert main(["keep", "vacuum", small.root, "--delete"]) == 0
     assert problems(small.root, statement, keys) == []
 
 
@@ -408,7 +408,7 @@ def test_a_damaged_version_is_not_signed(small: SmallRoot, keys: tuple[Path, Pat
     version = version_log.current(small.root, RECIPE, DAYS[0])
     Path(small.root, version.files[0].path).write_bytes(b"other bytes")
     out = keys[0].with_name("it.json")
-    assert main(["sign", small.root, "--version", DAYS[0], "--key", str(keys[0]), "--out", str(out)]) == 65
+    assert main(["keep", "sign", small.root, "--version", DAYS[0], "--key", str(keys[0]), "--out", str(out)]) == 65
     assert not out.exists()
 
 
@@ -419,7 +419,7 @@ def test_a_statement_is_not_replaced_and_not_written_into_the_root(
     (keys[0].parent / "link").symlink_to(small.root)
     linked = str(keys[0].parent / "link" / "it.json")
     for place in (str(out), f"{small.root}/it.json", linked, str(keys[0].parent / "no" / "folder")):
-        assert main(["sign", small.root, "--key", str(keys[0]), "--out", place]) == RecipeError.exit_code
+        assert main(["keep", "sign", small.root, "--key", str(keys[0]), "--out", place]) == RecipeError.exit_code
         assert place in capsys.readouterr().err
 
 

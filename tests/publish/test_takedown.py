@@ -191,7 +191,7 @@ def test_the_way_out_of_a_trial_is_to_retract_it() -> None:
     """No recipe has the name of its trials, so `refinery run` would refuse it."""
     whole = {"recipe": "web", "snapshot": "2026-11-20", "landing": "/crawl/2026-11-20"}
     _, run, retract = takedown.snapshot_lines("/root", [whole, {**whole, "recipe": "web.trial"}])
-    assert run == "  refinery run --recipe web --snapshot 2026-11-20 --input /crawl/2026-11-20 --output /root"
+    assert run == "  refinery run /root --recipe web --snapshot 2026-11-20 --input /crawl/2026-11-20"
     assert retract == "  refinery retract 2026-11-20 /root --recipe web.trial --reason takedown"
 
 
@@ -199,7 +199,7 @@ def test_the_way_out_of_a_recipe_of_ones_own_names_its_file() -> None:
     """`refinery run --recipe tiny` finds no such recipe, and a shell reads two words where a folder has a space."""
     own = {"recipe": "tiny", "snapshot": "2026-11-20", "landing": "/my crawl"}
     _, run, note = takedown.snapshot_lines("/root", [own])
-    assert run == "  refinery run --recipe tiny.yaml --snapshot 2026-11-20 --input '/my crawl' --output /root"
+    assert run == "  refinery run /root --recipe tiny.yaml --snapshot 2026-11-20 --input '/my crawl'"
     assert note == "of tiny give the path of the recipe's file"
 
 
@@ -252,7 +252,7 @@ def test_what_names_nothing_is_not_looked_for(
     untouched: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`find` answered `0 places`, as for a site that no document has."""
-    assert main(["find", untouched, *words]) == RecipeError.exit_code
+    assert main(["look", "find", untouched, *words]) == RecipeError.exit_code
     assert message in capsys.readouterr().err
 
 
@@ -260,7 +260,7 @@ def test_a_recipe_that_has_published_nothing_is_not_searched(
     untouched: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`find` answered `0 places`."""
-    assert main(["find", untouched, "--site", "a.example", "--recipe", "tinny"]) == RecipeError.exit_code
+    assert main(["look", "find", untouched, "--site", "a.example", "--recipe", "tinny"]) == RecipeError.exit_code
     assert f"{untouched} has no training dataset 'tinny' (it has corpus)" in capsys.readouterr().err
 
 

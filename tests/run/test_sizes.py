@@ -96,7 +96,7 @@ def test_history_in_too_many_segments_is_found_until_it_is_compacted(tmp_path: P
         day(tmp_path, number, docs=1)
     (finding,) = history_findings(str(tmp_path), "ours")
     assert (finding.fault, finding.where) == (False, "dedup_exact")
-    assert f"17 segments of history; run `refinery compact {tmp_path}`" in finding.message
+    assert f"17 segments of history; run `refinery keep compact {tmp_path}`" in finding.message
     compact(tmp_path)
     assert list(history_findings(str(tmp_path), "ours")) == []
 

@@ -96,7 +96,7 @@ def test_one_that_nobody_checked_decides_with_a_warning(tmp_path: Path, model: F
     assert verdict.outcome == "warn"
     strict = judge(str(tmp_path / "root"), path, bounds={"scorers_unchecked": {"critical": {"max_value": 0}}})
     assert strict.outcome == "refuse"
-    assert "refinery scorer check" in findings(tmp_path, step(model))[False]
+    assert "refinery model check" in findings(tmp_path, step(model))[False]
 
 
 def test_one_that_passed_decides_silently_and_its_report_is_identity(tmp_path: Path, model: FilePath) -> None:

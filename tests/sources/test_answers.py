@@ -166,7 +166,7 @@ def test_a_person_reopens_a_host_as_its_refusal_says(capsys: pytest.CaptureFixtu
     assert main(command[1].split()) == 0
     assert "api.example.org" in capsys.readouterr().err
     assert asked({url: httpx.Response(200)}, url)[0].status_code == 200
-    assert main(["sources", "--reopen", "other.example.org"]) == RecipeError.exit_code
+    assert main(["look", "sources", "--reopen", "other.example.org"]) == RecipeError.exit_code
     assert "api.example.org" in capsys.readouterr().err
 
 

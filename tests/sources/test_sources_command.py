@@ -30,7 +30,7 @@ def news(mirror: Mirror, tmp_path: Path) -> Path:
 
 
 def listed(refinery: Refinery, landings: Path | str, recipe: Path) -> dict[str, Any]:
-    done = refinery("sources", landings, "--recipes", recipe, "--json")
+    done = refinery("look", "sources", landings, "--recipes", recipe, "--json")
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout)[0])
 
@@ -71,7 +71,7 @@ def test_a_pull_that_was_refused_is_listed_with_what_is_complete_and_until_when_
     assert begun["bytes"] == sum(len(body) for body in archives(2, 20_000).values())
     (host,) = source["hosts"]
     assert (host["state"], host["why"].partition(" ")[2]) == ("refused", "was answered with 403")
-    printed = refinery("sources", tmp_path, "--recipes", news).stdout
+    printed = refinery("look", "sources", tmp_path, "--recipes", news).stdout
     assert f"{CRAWL}, {begun['at'][:16].replace('T', ' ')}: 2 of 3 files" in printed
     assert f"{host['host']} refused until {host['until']}" in printed
     mirror.fault = lambda _asked: None
@@ -108,7 +108,7 @@ def test_a_pull_without_a_new_record_says_what_came_of_it(
 
 
 def test_a_folder_that_is_not_there_yet_is_said_to_be_none(refinery: Refinery, news: Path, tmp_path: Path) -> None:
-    done = refinery("sources", tmp_path / "list", "--recipes", news)
+    done = refinery("look", "sources", tmp_path / "list", "--recipes", news)
     assert (done.returncode, "is no folder yet" in done.stderr) == (0, True)
     assert "nothing has landed" in done.stdout
 
@@ -125,7 +125,7 @@ def test_what_other_recipes_and_commands_landed_is_listed_behind_those_that_are_
     mirror.add(archives(1, 20_000), crawl=NEWEST)
     words = ["pull", "cc", "--crawl", NEWEST, "--from", mirror.address, "--to", landings / "{snapshot}"]
     assert refinery(*words, "--rate", "1000").returncode == 0
-    done = refinery("sources", landings, "--json")
+    done = refinery("look", "sources", landings, "--json")
     assert [(one["source"], [s["folder"] for s in one["landed"]]) for one in json.loads(done.stdout)] == [
         *((name, []) for name in source_names()),
         ("", [NEWEST]),
@@ -148,7 +148,7 @@ def test_what_other_recipes_and_commands_landed_is_listed_behind_those_that_are_
         (["pull", "common_crawl", "--workers", "99"], "--workers"),
         (["pull", "common_crawl", "--set", "crawl=X"], "REFINERY_LANDING"),
         (["pull", "common_crawl", "--set", "crawl=X", "--to", "a/{snapshot}/b"], "all landings"),
-        (["sources"], "REFINERY_LANDING"),
+        (["look", "sources"], "REFINERY_LANDING"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_its_name(

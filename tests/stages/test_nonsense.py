@@ -85,7 +85,7 @@ def check(folder: Path, trusted: Sequence[str], texts: Sequence[str], language: 
     """Train on `trusted`, and require that `texts` score above all nonsense that is made of them."""
     (folder / "trusted.txt").write_text("\n".join(trusted), "utf-8")
     model = str(folder / f"{language}.lm")
-    assert main(["train-lm", "--lang", language, "--output", model, str(folder / "trusted.txt")]) == 0
+    assert main(["model", "lm", "--lang", language, "--output", model, str(folder / "trusted.txt")]) == 0
     minima = {"perplexity": 0.2, "redundancy": 0.2}
     params = Params(language_models={language: FilePath(model)}, minima=minima)
     scores, reasons = scored(texts, language, params)

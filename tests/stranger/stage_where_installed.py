@@ -88,12 +88,12 @@ def test_who_plans_and_foretells_asks_its_card(asked: Asked, stage: str) -> None
 def test_every_question_of_a_root_knows_it(asked: Asked, chain: Chain, stage: str) -> None:
     rejected = chain.rows(stage, "rejects", ["id"])[0]["id"]
     assert asked("verify", chain.root)
-    assert f"{stage}" in asked("funnel", chain.root)
+    assert f"{stage}" in asked("look", "funnel", chain.root)
     assert "brief:long" in asked("rejects", chain.root, "--stage", stage)
     assert "brief:long" in asked("document", rejected, chain.root)
     assert "brief:long" in asked("sql", chain.root, "SELECT reason FROM rejects")
     assert "brief:long" in reasons_of_judges(chain.root, chain.version)
-    assert stage in asked("lineage", chain.root)
+    assert stage in asked("look", "lineage", chain.root)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,7 +109,7 @@ def test_vacuum_finds_what_it_left_and_nothing_that_is_in_use(asked: Asked, chai
     left = Path(chain.root) / stage / ("0" * 32) / "data" / "left.parquet"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"left by a killed run")
-    asked("vacuum", chain.root, "--delete", "--grace", "0")
+    asked("keep", "vacuum", chain.root, "--delete", "--grace", "0")
     assert not left.exists()
     assert asked("verify", chain.root)
 

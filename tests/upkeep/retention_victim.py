@@ -12,7 +12,7 @@ def main(root: str, policy: str, what: str = "write", when: str = "before", at: 
     """Apply; print how many objects this process wrote and removed."""
     writes = strike_at(signal.SIGKILL, when, int(at) if what == "write" else -1)
     removals = strike_removal(when, int(at) if what == "removal" else -1)
-    assert refinery(["retention", root, "--policy", policy, "--apply"]) == 0
+    assert refinery(["keep", "retention", root, "--policy", policy, "--apply"]) == 0
     sys.stdout.write(f"\n{next(writes)} {next(removals)}\n")
 
 

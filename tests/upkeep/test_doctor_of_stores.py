@@ -1,4 +1,4 @@
-"""`refinery doctor` says what a store promises by trying it, and refuses one that promises less."""
+"""`refinery setup doctor` says what a store promises by trying it, and refuses one that promises less."""
 
 import itertools
 from collections.abc import Iterator

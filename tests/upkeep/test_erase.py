@@ -195,7 +195,7 @@ def named(values: Sequence[str]) -> set[str]:
 
 
 def compacted(root: ErasedRoot) -> None:
-    assert main(["compact", root.root]) == 0
+    assert main(["keep", "compact", root.root]) == 0
 
 
 def require_chained(root: ErasedRoot, before: Mapping[str, str], held: Mapping[str, set[str]]) -> None:
@@ -348,7 +348,7 @@ def test_work_goes_on_after_an_erasure(root: ErasedRoot) -> None:
         for stage in ("extract", "scrub_pii"):
             manifest = read_manifest(root.root, version.manifests[stage])
             assert sum(batch.num_rows for batch in read_shards(root.root, manifest.shards)) == manifest.rows
-    assert main(["vacuum", root.root, "--grace", "0", "--delete", "--limit", "1"]) == 0
+    assert main(["keep", "vacuum", root.root, "--grace", "0", "--delete", "--limit", "1"]) == 0
     assert (
         not {each.after.path for entry in erasures(root.root) for each in entry.objects if each.after}
         - digests(root).keys()
@@ -394,7 +394,7 @@ def test_the_loader_gives_the_same_but_for_what_was_erased(root: ErasedRoot) -> 
 @pytest.mark.skipif(not is_installed(), reason="pylance is not installed (requirements-dev.txt has it)")
 def test_vectors_and_what_is_stored_with_them_are_erased(tmp_path: Path) -> None:
     made = vector_root(tmp_path)
-    assert main(["index", made.root]) == 0
+    assert main(["keep", "index", made.root]) == 0
     row = next(iter(made.stored(DAYS[0]).values()))
     table = Path(made.root, "vectors")
     assert any(row["url"].encode() in path.read_bytes() for path in table.rglob("*") if path.is_file())

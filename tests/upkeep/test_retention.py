@@ -88,7 +88,7 @@ def age(root: str, days: float = YEARS) -> None:
 
 def retention(root: str, policy: str, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     capsys.readouterr()
-    assert main(["retention", root, "--policy", policy, "--json", "--by", "a test", *words]) == 0
+    assert main(["keep", "retention", root, "--policy", policy, "--json", "--by", "a test", *words]) == 0
     facts: dict[str, Any] = json.loads(capsys.readouterr().out)
     return facts
 
@@ -201,7 +201,7 @@ def test_work_goes_on_after_an_expiry(
     built = version_log.current(small.root, DATASET)
     assert build(small, recipe(shuffle={"seed": 4, "buckets": 2}), judged=True)["version"] == built.number
     build(small, recipe(shuffle={"seed": 5, "buckets": 2}))
-    assert main(["vacuum", small.root, "--grace", "0", "--delete", "--limit", "1"]) == 0
+    assert main(["keep", "vacuum", small.root, "--grace", "0", "--delete", "--limit", "1"]) == 0
     assert problems(small.root) == []
 
 
@@ -241,7 +241,7 @@ def test_receipts_of_work_in_progress_and_shared_ones_stay(
 def test_a_log_that_was_removed_stops_it(root: str, policy: str) -> None:
     shutil.rmtree(Path(root, "datasets", RECIPE))
     before = digests(root)
-    assert main(["retention", root, "--policy", policy, "--apply"]) == ContractError.exit_code
+    assert main(["keep", "retention", root, "--policy", policy, "--apply"]) == ContractError.exit_code
     assert digests(root) == before
 
 
@@ -353,7 +353,7 @@ def test_a_store_that_does_not_have_the_class_is_named(
     monkeypatch.setattr(S3Store, "transition", lambda *_: "STANDARD")
     cold = {"cold_days": 30, "storage_class": "GLACIER_IR"}
     policy = write_policy(tmp_path, {"exports": cold}, CHEAP)
-    assert main(["retention", bucket, "--policy", policy, "--apply"]) == RecipeError.exit_code
+    assert main(["keep", "retention", bucket, "--policy", policy, "--apply"]) == RecipeError.exit_code
 
 
 # --- Kills --------------------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ def test_a_dataset_with_every_snapshot_retracted_has_a_status(
         "reason": "",
     }
     assert retracted["retracted_at"][:16].replace("T", " ") in account
-    assert main(["report", root]) == RecipeError.exit_code
+    assert main(["look", "report", root]) == RecipeError.exit_code
     assert f"snapshot {DAYS[0]} of recipe {RECIPE} was {account}" in capsys.readouterr().err
 
 
@@ -366,12 +366,12 @@ def test_commands_print_which_snapshot_they_read(
 ) -> None:
     root = str(tmp_path)
     version = refine(root, crawl / DAYS[0])
-    assert main(["report", root, "--json"]) == 0
+    assert main(["look", "report", root, "--json"]) == 0
     named = {"recipe": RECIPE, "snapshot": DAYS[0], "version": 1}
     assert json.loads(capsys.readouterr().out) == {**named, "report": f"{root}/{version.report}"}
-    assert main(["funnel", root]) == 0
+    assert main(["look", "funnel", root]) == 0
     assert capsys.readouterr().out.startswith(f"{RECIPE} version 1, snapshot {DAYS[0]}\ningest ")
-    assert main(["trace", root, "--token", "0"]) == RecipeError.exit_code
+    assert main(["look", "trace", root, "--token", "0"]) == RecipeError.exit_code
     assert f"{root} has no training dataset 'corpus'" in capsys.readouterr().err
     assert main(["verify", root, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

@@ -37,7 +37,7 @@ def key(tmp_path: Path) -> Path:
 
 def signed(made: ErasedRoot, key: Path, *chosen: str) -> Path:
     out = key.with_name(f"{chosen[-1]}.json")
-    assert main(["sign", made.root, *chosen, "--key", str(key), "--out", str(out)]) == 0
+    assert main(["keep", "sign", made.root, *chosen, "--key", str(key), "--out", str(out)]) == 0
     return out
 
 
@@ -71,7 +71,7 @@ def test_a_statement_says_what_has_expired_since(made: ErasedRoot, key: Path, tm
     older, newer = (signed(made, key, "--recipe", RECIPE, "--version", day) for day in DAYS)
     age(made.root)
     policy = write_policy(tmp_path, KINDS)
-    assert main(["retention", made.root, "--policy", policy, "--apply"]) == 0
+    assert main(["keep", "retention", made.root, "--policy", policy, "--apply"]) == 0
     first, second = checked(made, key, older), checked(made, key, newer)
     assert first.findings.problems == second.findings.problems == []
     assert any("expired since it was signed, by the retention policy mine" in note for note in first.findings.notes)

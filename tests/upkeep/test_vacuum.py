@@ -273,7 +273,7 @@ def test_a_cache_goes_only_with_expire_and_is_not_missed(tmp_path: Path, parent:
 @pytest.mark.parametrize("arguments", [["--grace", "-1"], ["--expire", "soon"], ["--limit", "7"], ["--limit", "nan"]])
 def test_invalid_numbers_are_refused(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["vacuum", str(tmp_path), "--delete", *arguments])
+        main(["keep", "vacuum", str(tmp_path), "--delete", *arguments])
     assert f"{arguments[1]!r} is no number of 0" in capsys.readouterr().err
 
 

@@ -76,10 +76,10 @@ def _made(recipe: str, name: str, inputs: Sequence[str], folder: Path, say: Say)
     build.write_text(BUILD.format(dataset=dataset, recipe=name, tokenizer=folder / "tokenizer.json", length=LENGTH))
     for landed in inputs:
         say(f"refining {landed} by {recipe}")
-        command = ("run", "--input", landed, "--output", str(root), "--recipe", recipe, "--no-build")
+        command = ("run", str(root), "--input", landed, "--recipe", recipe, "--no-build")
         _run(*command, *_overrides(recipe))
     say(f"building {root}/{dataset}")
-    _run("build", "--output", str(root), "--recipe", str(build))
+    _run("build", str(root), "--recipe", str(build))
     return f"{root}/{dataset}@latest"
 
 

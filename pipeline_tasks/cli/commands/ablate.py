@@ -51,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--override", default="", metavar="NAME:WHY", help="let a refused --require pass; it is recorded"
     )
-    parser.add_argument("--record", default="", metavar="ROOT", help="record it in this root, too")
+    parser.add_argument(
+        "--root", "--record", dest="record", default="", metavar="ROOT", help="record it in this root, too"
+    )
     parser.add_argument("--prepare", action="store_true", help="stop before the runs: another machine has the device")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
@@ -126,7 +128,7 @@ def _attribute(options: argparse.Namespace, folder: Path) -> int:
 
 
 def root_to_record(options: argparse.Namespace) -> str:
-    """Return the root of `--record`, "" without it; RecipeError if there is none."""
+    """Return the root of `--root`, "" without it; RecipeError if there is none."""
     also = absolute(options.record) if options.record else ""
     if also:
         require_root(also)

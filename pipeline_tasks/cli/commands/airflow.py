@@ -1,4 +1,4 @@
-"""`refinery airflow` runs Airflow's own command on the Airflow of this machine, which `refinery up` starts."""
+"""`refinery setup airflow` runs Airflow's own command on the Airflow of this machine, which `refinery up` starts."""
 
 import argparse
 import os

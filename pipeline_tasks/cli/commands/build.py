@@ -10,10 +10,10 @@ from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.counted import counted
 from pipeline_tasks.embedded import dag_run
 from pipeline_tasks.inspect.command import (
+    add_output_root,
     add_partitions,
     add_refining,
     aligned_lines,
-    default_root,
     overrides_of,
     print_result,
 )
@@ -33,11 +33,13 @@ NAMING = ("weights", "tokens", "epochs")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the recipe, and how to build."""
-    parser.add_argument("--output", default=default_root(), help="root with the published snapshots; the dataset too")
+    add_output_root(parser, "root with the published snapshots; the dataset too")
     names = ", ".join(recipe_names(BUILDS))
     parser.add_argument("--recipe", default=DEFAULT_BUILD, help=f"one of {names}, or a YAML file with `versions`")
     exclusive = parser.add_mutually_exclusive_group()
-    exclusive.add_argument("--plan", action="store_true", help="print what the mixture would take; build nothing")
+    exclusive.add_argument(
+        "--dry-run", "--plan", dest="plan", action="store_true", help="print what the mixture would take; build nothing"
+    )
     exclusive.add_argument(
         "--again",
         default="",
@@ -52,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Build the dataset, or print its plan; return the exit code."""
     if options.plan:
-        facts = plan(dag_run.absolute(options.output), load_build(options.recipe), options.engine or LOCAL)
+        facts = plan(dag_run.absolute(options.root), load_build(options.recipe), options.engine or LOCAL)
         print_result(options, facts, plan_lines(facts))
         return 0
     if options.again:
@@ -60,7 +62,7 @@ def answer(options: argparse.Namespace) -> int:
         print_result(options, facts, [AGAIN.format_map(facts)])
         return 0
     request = dag_run.BuildOptions(
-        root=options.output,
+        root=options.root,
         recipe=options.recipe,
         partitions=options.partitions,
         engine=options.engine,
@@ -73,7 +75,7 @@ AGAIN = "version {version} of {recipe} is whole: {files:,} files, {index} with S
 
 
 def _again(options: argparse.Namespace) -> dict[str, Any]:
-    root, recipe = dag_run.absolute(options.output), options.recipe
+    root, recipe = dag_run.absolute(options.root), options.recipe
     require_root(root)
     name = load_build(recipe).name if recipe.endswith((".yaml", ".yml")) else recipe
     return build_again(root, name, options.again, How(options.engine or LOCAL, overrides_of(options)))

@@ -1,4 +1,4 @@
-"""`refinery compile` compiles the loops over text for this machine's processor, so that no task has to.
+"""`refinery setup compile` compiles the loops over text for this machine's processor, so that no task has to.
 
 What is compiled is kept below NUMBA_CACHE_DIR (`.refinery/numba`), for this version of Refinery and this kind of
 processor. It runs where tasks will run. `refinery run`, `build`, `demo` and `up` do it themselves if nobody did.

@@ -70,7 +70,7 @@ def _refuse_taken_down(root: str, version: Version) -> None:
         message = (
             f"version {version.number} of {version.recipe} has document {held.id} of {held.url}, which was taken down; "
             f"export one without it: {version.recipe}@{LATEST} if it is newer, else the next that "
-            f"`refinery build --output {root} --recipe {version.recipe}` publishes"
+            f"`refinery build {root} --recipe {version.recipe}` publishes"
         )
         raise RecipeError(message)
 

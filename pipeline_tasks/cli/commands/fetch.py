@@ -44,7 +44,7 @@ SECONDS = 60
 CATEGORY = re.compile(r"[a-z0-9_-]+")
 
 WITHOUT_NETWORK = (
-    "without internet run this command on another machine and copy the folder, name a mirror with --source, or name "
+    "without internet run this command on another machine and copy the folder, name a mirror with --from, or name "
     "files of your own in the recipe"
 )
 
@@ -60,9 +60,18 @@ class Fetched(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to fetch, and the folder to write to."""
     parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write to; its files are pinned there")
+    parser.add_argument(
+        "--to",
+        "--output",
+        dest="output",
+        required=True,
+        metavar="FOLDER",
+        help="folder to write to; its files are pinned there",
+    )
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a set, or a category of lists")
-    parser.add_argument("--source", default="", metavar="URL", help="a mirror of the hub, or of the lists")
+    parser.add_argument(
+        "--from", "--source", dest="source", default="", metavar="URL", help="a mirror of the hub, or of the lists"
+    )
     parser.add_argument("--update", action="store_true", help="replace files by newer ones than were pinned")
 
 
@@ -95,7 +104,7 @@ def read_pins(folder: Path) -> dict[str, dict[str, Any]]:
     try:
         pins: dict[str, dict[str, Any]] = json.loads(path.read_bytes()) if path.exists() else {}
     except (OSError, ValueError) as error:
-        message = f"cannot read {path} ({error}); name another --output"
+        message = f"cannot read {path} ({error}); name another --to"
         raise RecipeError(message) from error
     return pins
 
@@ -285,7 +294,7 @@ def is_text(line: bytes) -> bool:
 def download(url: str) -> bytes:
     """Return what a URL of HTTP or HTTPS has; Transient if it cannot be reached or is too large."""
     if not url.startswith(("https://", "http://")):
-        message = f"--source {url}: name a URL of https:// or http://"
+        message = f"--from {url}: name a URL of https:// or http://"
         raise RecipeError(message)
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as response:  # noqa: S310 -- the scheme is checked above

@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rates", default="", metavar="R,R", help="learning rates (two of the size)")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch on a CPU (%(default)s)")
     parser.add_argument("--usd-per-hour", type=float, default=0.0, metavar="D", help="price of this device")
-    parser.add_argument("--record", default="", metavar="ROOT", help="record what was found in this root, too")
+    parser.add_argument(
+        "--root", "--record", dest="record", default="", metavar="ROOT", help="record what was found in this root, too"
+    )
     parser.add_argument("--prepare", action="store_true", help="stop before each round: another machine has the device")
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 

@@ -31,10 +31,10 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "stage": Kind("a_stage", "run --recipe {recipe} --input FOLDER --output ROOT"),
-    "filter": Kind("a_filter", "run --recipe {recipe} --input FOLDER --output ROOT"),
+    "stage": Kind("a_stage", "run ROOT --recipe {recipe} --input FOLDER"),
+    "filter": Kind("a_filter", "run ROOT --recipe {recipe} --input FOLDER"),
     "source": Kind("a_source", "pull {recipe} --to LANDINGS"),
-    "export": Kind("an_export", "build --recipe {recipe} --output ROOT"),
+    "export": Kind("an_export", "build ROOT --recipe {recipe}"),
 }
 
 
@@ -52,7 +52,7 @@ def answer(options: argparse.Namespace) -> int:
     require_new(options.kind, options.name, folder)
     files = package(options.kind, options.name)
     for path, text in files.items():
-        replace_whole(folder / path, text.encode(), parents=True, option="--to")
+        replace_whole(folder / path, text.encode(), parents=True)
     recipe = folder / f"{options.name}.yaml"
     commands = [
         f"pip install -e {folder}",

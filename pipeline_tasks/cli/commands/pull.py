@@ -202,7 +202,7 @@ def _print_landed(landed: Landed, to: str, *, as_json: bool) -> None:
     stay = f"; {landed.in_place:,} of them stay in their store, and are read there" if landed.in_place else ""
     sys.stdout.write(
         f"{landed.snapshot} has landed whole in {to}: {counted(landed.files, 'file')}, {landed.bytes:,} bytes"
-        f"{found if landed.is_new else when}{stay}\nrefine it: refinery run --input {to} --output ROOT\n"
+        f"{found if landed.is_new else when}{stay}\nrefine it: refinery run ROOT --input {to}\n"
     )
 
 

@@ -5,9 +5,9 @@ import argparse
 from pipeline_tasks.embedded import dag_run
 from pipeline_tasks.inspect.command import (
     DEFAULT_RECIPE,
+    add_output_root,
     add_partitions,
     add_refining,
-    default_root,
     number,
     overrides_of,
 )
@@ -17,9 +17,7 @@ from pipeline_tasks.recipe import recipe_names
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the input, the output, and how to refine."""
     parser.add_argument("--input", required=True, help="folder, prefix or file of WARC, WET, JSONL or Parquet")
-    parser.add_argument(
-        "--output", default=default_root(), help="root to write to: a folder, or s3://, gs:// or az://bucket/prefix"
-    )
+    add_output_root(parser, "root to write to: a folder, or s3://, gs:// or az://bucket/prefix")
     parser.add_argument(
         "--snapshot", default="", help="its name (default: that in snapshot.json, else the last part of --input)"
     )
@@ -55,7 +53,7 @@ def answer(options: argparse.Namespace) -> int:
     """Refine the snapshot; return the exit code."""
     request = dag_run.RunOptions(
         input=options.input,
-        root=options.output,
+        root=options.root,
         snapshot=options.snapshot,
         recipe=options.recipe,
         partitions=options.partitions,

@@ -14,12 +14,7 @@ TEXTS = 2_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what is done, the model, the sample, and the report."""
-    parser.add_argument(
-        "action",
-        choices=("check",),
-        help="measure what a model tells from nonsense, whether it sorts by source, and what its scores mean",
-    )
+    """Add the model, the sample, and the report."""
     parser.add_argument("model", nargs="?", default="", help="file of a fastText model, or a model's folder")
     parser.add_argument(
         "--classifier-of",
@@ -41,7 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--texts", type=number(int, 10), default=TEXTS, metavar="N", help=f"texts that are drawn ({TEXTS:,})"
     )
     parser.add_argument("--seed", type=number(int, 0), default=1, metavar="N", help="the seed they are drawn by (1)")
-    parser.add_argument("--output", default="", help="file of the report (default: the model's, and .check.json)")
+    parser.add_argument(
+        "--to",
+        "--output",
+        dest="output",
+        default="",
+        metavar="FILE",
+        help="file of the report (default: the model's, and .check.json)",
+    )
     add_json(parser)
 
 
@@ -84,5 +86,5 @@ def _judge(options: argparse.Namespace) -> Any:  # noqa: ANN401 -- a Judge, whos
 def _beside(options: argparse.Namespace) -> str:
     if options.model and "://" not in options.model:
         return f"{options.model.rstrip('/')}.check.json"
-    message = "--output is required: a file for the report"
+    message = "--to is required: a file for the report"
     raise RecipeError(message)

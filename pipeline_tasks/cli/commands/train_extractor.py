@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PAGES",
         help="files (.parquet, .jsonl): `id`, `url`, `html`, `main_content`; also `page_type`, `language`, `weight`",
     )
-    parser.add_argument("--output", required=True, help="file to write; it must not exist")
+    parser.add_argument(
+        "--to", "--output", dest="output", required=True, metavar="FILE", help="file to write; it must not exist"
+    )
     parser.add_argument(
         "--notice",
         action="append",
@@ -48,7 +50,7 @@ def answer(options: argparse.Namespace) -> int:
 
     output = Path(options.output)
     if output.exists():
-        message = f"--output {output} exists; name a new file, as recipes may name this one"
+        message = f"--to {output} exists; name a new file, as recipes may name this one"
         raise RecipeError(message)
     installed_trainer()
     pages, inputs = read_pages(options.pages)

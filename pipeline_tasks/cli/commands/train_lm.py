@@ -24,8 +24,17 @@ JSON_SUFFIXES, COMPRESSED = (".jsonl", ".ndjson"), (".gz", ".bz2", ".zst", ".lz4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the text, its language, the file to write, and the bounds of the model."""
     parser.add_argument("text", nargs="+", help="trusted text: plain, or .jsonl with `text`; .gz, .bz2, .zst, .lz4 too")
-    parser.add_argument("--lang", required=True, help="its language, as `filter_language` writes it (en)")
-    parser.add_argument("--output", required=True, help="file to write; it must not exist")
+    parser.add_argument(
+        "--language",
+        "--lang",
+        dest="lang",
+        required=True,
+        metavar="CODE",
+        help="its language, as `filter_language` writes it (en)",
+    )
+    parser.add_argument(
+        "--to", "--output", dest="output", required=True, metavar="FILE", help="file to write; it must not exist"
+    )
     parser.add_argument("--ngrams", type=int, default=1_000_000, help="most n-grams of each length (1,000,000)")
 
 
@@ -34,12 +43,12 @@ def answer(options: argparse.Namespace) -> int:
     from pipeline_tasks.text.words.language_model import dump_model
     from pipeline_tasks.text.words.model_training import Size, train
 
-    language = known_language(options.lang, "--lang")
+    language = known_language(options.lang, "--language")
     if options.ngrams < 1:
         message = f"--ngrams must be at least 1, not {options.ngrams}"
         raise RecipeError(message)
     if Path(options.output).exists():
-        message = f"--output {options.output} exists; name a new file, as recipes may name this one"
+        message = f"--to {options.output} exists; name a new file, as recipes may name this one"
         raise RecipeError(message)
     model = train(lambda: read_texts(options.text), language, Size(ngrams=options.ngrams))
     content = dump_model(model)

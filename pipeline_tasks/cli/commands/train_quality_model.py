@@ -26,9 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXTS",
         help="texts of a crawl: the same (default: nonsense that is made of the good texts)",
     )
-    parser.add_argument("--output", default="", help="the model's file, or folder; it must not exist")
     parser.add_argument(
-        "--root", default="", help="in place of --output: check the model, and publish it below this root as --name"
+        "--to",
+        "--output",
+        dest="output",
+        default="",
+        metavar="PLACE",
+        help="the model's file, or folder; it must not exist",
+    )
+    parser.add_argument(
+        "--root",
+        default="",
+        metavar="ROOT",
+        help="in place of --to: check the model, and publish it below this root as --name",
     )
     parser.add_argument("--name", default=NAME, help=f"the name of the published model ({NAME})")
     parser.add_argument(
@@ -36,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="TEXTS",
-        help="with --root: what it is checked on, as in `scorer check` (default: the negatives, else the positives)",
+        help="with --root: what it is checked on, as in `model check` (default: the negatives, else the positives)",
     )
     parser.add_argument(
         "--accepted", default="", metavar="WHY", help="with --root: why it is published although its check refuses it"
@@ -61,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Train a model and print what it tells apart; write it with its report, or check and publish it below a root."""
     if bool(options.output) == bool(options.root):
-        message = "name --output, a file or folder, or --root, below which the model is published, and not both"
+        message = "name --to, a file or folder, or --root, below which the model is published, and not both"
         raise RecipeError(message)
     return _published(options) if options.root else _written(options)
 
@@ -74,7 +84,7 @@ def _written(options: argparse.Namespace) -> int:
 
     output = Path(options.output)
     if output.exists():
-        message = f"--output {output} exists; name a new one, as recipes may name this one"
+        message = f"--to {output} exists; name a new one, as recipes may name this one"
         raise RecipeError(message)
     old = of_trained(options.against) if options.against else None
     examples = gather(options.positives, options.negatives, options.texts, options.seed)

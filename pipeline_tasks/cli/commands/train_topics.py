@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "files of records (.jsonl, .parquet) with `text`; or ROOT, ROOT@SNAPSHOT"
     parser.add_argument("--sample", nargs="+", required=True, metavar="TEXTS", help=what)
     parser.add_argument("--embeddings", required=True, metavar="FOLDER", help="the model of the stage `embed`")
-    parser.add_argument("--output", required=True, help="file to write; it must not exist")
+    parser.add_argument(
+        "--to", "--output", dest="output", required=True, metavar="FILE", help="file to write; it must not exist"
+    )
     parser.add_argument("--topics", type=number(int, 2), default=TOPICS, metavar="N", help=f"most topics ({TOPICS})")
     parser.add_argument(
         "--base", default="", metavar="OLD", help="topics of before: one that is still there keeps its number"
@@ -41,7 +43,7 @@ def answer(options: argparse.Namespace) -> int:
 
     output = Path(options.output)
     if output.exists():
-        message = f"--output {output} exists; name a new one, as recipes may name this one"
+        message = f"--to {output} exists; name a new one, as recipes may name this one"
         raise RecipeError(message)
     base = read_topics(options.base) if options.base else None
     table, inputs = read_texts(options.sample, options.texts, options.seed)

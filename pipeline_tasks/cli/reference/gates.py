@@ -38,7 +38,7 @@ override publishes a snapshot without documents.
 """
 
 CHECK_HEAD = """
-`refinery scorer check` judges a model that scores documents by the suite `scorer_check` on a sample of texts. Nonsense
+`refinery model check` judges a model that scores documents by the suite `scorer_check` on a sample of texts. Nonsense
 is made of the texts themselves.
 """
 

@@ -1,9 +1,9 @@
-"""The page of options: every command of `refinery` with its arguments."""
+"""The page of options: every command of `refinery` with its arguments, by group."""
 
 import argparse
 from collections.abc import Iterator
 
-from pipeline_tasks.ask.known import questions
+from pipeline_tasks.ask.known import GROUPS, questions
 from pipeline_tasks.cli.main import build_parser
 from pipeline_tasks.cli.reference.markdown import generated_note, table
 
@@ -15,20 +15,27 @@ HEAD = """
 def options_page() -> str:
     """Return the page as Markdown."""
     head = ["# Options of the commands\n", generated_note("the parsers of `pipeline_tasks/cli/`"), HEAD.strip()]
-    return "\n".join([*head, *(line for name, parser in _parsers() for line in _section(name, parser))]) + "\n"
+    return "\n".join([*head, *_groups()]) + "\n"
 
 
-def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    for action in build_parser(questions(), questions())._actions:  # noqa: SLF001 -- argparse has no public name for it
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 -- as above
-            yield from action.choices.items()
+def _groups() -> Iterator[str]:
+    known = questions()
+    actions = build_parser(known, known)._actions  # noqa: SLF001 -- argparse has no public name for it
+    [parsers] = [action.choices for action in actions if action.dest == "command"]
+    assert isinstance(parsers, dict)
+    for group in GROUPS:
+        yield f"\n## {group.capitalize()}"
+        for name, entry in known.items():
+            if entry.group == group:
+                yield from _section(name, parsers[name])
 
 
 def _section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    yield f"\n## refinery {name}\n"
+    yield f"\n### refinery {name}\n"
     description = parser.description or ""
     yield f"{description[:1].upper()}{description[1:]}.\n"
-    actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001 -- as above
+    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 -- no public name
+    actions = [action for action in shown if action.dest != "help"]
     yield from table(("argument", "meaning"), ([_argument(action), _meaning(action)] for action in actions))
 
 

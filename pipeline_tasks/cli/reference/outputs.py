@@ -2,7 +2,7 @@
 
 An output is a block of `text` below a comment that names its command:
 
-    <!-- output: refinery funnel .refinery/demo/root
+    <!-- output: refinery look funnel .refinery/demo/root
          lines: demo version; ingest +2; dedup_minhash +1 -->
 
 Commands joined by ` && ` run in order, and the last one's output is shown. A file that they read is a block of `yaml`

@@ -17,7 +17,7 @@ def count_scorers(subject: Subject) -> Facts:
 SCORERS = Family(
     count_scorers,
     {
-        "scorers_unchecked": "models that score documents and name no report of `refinery scorer check`",
+        "scorers_unchecked": "models that score documents and name no report of `refinery model check`",
         "scorers_accepted": "models that a person accepted (`accepted` in the params has the reason)",
     },
 )

@@ -307,8 +307,9 @@ def _not_found(root: str, version: Version, wanted: str, search: _Search) -> str
             f"read; not read: {left}"
         )
     return (
-        f"{root}: snapshot {version.snapshot} of recipe {version.recipe} has no document {wanted}; `refinery find` "
-        "says in which published tokens it is, and `refinery duplicates` looks at every snapshot"
+        f"{root}: snapshot {version.snapshot} of recipe {version.recipe} has no document {wanted}; "
+        "`refinery look find` says in which published tokens it is, and `refinery look duplicates` looks at every "
+        "snapshot"
     )
 
 

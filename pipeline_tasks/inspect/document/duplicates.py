@@ -167,7 +167,7 @@ def _resolved(root: str, recipe: str, versions: Sequence[Version], wanted: str) 
     if retracted := version_log.retractions(root, recipe):
         snapshots += f"; retracted, and not looked at: {', '.join(retracted)}"
     before = "; ".join(islice(_rejected_before(root, versions, wanted), SHOWN))
-    way_out = before or "`refinery trace` and column `id` of any shard show ids"
+    way_out = before or "`refinery look trace` and column `id` of any shard show ids"
     message = (
         f"{root}: no document {wanted!r} came to deduplication in recipe {recipe} (snapshots {snapshots}); {way_out}"
     )

@@ -159,7 +159,7 @@ def _traced(root: str, version: version_log.Version, piece: dict[str, Any], text
 
 def _redactions(root: str, version: version_log.Version, piece: dict[str, Any]) -> str:
     chosen = f"--recipe {version.recipe} --snapshot {version.snapshot} --document {piece['id']}"
-    return f"refinery redactions {root} {chosen}"
+    return f"refinery look redactions {root} {chosen}"
 
 
 def landed_header(landing: str, piece: Mapping[str, Any], most_bytes: int = 0) -> Iterator[str]:

@@ -81,15 +81,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_RECIPE,
         help=f"its name, or its YAML file (default: {DEFAULT_RECIPE})",
     )
-    parser.add_argument(
-        "--recipe", dest="named", default="", metavar="RECIPE", help="the same, as other commands name it"
-    )
+    parser.add_argument("--recipe", dest="named", default="", help=argparse.SUPPRESS)
     parser.add_argument("--input", default="", help="a snapshot: foretell its tasks, bytes and memory")
     parser.add_argument("--workers", type=number(int, 1), default=1, metavar="N", help="cores that run tasks (1)")
     parser.add_argument("--memory", type=number(float, 0), default=2, metavar="G", help="gigabytes for each (2)")
     price, cost = PRICES.core_hour, "dollars that a core costs for an hour"
-    parser.add_argument("--core-hour", type=number(float, 0), default=price, metavar="D", help=f"{cost} ({price})")
-    parser.add_argument("--root", default="", help="root whose published signals the rules are tried on")
+    parser.add_argument(
+        "--core-hour-price",
+        "--core-hour",
+        dest="core_hour",
+        type=number(float, 0),
+        default=price,
+        metavar="USD",
+        help=f"{cost} ({price})",
+    )
+    parser.add_argument(
+        "--root", default="", metavar="ROOT", help="root whose published signals the rules are tried on"
+    )
     parser.add_argument("--snapshot", default="", help=f"snapshot to try them on (default: {NEWEST})")
     parser.add_argument("--allow", action="append", default=[], metavar="REASON", help="a rule that is off on purpose")
     parser.add_argument("--strict", action="store_true", help="let notes (rules that nothing fails) fail too")

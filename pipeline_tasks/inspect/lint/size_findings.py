@@ -31,7 +31,7 @@ SMALL_FILES, SMALL = 10_000, MEGABYTE
 
 
 MOST_SEGMENTS = 16
-"""Entries of history that are looked in: a year of snapshots has 15 where `refinery compact` runs every day."""
+"""Entries of history that are looked in: a year of snapshots has 15 where `refinery keep compact` runs every day."""
 
 
 class Workers(NamedTuple):
@@ -160,7 +160,7 @@ def history_findings(root: str, recipe: str) -> Iterator[Finding]:
         saved = [read_manifest(root, version.manifests[stage]) for version in versions if stage in version.manifests]
         segments = len(cover([manifest for manifest in saved if has_keys(manifest)], known))
         if segments > MOST_SEGMENTS:
-            message = f"looks for each key in {segments} segments of history; run `refinery compact {root}`"
+            message = f"looks for each key in {segments} segments of history; run `refinery keep compact {root}`"
             yield Finding(fault=False, where=stage, message=message)
 
 

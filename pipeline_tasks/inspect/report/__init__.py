@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the snapshot, and where plots are written."""
     add_snapshot(parser)
     parser.add_argument(
+        "--to",
         "--plots",
+        dest="plots",
         default="",
         metavar="FOLDER",
         help="write a page of a minute's reading there, report.html, and its plots as SVG and PNG",
@@ -25,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Print the path, of a training dataset that of its card; ContractError if the file is gone or was changed.
 
-    With `--plots` the plots are written, and the path of their page is printed. RecipeError for a run that has
+    With `--to` the plots are written, and the path of their page is printed. RecipeError for a run that has
     published nothing: a report is of a version, and the error says where the run stopped and what shows its stages.
     """
     known = committed_of(options)
@@ -48,6 +50,6 @@ def answer(options: argparse.Namespace) -> int:
 def _without_report(root: str, known: Committed) -> str:
     """Return why a run that published nothing has no report, and what shows its stages."""
     run = known.shown
-    shows = f"`refinery funnel {root} --recipe {run.recipe} --snapshot {run.snapshot}` shows the stages so far"
+    shows = f"`refinery look funnel {root} --recipe {run.recipe} --snapshot {run.snapshot}` shows the stages so far"
     account = known.run.account if known.run else ""
     return f"{root}: {title_of(run)}, has no report, which is written with a version; {account}; {shows}"

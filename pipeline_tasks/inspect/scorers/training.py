@@ -217,7 +217,7 @@ def _write_fasttext(texts: pa.Table, targets: npt.NDArray[np.bool_], output: Pat
     try:
         output.write_bytes(content)
     except OSError as error:
-        message = f"cannot write {output}: {error}; name another --output"
+        message = f"cannot write {output}: {error}; name another --to"
         raise RecipeError(message) from error
 
 

@@ -62,11 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_documents(parser: argparse.ArgumentParser) -> None:
-    """Add `--url`, `--site`, `--doc` and `--text`, which `named_entries` reads."""
+    """Add `--url`, `--site`, `--document` and `--text`, which `named_entries` reads."""
     more: dict[str, Any] = {"action": "append", "default": [], "metavar": "X"}
     parser.add_argument("--url", **more, help="a URL, however it is written; may be repeated, as the others")
     parser.add_argument("--site", **more, help="a host, with all hosts below it")
-    parser.add_argument("--doc", **more, help="the id of a document: its text, wherever it is found")
+    parser.add_argument(
+        "--document", "--doc", dest="doc", **more, help="the id of a document: its text, wherever it is found"
+    )
     text = "a file with the text of a document, as `extract` found it; of `find` also a phrase, if no file is called so"
     parser.add_argument("--text", **more, help=text)
 
@@ -77,11 +79,11 @@ def answer(options: argparse.Namespace) -> int:
     options.text = [text for text in options.text if text not in phrases]
     entries = valid_entries(named_entries(options))
     if not entries and not phrases and not options.where:
-        message = "name what to find with --url, --site, --doc, --text or --where"
+        message = "name what to find with --url, --site, --document, --text or --where"
         raise RecipeError(message)
     if entries and (phrases or options.where):
         asked = f"--text {phrases[0]!r} is no file, so it is a phrase to search texts for" if phrases else "--where"
-        what = "the documents of snapshots, and --url, --site and --doc of uses in training datasets"
+        what = "the documents of snapshots, and --url, --site and --document of uses in training datasets"
         message = f"{asked}; it asks for {what}: ask for it alone"
         raise RecipeError(message)
     if phrases or options.where:

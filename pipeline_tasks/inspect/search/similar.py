@@ -92,7 +92,7 @@ class Found:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what is asked for, the root, the recipe, conditions, and where the store is."""
     asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--id", metavar="ID", help="a published document: 32 hex digits")
+    asked.add_argument("--document", "--id", dest="id", metavar="ID", help="a published document: 32 hex digits")
     asked.add_argument("--url", metavar="URL", help="a published page, however its URL is written")
     asked.add_argument("--text", metavar="TEXT", help="a text, which the recipe's model embeds")
     asked.add_argument("--file", metavar="FILE", help="a file with a text")
@@ -305,7 +305,7 @@ def left_out(found: Found) -> Iterator[str]:
     """Yield what was not compared, for a person."""
     if found.unread:
         missing = counted(len(found.unread), "snapshot")
-        yield f"not read: {missing} that the store does not have; `refinery index` adds them"
+        yield f"not read: {missing} that the store does not have; `refinery keep index` adds them"
     if found.others:
         yield f"without vectors of model {found.model}: {', '.join(found.others)}"
 

@@ -67,7 +67,7 @@ def _nothing(root: str, recipe: str) -> str:
     subject = f"{root}: recipe {recipe} has not been published" if recipe else f"{root} has no published version"
     published = f" (published: {', '.join(others)})" if others else ""
     stopped = stopped_runs(root, recipe)
-    return f"{subject}{published}; {stopped or 'publish one with `refinery run --input ... --output ROOT`'}"
+    return f"{subject}{published}; {stopped or 'publish one with `refinery run ROOT --input ...`'}"
 
 
 def list_versions(root: str, recipe: str) -> list[VersionLine]:

@@ -153,7 +153,7 @@ def _require_stages(name: str, by_stage: Mapping[str, Manifest]) -> None:
         message = f"recipe {name} builds a training dataset without {' and '.join(missing)}; add them to its stages"
         raise RecipeError(message)
     if not one_that(has_sequences, by_stage).rows:
-        message = f"dataset {name} would be empty: `refinery build --plan` shows what its recipe selects and mixes"
+        message = f"dataset {name} would be empty: `refinery build --dry-run` shows what its recipe selects and mixes"
         raise RecipeError(message)
 
 

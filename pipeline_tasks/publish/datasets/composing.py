@@ -78,7 +78,7 @@ def _require_documents(name: str, versions: Sequence[Version]) -> None:
         snapshots = ", ".join(version.snapshot for version in versions[-version_log.NAMED :])
         message = (
             f"dataset {name} would be empty: no snapshot that its recipe selects has a document ({snapshots}); "
-            "`refinery funnel` shows which stage removed them"
+            "`refinery look funnel` shows which stage removed them"
         )
         raise RecipeError(message)
 

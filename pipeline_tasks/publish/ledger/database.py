@@ -205,7 +205,7 @@ def translated(dsn: str) -> Iterator[None]:
     except psycopg2.ProgrammingError as error:
         message = (
             f"the ledger at {_shown(dsn)} lacks a table or a column ({_first_line(error)}); restore the database from "
-            "a backup, or name an empty one by REFINERY_LEDGER and fill it with `refinery ledger rebuild ROOT`"
+            "a backup, or name an empty one by REFINERY_LEDGER and fill it with `refinery keep ledger ROOT`"
         )
         raise ContractError(message) from error
 
@@ -229,7 +229,7 @@ def _of_sqlite(path: str, error: sqlite3.DatabaseError) -> RefineryError:
         return _unanswered(path, error)
     return ContractError(
         f"the ledger at {path} is damaged ({_first_line(error)}). It is a copy of what the root says: "
-        "`refinery ledger rebuild ROOT` makes it anew"
+        "`refinery keep ledger ROOT` makes it anew"
     )
 
 

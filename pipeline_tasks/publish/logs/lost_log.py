@@ -80,7 +80,7 @@ def require_log(root: str, recipe: str) -> None:
     if last < recorded.last:
         message = (
             f"{root}/datasets/{recipe} was removed or cut: it ends with entry {last}, and the ledger {recorded.dsn} "
-            f"has entry {recorded.last}. Restore it from a backup. Without one, run `refinery ledger rebuild {root}`, "
+            f"has entry {recorded.last}. Restore it from a backup. Without one, run `refinery keep ledger {root}`, "
             f"then every snapshot again in order: what is refined already is reused{_retracted(recorded.retractions)}"
         )
         raise ContractError(message)
@@ -95,7 +95,7 @@ def require_takedowns(root: str, recipe: str = "") -> None:
     last, recorded = last_and_recorded(root, takedowns.LOG, recorded_takedowns)
     log = takedowns.takedowns(root)
     way_out = (
-        f"Restore it from a backup. Without one, run `refinery ledger rebuild {root}`, and `refinery takedown` for "
+        f"Restore it from a backup. Without one, run `refinery keep ledger {root}`, and `refinery takedown` for "
         "what was taken down"
     )
     if last < recorded.last:

@@ -249,10 +249,7 @@ def _unpublished(root: str, recipe: str, snapshot: str, newest: Mapping[str, Ver
     subject = f"snapshot {snapshot} of recipe {recipe}" if snapshot else f"recipe {recipe}"
     names = [name for name, entry in newest.items() if isinstance(entry, Version)] if newest else recipes(root)
     published = f" (published: {', '.join(names[-NAMED:])})" if names else ""
-    return (
-        f"{root}: {subject} has not been published{published}; "
-        f"publish it with `refinery run --input ... --output {root}`"
-    )
+    return f"{root}: {subject} has not been published{published}; publish it with `refinery run {root} --input ...`"
 
 
 def _retracted(root: str, entry: Retraction) -> str:

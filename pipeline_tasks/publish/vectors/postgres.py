@@ -324,7 +324,7 @@ def _connected(store: str, *, autocommit: bool = False) -> Iterator[Any]:
         message = f"{shown(store)} does not answer ({_first_line(error)}); run it again"
         raise StorageBusy(message) from error
     except psycopg2.Error as error:
-        message = f"{shown(store)}: {_first_line(error)}; remove the table, and `refinery index` makes it anew"
+        message = f"{shown(store)}: {_first_line(error)}; remove the table, and `refinery keep index` makes it anew"
         raise ContractError(message) from error
 
 

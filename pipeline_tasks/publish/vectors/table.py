@@ -86,7 +86,9 @@ class VectorTable:
         self.uri, self._dataset = uri, dataset
         known = [name for name in dataset.schema.names if name != VECTOR]
         if known != [*FACTS.names, STATE]:
-            message = f"{uri} has other columns than this release writes; remove it, and `refinery index` makes it anew"
+            message = (
+                f"{uri} has other columns than this release writes; remove it, and `refinery keep index` makes it anew"
+            )
             raise ContractError(message)
         self.state = _state_of(dataset)
         self.dimensions: int = dataset.schema.field(VECTOR).type.list_size
@@ -218,7 +220,7 @@ class VectorTable:
         newest = _open(self.uri)
         if newest is None or newest.version != self._dataset.version:
             return Overtaken(self.uri)
-        return StorageBusy(f"{self.uri}: {str(error)[:300]}; run `refinery index` again")
+        return StorageBusy(f"{self.uri}: {str(error)[:300]}; run `refinery keep index` again")
 
 
 def existing_tables(store: str, *, mended: bool = False) -> list[VectorTable]:

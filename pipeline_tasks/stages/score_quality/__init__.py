@@ -59,7 +59,7 @@ FROM_DOCUMENTS = ("length", "language", "duplication", "redundancy", "density")
 
 CLASSIFIER = "name a model in `classifiers`, or give it no weight"
 
-REMEDIES: Mapping[str, str] = {PERPLEXITY: "name models in `language_models`; `refinery train-lm` makes one"}
+REMEDIES: Mapping[str, str] = {PERPLEXITY: "name models in `language_models`; `refinery model lm` makes one"}
 """What to do about a weighted component without a source; of any other component `CLASSIFIER`."""
 
 MINIMA: Mapping[str, float] = {"perplexity": 0.12, "redundancy": 0.2}
@@ -77,7 +77,7 @@ class Params:
 
     `length`, `language` (the confidence of `filter_language`), `duplication` (repeated lines), `redundancy` (words
     outside of repeated phrases) and `density` come from the documents. `perplexity` comes from an n-gram model of the
-    language: one of `language_models`, which `refinery train-lm` made of text that you trust, else with
+    language: one of `language_models`, which `refinery model lm` made of text that you trust, else with
     `shipped_models` that of the package. It says how much better the model expects the words in their order than one by
     one, from 0 (the same words in disorder) to 1 (trusted text). Languages without a model are scored without it: the
     column `perplexity` is null.
@@ -463,7 +463,7 @@ def remarks(params: Params) -> Iterator[str]:
         elif not classifier.report:
             yield (
                 f"`classifiers.{name}` decides and was not checked: it may sort by source, or see a part of each text; "
-                f"run `refinery scorer check --classifier-of RECIPE:{name}`, and name its report in "
+                f"run `refinery model check --classifier-of RECIPE:{name}`, and name its report in "
                 f"`classifiers: {name}: report:`"
             )
 

@@ -80,7 +80,7 @@ def translated(path: str, bucket: str, error: BaseException, by: SetBy, *, is_re
     told = f"{status or ''} {code}".strip()
     if status in _INCAPABLE:
         return RecipeError(
-            f"{path}: the object store cannot do this ({told}); choose one that `refinery doctor` accepts, "
+            f"{path}: the object store cannot do this ({told}); choose one that `refinery setup doctor` accepts, "
             f"or correct {by.endpoint}"
         )
     if status == _FULL:

@@ -239,8 +239,8 @@ class CloudStore:
             return  # the server is busy: the next commit asks again
         message = (
             f"{self._uri(path)}: the store put this object although it was there: it does not heed the condition of a "
-            "put-if-absent, so a retry could overwrite what was committed. Use a server that does (`refinery doctor "
-            "URI` tries it)"
+            "put-if-absent, so a retry could overwrite what was committed. Use a server that does (`refinery setup "
+            "doctor URI` tries it)"
         )
         raise RecipeError(message)
 

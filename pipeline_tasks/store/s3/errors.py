@@ -172,7 +172,7 @@ def translated(path: str, bucket: str, error: BaseException, by: SetBy = OWN) ->
     if status_of(error) in _INCAPABLE or error_code(error) == "NotImplemented":
         return Incapable(
             f"{path}: the object store cannot do this ({_code(error)}); "
-            f"choose a server that `refinery doctor` accepts, or correct {by.endpoint}"
+            f"choose a server that `refinery setup doctor` accepts, or correct {by.endpoint}"
         )
     if status_of(error) == _FULL:
         return NoSpace(f"{path}: the object store is full ({_code(error)}); free space there, nothing was committed")

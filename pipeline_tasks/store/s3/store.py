@@ -311,7 +311,8 @@ class S3Store:
             return
         message = (
             f"{self._uri(path)}: the store put this object although it was there: it does not heed `If-None-Match: *`, "
-            "so a retry could overwrite what was committed. Use a server that does (`refinery doctor URI` tries it)"
+            "so a retry could overwrite what was committed. Use a server that does (`refinery setup doctor "
+            "URI` tries it)"
         )
         raise RecipeError(message)
 

@@ -113,7 +113,7 @@ def _load(path: str) -> Model:
 
 def parse_model(content: bytes, path: str) -> Model:
     """Return the model that `dump_model` wrote; RecipeError names `path`, as in `load_model`."""
-    way_out = "train it again by `refinery train-extractor`"
+    way_out = "train it again by `refinery model extractor`"
     end = content.find(b"\n", len(MAGIC), len(MAGIC) + _MAX_CARD)
     if not content.startswith(MAGIC) or end < 0:
         message = f"{path} is no model of an extractor; {way_out}"

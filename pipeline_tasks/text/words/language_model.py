@@ -193,7 +193,7 @@ def model_of(content: bytes, path: str) -> LanguageModel:
         _require(hashlib.sha256(body).hexdigest() == header["sha256"], "its content has another digest")
         return _checked(header, _arrays(body, header["lengths"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        message = f"{path} is no language model ({error}); make one with `refinery train-lm`"
+        message = f"{path} is no language model ({error}); make one with `refinery model lm`"
         raise RecipeError(message) from error
 
 

@@ -1,4 +1,4 @@
-"""`refinery retention` applies a policy of how long objects are kept: what expires, what goes to a colder class."""
+"""`refinery keep retention` applies a policy of how long objects are kept: what expires, what goes elsewhere."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", default="default", metavar="NAME", help="a policy, or the path of its YAML (default)"
     )
     parser.add_argument("--apply", action="store_true", help="do it; without it, only list")
-    parser.add_argument("--by", default="", help="who applies it, for the log (default: user and machine)")
+    parser.add_argument(
+        "--who",
+        "--by",
+        dest="by",
+        metavar="NAME",
+        default="",
+        help="who applies it, for the log (default: user and machine)",
+    )
     add_json(parser)
 
 

@@ -38,7 +38,7 @@ WHY_NOT: Mapping[tuple[str, str], str] = {
     (
         VERSIONS,
         EXPIRE,
-    ): "entries of the log, exports and training runs name them; `refinery vacuum --expire` removes stages "
+    ): "entries of the log, exports and training runs name them; `refinery keep vacuum --expire` removes stages "
     "that no version names",
     (REPORTS, COLD): "they are smaller than what a colder class bills",
     (RECEIPTS, COLD): "they are smaller than what a colder class bills",

@@ -83,12 +83,12 @@ class Build:
     @property
     def command(self) -> str:
         """The command that starts it in Airflow."""
-        named = ["refinery", "airflow", "dags", "trigger", f"build_{self.recipe.name}"]
+        named = ["refinery", "setup", "airflow", "dags", "trigger", f"build_{self.recipe.name}"]
         return shlex.join([*named, *(["--conf", self.conf] if self.params else [])])
 
     def exact(self, root: str) -> str:
         """Return the command that counts every token, of the recipe as it is written."""
-        return shlex.join(["refinery", "build", "--plan", "--output", root, "--recipe", self.recipe.name])
+        return shlex.join(["refinery", "build", root, "--dry-run", "--recipe", self.recipe.name])
 
 
 def changes_of(weights: Mapping[str, str], budget: str, epochs: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class LineagePage:
     def command(self, root: str) -> str:
         """Return the command that prints the same."""
         version = self.lineage.version
-        named = ["refinery", "lineage", root, "--recipe", version.recipe, "--snapshot", version.snapshot]
+        named = ["refinery", "look", "lineage", root, "--recipe", version.recipe, "--snapshot", version.snapshot]
         return shlex.join(named)
 
 

@@ -226,7 +226,7 @@ def _command(ablation: Ablation) -> str:
     """Return the command that compares, or searches, the same with more seeds."""
     size = ["--size", ablation.size, "--seeds", str(ablation.seeds + 2)]
     if ablation.kind == MIXTURE:
-        named = ["mixture", "--dataset", ablation.arms[0].dataset]
+        named = ["model", "mixture", "--dataset", ablation.arms[0].dataset]
         return shlex.join(["refinery", *named, "--held-out", "FILE", *size, "--to", "FOLDER"])
     arms = ",".join(arm.dataset for arm in ablation.arms)
     named = ["--datasets", arms]

@@ -209,8 +209,9 @@ class WhatIf:
 
     def trial(self, root: str) -> str:
         """Return the command that refines a part of the snapshot by a copy of the recipe with these lines."""
-        named = ["refinery", "run", "--input", self.version.landing or "LANDED", "--snapshot", self.version.snapshot]
-        return shlex.join([*named, "--output", root, "--recipe", "other.yaml", "--sample", TRIAL])
+        named = ["refinery", "run", root, "--input", self.version.landing or "LANDED"]
+        of = ["--snapshot", self.version.snapshot, "--recipe", "other.yaml"]
+        return shlex.join([*named, *of, "--sample", TRIAL])
 
     @property
     def trial_dag(self) -> str:

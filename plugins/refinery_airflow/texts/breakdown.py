@@ -56,7 +56,7 @@ class BreakdownPage:
         """Return the command that reads all documents."""
         of = ["--recipe", self.version.recipe, "--snapshot", self.version.snapshot]
         across = ["--across", self.across] if self.across else []
-        return shlex.join(["refinery", "breakdown", root, *of, "--by", self.by, *across])
+        return shlex.join(["refinery", "look", "breakdown", root, *of, "--by", self.by, *across])
 
 
 def _with(names: Sequence[str], chosen: str) -> Sequence[str]:

@@ -121,7 +121,7 @@ class Explored:
 
 def duplicates_command(root: str, version: Version, wanted: str) -> str:
     """Return the command that finds the cluster of a document."""
-    return shlex.join(["refinery", "duplicates", wanted, root, "--recipe", version.recipe])
+    return shlex.join(["refinery", "look", "duplicates", wanted, root, "--recipe", version.recipe])
 
 
 def explored(root: str, version: Version, wanted: str, file: str = "", *, sees_all: bool) -> Explored:

@@ -66,12 +66,13 @@ class Found:
 
     def command(self, root: str) -> str:
         """Return the command that has no bound."""
-        asked = [
-            part for name in (DOC, URL, SITE, TEXT) if self.query[name] for part in (f"--{name}", self.query[name])
-        ]
+        options = {"--document": DOC, "--url": URL, "--site": SITE, "--text": TEXT}
+        asked = [part for option, name in options.items() if self.query[name] for part in (option, self.query[name])]
         asked += [word for condition in split_conditions(self.query[WHERE]) for word in ("--where", condition)]
-        recipe = ["--recipe", self.query["recipe"]] if self.query["recipe"] else []
-        return shlex.join(["refinery", "find", root, *asked, *recipe, *(["--most-bytes", "0"] if self.texts else [])])
+        recipe = ["--dataset", self.query["recipe"]] if self.query["recipe"] else []
+        return shlex.join(
+            ["refinery", "look", "find", root, *asked, *recipe, *(["--most-bytes", "0"] if self.texts else [])]
+        )
 
 
 def find_of(root: str, query: Mapping[str, str], start: int) -> Found:

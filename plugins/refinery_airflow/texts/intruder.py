@@ -93,7 +93,16 @@ class IntruderPage:
 
     def command(self, root: str) -> str:
         """Return the command that asks the same."""
-        named = ["refinery", "intruder", root, "--recipe", self.version.recipe, "--snapshot", self.version.snapshot]
+        named = [
+            "refinery",
+            "look",
+            "intruder",
+            root,
+            "--recipe",
+            self.version.recipe,
+            "--snapshot",
+            self.version.snapshot,
+        ]
         group = ["--group", self.asked.group] if self.asked.group else []
         return shlex.join([*named, "--by", self.asked.by, *group, f"--seed={self.asked.seed}"])
 

@@ -34,7 +34,7 @@ class MapPage:
         """Return the command that makes the map, and writes it as a file."""
         of = ["--recipe", self.version.recipe, "--snapshot", self.version.snapshot]
         by = ["--by", self.by] if self.by else []
-        return shlex.join(["refinery", "map", root, *of, *by, "--to", "map.html"])
+        return shlex.join(["refinery", "look", "map", root, *of, *by, "--to", "map.html"])
 
 
 def map_page(root: str, version: Version, by: str) -> MapPage:

@@ -57,7 +57,7 @@ class SearchPage:
     def command(self, root: str) -> str:
         """Return the command that searches all texts, or finds a URL in training datasets."""
         if self.url and not self.phrase:
-            return shlex.join(["refinery", "find", root, "--url", self.url])
+            return shlex.join(["refinery", "look", "find", root, "--url", self.url])
         phrase = self.phrase or ("" if self.where else "PHRASE")
         where = [word for condition in split_conditions(self.where) for word in ("--where", condition)]
         named = ["refinery", "search", phrase, root, "--recipe", self.version.recipe]

@@ -43,9 +43,9 @@ class SimilarPage:
 
     def command(self, root: str) -> str:
         """Return the command that prints the same, and has no bound."""
-        asked = ["--id", self.query["doc"]] if self.query["doc"] else ["--url", self.query["url"] or "URL"]
+        asked = ["--document", self.query["doc"]] if self.query["doc"] else ["--url", self.query["url"] or "URL"]
         where = [word for condition in split_conditions(self.query["where"]) for word in ("--where", condition)]
-        return shlex.join(["refinery", "similar", root, "--recipe", self.recipe, *asked, *where])
+        return shlex.join(["refinery", "look", "similar", root, "--recipe", self.recipe, *asked, *where])
 
 
 def similar_page(root: str, recipe: str, query: Mapping[str, str]) -> SimilarPage:

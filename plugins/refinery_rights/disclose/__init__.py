@@ -28,7 +28,9 @@ SUMMARY, DATASHEET, CROISSANT, SPDX = "summary", "datasheet", "croissant.json", 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the root, the version, the provider's file, and where the files go."""
     add_chosen(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="an empty folder for the files")
+    parser.add_argument(
+        "--to", "--out", dest="out", required=True, metavar="FOLDER", help="an empty folder for the files"
+    )
     parser.add_argument("--about", default="", metavar="FILE", help="YAML with what only the provider knows")
 
 
@@ -36,7 +38,7 @@ def answer(options: argparse.Namespace) -> int:
     """Write the files, and print what each is and how many questions are open."""
     about = read_about(options.about, KEYS)
     version = chosen_of(options)
-    out = Path(outside(options.out, options.root, "--out"))
+    out = Path(outside(options.out, options.root, "--to"))
     written = disclose(options.root, version, about, out)
     print_result(options, written, _lines(out, written))
     return 0
@@ -97,7 +99,7 @@ def _write_domains(facts: Facts, out: Path) -> Iterator[str]:
 
 def _require_empty(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        message = f"{out} is there and not an empty folder; name another one by --out"
+        message = f"{out} is there and not an empty folder; name another one by --to"
         raise RecipeError(message)
 
 
@@ -105,7 +107,7 @@ def _make(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{out} cannot be made ({error.strerror}); name another folder by --out"
+        message = f"{out} cannot be made ({error.strerror}); name another folder by --to"
         raise RecipeError(message) from error
 
 

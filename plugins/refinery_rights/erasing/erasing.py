@@ -17,7 +17,7 @@ OUTSIDE = (
     "landed files, which have the documents as they were crawled: `landed` names the records",
     "backups and earlier versions of objects that a bucket keeps",
     "exports, samples and copies that were written outside the root",
-    "vectors in a store outside the root: `refinery index` removes them there",
+    "vectors in a store outside the root: `refinery keep index` removes them there",
     "temporary files of machines on which runs were killed, and what a disk keeps of removed files",
     "models that were trained on the tokens, or on the texts, below this root too",
 )

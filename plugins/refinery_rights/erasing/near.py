@@ -34,7 +34,7 @@ def near(root: str) -> list[Near]:
     """Return the near duplicates of what is taken down now, by recipe, snapshot and id.
 
     They are those of the clusters that deduplication found. What it never compared, as the documents of two recipes, is
-    not among them: `refinery similar` compares vectors.
+    not among them: `refinery look similar` compares vectors.
     """
     documents = Documents(of_rows(current_rows(root)))
     recipes = [
@@ -65,7 +65,7 @@ def near_lines(found: list[Near]) -> Iterator[str]:
     """Yield a line per near duplicate, and how to take them down."""
     yield from found_lines(found)
     if found:
-        named = " ".join(f"--doc {id_}" for id_ in sorted({each.id for each in found}))
+        named = " ".join(f"--document {id_}" for id_ in sorted({each.id for each in found}))
         yield f"take down those that are meant, too: refinery takedown {named} --reason ..., or all with --also-near"
 
 

@@ -172,7 +172,9 @@ def _plan_packed(found: Survey, entries: Iterable[Entry], shards: dict[str, pack
         if path.endswith(packed.LINEAGE):
             _guarded(found, path, partial(_plan_lineage, found, path, sizes[path]))
         elif path.endswith(".bin") and found.probes.tokens_in(storage.connect(found.root).read(path)):
-            found.left[path] = "no version names it: finish the build that wrote it, or `refinery vacuum` removes it"
+            found.left[path] = (
+                "no version names it: finish the build that wrote it, or `refinery keep vacuum` removes it"
+            )
 
 
 def _plan_packed_shard(found: Survey, shard: packed.Packed, sizes: Mapping[str, int]) -> None:
@@ -213,7 +215,9 @@ def _counts(path: str) -> bool:
 
 def _plan_other(found: Survey, store: Store, entry: Entry) -> None:
     if "/scratch/" in entry.path:
-        found.left[entry.path] = "a run shuffles by it, or was killed: finish the run, or `refinery vacuum` removes it"
+        found.left[entry.path] = (
+            "a run shuffles by it, or was killed: finish the run, or `refinery keep vacuum` removes it"
+        )
         return
     if entry.bytes > LARGEST:
         found.left[entry.path] = f"it has more than {LARGEST:,} bytes and is no table: look at it"

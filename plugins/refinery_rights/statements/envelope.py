@@ -63,7 +63,7 @@ def open_envelope(body: bytes, key: PublicKey, where: str) -> Opened:
         signatures = [_decoded(each["sig"]) for each in envelope["signatures"]]
         signed = pae(payload_type, payload)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{where} is no DSSE envelope; name the file that `refinery sign` has written"
+        message = f"{where} is no DSSE envelope; name the file that `refinery keep sign` has written"
         raise SignatureRefused(message) from error
     if not any(_holds(signature, signed, key) for signature in signatures):
         hints = ", ".join(sorted(_hints(envelope))) or "none"

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--signature",
         default="",
         metavar="FILE",
-        help="a statement of `refinery sign`: is that what is there?",
+        help="a statement of `refinery keep sign`: is that what is there?",
     )
     parser.add_argument("--key", default="", metavar="FILE", help="the public key (PEM) of who signed it")
 

@@ -62,9 +62,8 @@ def read_signed(path: str, key: PublicKey) -> tuple[Signed, str]:
     try:
         body = Path(path).read_bytes()
     except OSError as error:
-        message = (
-            f"{path}: the statement cannot be read ({error.strerror}); name the file that `refinery sign` has written"
-        )
+        way_out = "name the file that `refinery keep sign` has written"
+        message = f"{path}: the statement cannot be read ({error.strerror}); {way_out}"
         raise RecipeError(message) from error
     opened = open_envelope(body, key, path)
     if opened.payload_type != PAYLOAD_TYPE:

@@ -39,7 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", default="", metavar="NAME", help="draw the four from this group alone")
     parser.add_argument("--seed", type=number(int, 0), default=1, metavar="N", help="the first draw's seed (1)")
     parser.add_argument("--draws", type=number(int, 1), default=20, metavar="N", help="draws that are asked (20)")
-    parser.add_argument("--reader", default="", metavar="NAME", help="who reads (default: the user of this machine)")
+    parser.add_argument(
+        "--who",
+        "--reader",
+        dest="reader",
+        default="",
+        metavar="NAME",
+        help="who reads (default: the user of this machine)",
+    )
     parser.add_argument("--summary", action="store_true", help="ask nothing; print what was answered so far")
 
 

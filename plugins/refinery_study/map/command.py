@@ -60,7 +60,7 @@ def answer(options: argparse.Namespace) -> int:
     shown = colored(options.root, version, drawn, by, documents)
     if options.to:
         looked(options, len(shown.points), version=version)
-        replace_whole(target, _written(target.suffix, version, drawn, shown, options.pages), option="--to")
+        replace_whole(target, _written(target.suffix, version, drawn, shown, options.pages))
     facts = {"map": path_of(version, documents, seed), "by": by, "documents": len(shown.points), "left": shown.left}
     counted_ = f"{counted(len(shown.points), 'document')} of {drawn.looked_at:,} that were looked at, by {by}"
     where = [f"written to {target}"] if options.to else ["--to FILE.html writes it; the web UI shows it"]

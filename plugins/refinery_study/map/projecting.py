@@ -80,7 +80,7 @@ def stored_map(root: str, version: Version, documents: int = DOCUMENTS, seed: in
 def _read(root: str, path: str) -> DocumentMap:
     """Return a map by its path; it is never replaced."""
     fields: dict[str, Any] = unseal(
-        storage.connect(root).read(path), path, "remove it and make it anew: `refinery map`"
+        storage.connect(root).read(path), path, "remove it and make it anew: `refinery look map`"
     )
     return DocumentMap(**(fields | {name: tuple(fields[name]) for name in ("ids", "x", "y")}))
 

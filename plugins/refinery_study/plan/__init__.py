@@ -60,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=some, required=True, metavar="D", help="days of training")
     parser.add_argument("--gpus", type=number(int, 1), required=True, metavar="N", help="GPUs that read the tokens")
     parser.add_argument(
+        "--version",
         "--from",
         default="",
         dest="from_version",

@@ -40,7 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=number(int, 0), default=1, metavar="N", help="which documents are drawn (1)")
     parser.add_argument("--reason", action="append", default=[], metavar="WHY", help="only rejected for it; repeatable")
     parser.add_argument("--language", action="append", default=[], metavar="CODE", help="only these; may be repeated")
-    parser.add_argument("--reader", default="", metavar="NAME", help="who reads (default: the user of this machine)")
+    parser.add_argument(
+        "--who",
+        "--reader",
+        dest="reader",
+        default="",
+        metavar="NAME",
+        help="who reads (default: the user of this machine)",
+    )
     parser.add_argument("--shown", action="store_true", help="say before the answer whether it was kept, and why not")
     parser.add_argument("--beside", action="store_true", help="show what its landed page shows below each text")
     parser.add_argument("--summary", action="store_true", help="ask nothing; print what was answered so far")

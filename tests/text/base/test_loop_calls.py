@@ -1,4 +1,4 @@
-"""The types of a loop's arguments are recorded as text and read again; `refinery compile` marks when it has ended."""
+"""The types of a loop's arguments are recorded as text and read again; `refinery setup compile` marks when it has ended."""
 
 import os
 import re
