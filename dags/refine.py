@@ -11,7 +11,7 @@ is reused and not done again, so clearing and rerunning is always safe.
   failed task: only what is missing runs again; other partitions keep their work.
 - *A partition is `QUARANTINED`.* It failed every try; its rows are in quarantine, and the snapshot is partial.
   Mend what the end of its log names, then clear it with what is downstream.
-- *A message came.* It names what happened, and its section of `docs/how-to/respond-to-alerts.md`. Connections
+- *A message came.* It names what happened, and its section of `docs/how-to/operate/respond-to-alerts.md`. Connections
   `refinery_alerts_slack`, `_webhook` and `_email` say where messages go.
 - *A gate awaits input.* It refuses the data, and waits `approval` hours for a person: open *Required Actions*, read the
   form and its *Data Docs*, and approve or reject with a reason. The reason, your name and the time are stored in the

@@ -8,7 +8,7 @@ last. The command `refinery model quality --root` does the same.
 **Runbook**
 
 - *When it runs*: by hand, once it is unpaused. Nothing uses a model by itself: a recipe names its file and its report
-  (`docs/how-to/check-a-scorer.md`), whose lines are at the end of the log of `publish`.
+  (`docs/how-to/models/score-documents.md`), whose lines are at the end of the log of `publish`.
 - *`check` failed*: the gate refuses the model. The error has the bounds and the path of the report. Train on texts of
   more sources; or trigger the DAG again with a *Reason*, which is stored with the model.
 - *`train` failed*: its error says which side has too few texts or sites.

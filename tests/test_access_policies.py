@@ -16,7 +16,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 ROOT, LANDING = "arn:aws:s3:::refinery/refined/", "arn:aws:s3:::refinery/crawl/"
 POLICIES = [
     json.loads(block)
-    for block in re.findall(r"```json\n(.*?)```", (DOCS / "how-to/limit-who-sees-texts.md").read_text(), re.DOTALL)
+    for block in re.findall(
+        r"```json\n(.*?)```", (DOCS / "how-to/people/limit-who-sees-texts.md").read_text(), re.DOTALL
+    )
 ]
 VIEWER, CURATOR, STEWARD, PIPELINE = ("viewer", "curator", "steward", "pipeline")
 ATTACHED = dict(zip((VIEWER, CURATOR, STEWARD, PIPELINE), POLICIES, strict=True))
@@ -89,7 +91,7 @@ def test_policies_and_the_table_name_prefixes_that_roots_have() -> None:
     """Those of the listing of what is stored, or a stage."""
     tree = (DOCS / "reference/formats.md").read_text().split("```text\n")[1].split("```")[0]
     known = {line.split("/")[0] for line in tree.splitlines() if not line.startswith(" ")} | {"vectors", *NAMES}
-    page = (DOCS / "how-to/limit-who-sees-texts.md").read_text()
+    page = (DOCS / "how-to/people/limit-who-sees-texts.md").read_text()
     table = page.split("| prefix |")[1].split("\n\n")[0]
     of_table = {each.split("/")[0] for each in re.findall(r"`([a-z<*][^`]*/[^`]*)`", table)}
     of_policies = {

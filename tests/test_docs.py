@@ -46,11 +46,11 @@ LANGUAGES = {"sh", "text", "yaml", "dockerfile", "json", "python", "mermaid"}
 UNCHECKED = {
     ("docs/decisions/0002-one-prefix-per-stage.md", "data/  rejects/"): "a listing of paths",
     ("docs/reference/formats.md", "land/<fingerprint>/manifest.json"): "a listing of paths",
-    ("docs/how-to/run-your-own-crawl.md", "  95.2 s  extract"): "test_the_line_of_a_long_stage",
-    ("docs/how-to/filter-toxic-texts.md", "# label and weight"): "a lexicon",
-    ("docs/how-to/search-a-mixture.md", "proxy-0000: "): "models of torch are trained for it",
+    ("docs/how-to/start/run-your-own-crawl.md", "  95.2 s  extract"): "test_the_line_of_a_long_stage",
+    ("docs/how-to/refine/keep-things-out.md", "# label and weight"): "a lexicon",
+    ("docs/how-to/build/search-a-mixture.md", "proxy-0000: "): "models of torch are trained for it",
     (
-        "docs/how-to/operate.md",
+        "docs/how-to/operate/operate-day-by-day.md",
         "snapshot 2026-11-19 is incomplete",
     ): "test_a_waiting_run_says_what_the_operator_is_told",
 }
@@ -59,9 +59,8 @@ UNCHECKED = {
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 
 IMAGE_BYTES = 200_000
-RECIPE_PAGE = "docs/how-to/write-a-recipe.md"
-READING = "docs/how-to/read-the-tokens.md"
-TRAINING = "docs/how-to/train-from-a-dataset.md"
+RECIPE_PAGE = "docs/how-to/refine/write-a-recipe.md"
+TRAINING = "docs/how-to/build/train-from-a-dataset.md"
 
 PROSE = "Rain fell on the harbor all night, and the boats stayed where they were."
 
@@ -283,7 +282,7 @@ def test_the_line_of_a_long_stage() -> None:
     """What a run prints after ten silent seconds: 12 tasks of 40, of equal weight, are done after 38 s."""
     step = Step("extract", "root", {str(number): 38 * 3.1e6 / 12 for number in range(40)})
     line = step_line(step, {str(number) for number in range(12)}, seconds=38)
-    assert block_of("docs/how-to/run-your-own-crawl.md") == f"95.2 s {' '.join(line.split())}"
+    assert block_of("docs/how-to/start/run-your-own-crawl.md") == f"95.2 s {' '.join(line.split())}"
 
 
 def test_bounds_that_the_docs_set_exist() -> None:
@@ -314,7 +313,9 @@ def test_images_that_the_docs_show_are_small() -> None:
 def test_the_examples_of_training_run(tmp_path: Path) -> None:
     packed = write_dataset(tmp_path, [20])
     names: dict[str, Any] = {"rank": 0, "new_world_size": 2}
-    examples = [example for example in code(TRAINING, "python") if "StatefulDataLoader" not in example]
+    examples = [
+        part for part in code(TRAINING, "python") if not {"StatefulDataLoader", "memmap"} & {*re.findall(r"\w+", part)}
+    ]
     assert len(examples) == 5
     for example in examples:
         here = re.sub(r'"(/data|s3://bucket)/[^"]*"', repr(str(packed.folder)), example).replace(
@@ -331,7 +332,7 @@ def test_the_example_of_reading_tokens_runs(
 ) -> None:
     small = small_build.copied(small_root, tmp_path)
     folder = Path(small.root, small_build.build(small)["index"]).parent
-    [example] = code(READING, "python")
+    [example] = [part for part in code(TRAINING, "python") if "memmap" in part]
     here, replaced = re.subn(r'folder = Path\(".*"\)', f"folder = Path({str(folder)!r})", example)
     assert replaced == 1
     exec(compile(here, "guide.md", "exec"), {})

@@ -9,7 +9,7 @@ Severity = Literal["critical", "warning"]
 MOST_HEADLINE = 300
 """Characters of a headline."""
 
-RUNBOOK = "docs/how-to/respond-to-alerts.md"
+RUNBOOK = "docs/how-to/operate/respond-to-alerts.md"
 """The runbook, unless REFINERY_RUNBOOK has the address where it is published."""
 
 

@@ -96,9 +96,9 @@ def test_the_log_repeats_no_numbers_that_it_has() -> None:
     slow = Alert("slow_partitions", "Slow", ("p99 400 s",), "Look.")
     assert log_lines(message(refused, slow)) == [
         "The gate of extract refuses snapshot 1",
-        "    runbook: docs/how-to/respond-to-alerts.md#a-gate-refused",
+        "    runbook: docs/how-to/operate/respond-to-alerts.md#a-gate-refused",
         "Slow",
         "    p99 400 s",
         "    Look.",
-        "    runbook: docs/how-to/respond-to-alerts.md#slow-partitions",
+        "    runbook: docs/how-to/operate/respond-to-alerts.md#slow-partitions",
     ]

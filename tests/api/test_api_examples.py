@@ -17,8 +17,8 @@ from tests.small_root import SmallRoot
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "reference" / "python.md"
-GUIDE = DOCS / "how-to" / "use-it-as-a-library.md"
-NOTEBOOK = DOCS / "how-to" / "use-it-as-a-library.ipynb"
+GUIDE = DOCS / "how-to/start/use-it-as-a-library.md"
+NOTEBOOK = DOCS / "how-to/start/use-it-as-a-library.ipynb"
 
 
 def examples_of(page: Path) -> list[str]:

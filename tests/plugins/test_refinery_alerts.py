@@ -112,7 +112,7 @@ def test_slack_receives_escaped_text_at_a_secret_address(hooks: Hooks, monkeypat
     text = section["text"]["text"]
     assert text.startswith("*[warning] The gate of extract warns of snapshot 2026-11-20 of recipe web*\n>warning: ")
     assert ">    of 60 rows &amp; &lt;none&gt; left" in text
-    assert "docs/how-to/respond-to-alerts.md#a-gate-warned" in text
+    assert "docs/how-to/operate/respond-to-alerts.md#a-gate-warned" in text
     assert "/tasks/extract.gate|Open in Airflow> · refine · of 1 · extract.gate" in about["elements"][0]["text"]
 
 
@@ -147,7 +147,7 @@ def test_without_connections_the_log_has_the_alert(caplog: pytest.LogCaptureFixt
     assert line.getMessage().splitlines()[1:] == [
         "    p99 400 s",
         "    Look.",
-        "    runbook: docs/how-to/respond-to-alerts.md#slow-partitions",
+        "    runbook: docs/how-to/operate/respond-to-alerts.md#slow-partitions",
     ]
 
 

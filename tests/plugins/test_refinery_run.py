@@ -146,10 +146,10 @@ def test_the_trigger_fires_once_the_last_promised_file_has_landed(
 
 
 def test_a_waiting_run_says_what_the_operator_is_told(tmp_path: Path) -> None:
-    """The message that `docs/how-to/operate.md` shows, of a snapshot of two promised files of which one is there."""
+    """The message that the operator's page shows, of a snapshot of two promised files of which one is there."""
     from refinery_airflow.tasks.sensor import facts_of, sentence
 
-    page = (PROJECT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs/how-to/operate/operate-day-by-day.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     landing = tmp_path / "2026-11-19"
     landing.mkdir()

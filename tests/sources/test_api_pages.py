@@ -401,7 +401,7 @@ def test_a_query_that_makes_no_sense_is_refused_by_its_key(
 
 
 def test_the_recipe_of_the_page_is_one(api: Api) -> None:
-    page = (Path(__file__).parents[2] / "docs/how-to/pull-from-an-api.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/how-to/sources/pull-from-an-api.md").read_text()
     blocks = [block.partition("```")[0] for block in page.split("```yaml\n")[1:]]
     recipe = yaml.safe_load(blocks[0])
     assert parse_source(recipe, "news.yaml", {}).kind == "api"

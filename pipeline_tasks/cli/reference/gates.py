@@ -45,7 +45,7 @@ is made of the texts themselves.
 
 VERDICT_HEAD = """
 Before the first stage of a recipe that `requires` a verdict, the gate `verdict` judges what the ablations of the root
-say of it ([how](../how-to/judge-a-recipe-by-training.md#a-recipe-that-requires-a-verdict)).
+say of it ([how](../how-to/refine/judge-a-recipe.md#a-recipe-that-requires-a-verdict)).
 """
 
 
