@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks import api
+from pipeline_tasks.ask import known
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.publish.ledger import ledger_of
 from tests.chain import How, build_of, built, refined
@@ -63,6 +64,12 @@ def test_what_is_done_is_found(crawl: Path, root: Path) -> None:
 def test_sql_asks_a_version(root: Path) -> None:
     counted = api.sql(root, "SELECT count(*) AS n FROM kept", recipe="mine", version=DAYS[0])
     assert counted.to_pylist() == [{"n": api.versions(root, "mine")[0].documents}]
+
+
+def test_sql_where_nothing_answers_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "entry_of", {}.get)
+    with pytest.raises(api.RecipeError, match="nothing that is installed here answers 'sql'; install the package"):
+        api.sql(tmp_path, "SELECT 1")
 
 
 def test_a_gate_refuses_until_a_reason_lets_it_pass(crawl: Path, tmp_path: Path) -> None:
