@@ -56,11 +56,11 @@ def start_up(name: str) -> dict[str, float]:
     """Start what the engine needs, and import what each run imports once; seconds of each."""
     costs: dict[str, float] = {}
     if name == "spark":
-        from pipeline_tasks.engines import spark
+        from refinery_spark import spark
 
         costs["spark session"] = timed(lambda: spark.session("local[*]"))
     if name == "ray":
-        from pipeline_tasks.engines import ray
+        from refinery_ray import ray
 
         costs["ray"] = timed(lambda: ray.connect("local"))
     code = "import great_expectations"

@@ -9,7 +9,7 @@ An entry that is wrong is refused by itself: its recipes do not run, and those o
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import combinations
@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from pipeline_tasks.binding import bind_fields, require_known, require_mapping
+from pipeline_tasks.binding import bind_fields, require_known, require_mapping, shown
 from pipeline_tasks.constraints import OptionalUri, Range, Uri, Word, is_bucket, kind_of
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import untried
+from pipeline_tasks.recipe import engine_names, untried
 from pipeline_tasks.yaml_file import parse_yaml, read_bytes
 
 DEPLOYMENT = "REFINERY_DEPLOYMENT"
@@ -43,7 +43,9 @@ GROUPS = ("connections", "alerts")
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]{0,99}"
 
-ConnectionId = Annotated[str, Word(f"({_NAME})?", "the id of an Airflow connection")]
+CONNECTION_ID = Word(f"({_NAME})?", "the id of an Airflow connection")
+
+ConnectionId = Annotated[str, CONNECTION_ID]
 
 Ledger = Annotated[
     str,
@@ -88,16 +90,15 @@ class OpenStore:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of Airflow that a recipe is run by, "" for those that serve all: `aws_default`, `spark_default`.
+    """The connections of Airflow that a recipe is run by, "" for those that serve all, such as `aws_default`.
 
     `root` is that of the root, and of all else in buckets of its kind. `landing` is that of the landing alone, and may
-    be `anonymous`, or an open store.
+    be `anonymous`, or an open store. `engines` has those of engines by name, which are keys of their own in the file.
     """
 
     root: ConnectionId = ""
     landing: ConnectionId | OpenStore = ""
-    spark: ConnectionId = ""
-    ray: ConnectionId = ""
+    engines: Mapping[str, ConnectionId] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a root that nobody could write."""
@@ -109,6 +110,11 @@ class Connections:
     def to_landing(self) -> "str | OpenStore":
         """What the landing is read by: the root's connection where none is named."""
         return OpenStore(anonymous=True) if self.landing == ANONYMOUS else self.landing or self.root
+
+    def by_key(self) -> dict[str, str | OpenStore]:
+        """Return each by its key in the file, "" for those that serve all."""
+        engines = {name: self.engines.get(name, "") for name in engine_names()[1:]}
+        return {"root": self.root, "landing": self.landing, **engines}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ class Settings:
     @property
     def named_connections(self) -> dict[str, str]:
         """The ids of the connections of Airflow that it names, by the keys that name them."""
-        pairs = [(f"connections: {entry.name}", getattr(self.connections, entry.name)) for entry in fields(Connections)]
+        pairs = [(f"connections: {key}", name) for key, name in self.connections.by_key().items()]
         pairs += [("ledger", self.ledger if is_connection(self.ledger) else "")]
         pairs += [(f"alerts: {kind}", name) for kind, name in (asdict(self.alerts) if self.alerts else {}).items()]
         return {key: name for key, name in pairs if isinstance(name, str) and name not in ("", ANONYMOUS)}
@@ -324,7 +330,7 @@ def _entry(defaults: Mapping[str, Any], entry: object, where: str, lines: Mappin
     merged = {**defaults, **own}
     if own.get("connections") and defaults.get("connections"):
         merged["connections"] = {**defaults["connections"], **own["connections"]}
-    return bind_fields(Settings, merged, f"{at}: {keys[-1]}")
+    return _settings(merged, f"{at}: {keys[-1]}")
 
 
 def _bound(written: Mapping[str, Any], where: str, lines: Mapping[Where, int], keys: Where) -> Settings:
@@ -333,8 +339,24 @@ def _bound(written: Mapping[str, Any], where: str, lines: Mapping[Where, int], k
     for key, value in written.items():
         inner = value if key in GROUPS and isinstance(value, Mapping) else {}
         for at, part in [*(((key, name), {name: inner[name]}) for name in inner), ((key,), value)]:
-            bind_fields(Settings, {key: part}, f"{where}, line {_line(lines, (*keys, *at))}: {said}")
-    return bind_fields(Settings, written, f"{where}: {said}")
+            _settings({key: part}, f"{where}, line {_line(lines, (*keys, *at))}: {said}")
+    return _settings(written, f"{where}: {said}")
+
+
+def _settings(written: Mapping[str, Any], where: str) -> Settings:
+    """Return settings as they are written, with the connections of engines apart from those of places."""
+    connections = written.get("connections")
+    if not isinstance(connections, Mapping):
+        return bind_fields(Settings, written, where)
+    names = engine_names()[1:]
+    require_known(connections, ("root", "landing", *names), f"{where}: connections")
+    places = {key: value for key, value in connections.items() if key not in names}
+    engines = {key: value for key, value in connections.items() if key in names}
+    for name, value in engines.items():
+        if not CONNECTION_ID.admits(value):
+            message = f"{where}: connections: {name} must be {CONNECTION_ID}, not {shown(value)}"
+            raise RecipeError(message)
+    return bind_fields(Settings, {**written, "connections": {**places, "engines": engines}}, where)
 
 
 def _lines(body: bytes) -> dict[Where, int]:
@@ -463,8 +485,7 @@ def resolved_lines(recipe: str) -> list[str]:
 
 
 def _texts(settings: Settings) -> dict[str, str]:
-    connections = settings.connections
-    texts = {f"connection of {entry.name}": _shown(getattr(connections, entry.name)) for entry in fields(connections)}
+    texts = {f"connection of {key}": _shown(name) for key, name in settings.connections.by_key().items()}
     texts["ledger"] = settings.ledger if is_connection(settings.ledger) else without_password(settings.ledger)
     texts |= {name: _shown(getattr(settings, name)) for name in ("places", "pool", "queue", "owner", "tags")}
     texts["access_control"] = ", ".join(settings.access_control)

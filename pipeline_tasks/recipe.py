@@ -1,20 +1,19 @@
 """Recipes: the ordered list of stages with their parameters, read from YAML and checked before anything runs."""
 
 import os
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pipeline_tasks import seams
-from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping
+from pipeline_tasks.binding import bind, bind_fields, nearest, require_known, require_mapping, shown
 from pipeline_tasks.cards import DASHES, added_by, known_cards, stage_card
 from pipeline_tasks.constraints import FieldName, OptionalWord, PlainWord, Range, Ratio, Share, Weight, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.shipped import shipped
-from pipeline_tasks.stage import EngineName, Stage
+from pipeline_tasks.stage import Stage
 from pipeline_tasks.yaml_file import read_yaml
 
 T = TypeVar("T")
@@ -37,12 +36,11 @@ VERDICT = "verdict"
 TRIAL = ".trial"
 """The end of the name under which a recipe's trials are kept: versions of a dataset of their own."""
 
+LOCAL = "local"
+"""The engine that is this process: the core has no other."""
 
-ENGINES: tuple[EngineName, ...] = typing.get_args(EngineName)
-LOCAL, SPARK, RAY = ENGINES
-
-EngineWord = Annotated[str, Word("|".join(ENGINES), ", ".join(ENGINES[:-1]) + f" or {ENGINES[-1]}")]
-"""The name of an engine, as requests have it."""
+ENGINES = "refinery.engines"
+"""The seam of engines: each of its parts is an `engines.card.EngineCard`."""
 
 MOST_NAME = 100
 """Characters of a wrong name that a message shows."""
@@ -135,7 +133,7 @@ class RunSettings:
     """The section `run` of a recipe: how to run, which is not part of identity."""
 
     partitions: Partitions = 0
-    engines: Mapping[str, EngineName] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, Resources] = field(default_factory=dict)
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
 
@@ -250,6 +248,22 @@ class Recipe:
         raise RecipeError(message)
 
 
+def engine_names() -> tuple[str, ...]:
+    """Return the names of engines: `local`, those of our extensions, and those that other distributions bring."""
+    ours = seams.own_parts(ENGINES)
+    return (LOCAL, *ours, *seams.parts(ENGINES, (LOCAL, *ours)))
+
+
+def _require_engines(engines: Mapping[str, str], where: str) -> None:
+    """Raise RecipeError for an engine that nobody brings."""
+    known = engine_names()
+    for stage, engine in engines.items():
+        if engine not in known:
+            named = " or ".join(f"`{name}`" for name in known)
+            message = f"{where}: {stage} must be {named}, not {shown(engine)}{nearest(engine, known)}"
+            raise RecipeError(message)
+
+
 def engine_of(stage: str, default: str, engines: Mapping[str, str]) -> str:
     """Return where a stage runs: a run's `engines` by stage, `*` for all others, go before the recipe's `default`."""
     return engines.get(stage, engines.get("*", default))
@@ -350,6 +364,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         message = f"{where}: names that end in {TRIAL} are of trials; give the recipe another name"
         raise RecipeError(message)
     require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
+    _require_engines(written.run.engines, f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
     require_known(written.exports, export_names(written.exports), f"{where}: exports")
@@ -513,7 +528,8 @@ def _step(name: str, params: object, run: RunSettings, where: str) -> Step:
     written = require_mapping({} if params is None else params, f"{where}: {name}")
     card = stage_card(name)
     bind(card, written, f"{where}: {name}")
-    return Step(name, dict(written), run.engines.get(name, card.engine), run.resources.get(name, Resources()))
+    usual = card.engine if card.engine in engine_names() else LOCAL
+    return Step(name, dict(written), run.engines.get(name, usual), run.resources.get(name, Resources()))
 
 
 def _require_columns(steps: Iterable[Step], where: str) -> None:

@@ -32,9 +32,6 @@ P = TypeVar("P")
 LANDING = "landing:"
 """Prefix of the path of a landed file: the rest is relative to the folder that the snapshot landed in."""
 
-EngineName = Literal["local", "spark", "ray"]
-"""The engines: each is the module of that name in `engines`."""
-
 Batches = Iterator[pa.RecordBatch]
 """A stream of record batches of one schema; never empty, so the schema is always known."""
 
@@ -349,7 +346,7 @@ class Stage(Generic[P]):
     libraries: Mapping[str, Callable[[P], bool]] = field(default_factory=dict)
     conserves: Literal["rows", "copies", "tokens"] = "rows"
     clears_personal_data: bool = False
-    engine: EngineName = "spark"
+    engine: str = "spark"
     profiled: tuple[str, ...] = ()
     spread: tuple[str, ...] = ()
     reasons: tuple[str, ...] = field(default=())

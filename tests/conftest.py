@@ -196,7 +196,7 @@ def spark(workers_find_tests: None) -> Iterator[str]:
     """The address of the one Spark of this test session, which starts at its first use."""
     yield "local[2]"
     if "pyspark" in sys.modules:
-        from pipeline_tasks.engines.spark import stop
+        from refinery_spark.spark import stop
 
         stop()
 
@@ -206,7 +206,7 @@ def ray(workers_find_tests: None) -> Iterator[str]:
     """The address of the one Ray of this test session, which starts at its first use."""
     yield "local"
     if "ray" in sys.modules:
-        from pipeline_tasks.engines.ray import stop
+        from refinery_ray.ray import stop
 
         stop()
 

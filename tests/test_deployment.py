@@ -87,7 +87,7 @@ def test_an_entry_is_of_its_names_and_patterns_and_of_their_trials() -> None:
         "new": "",
     }
     assert known.of("news").owner == "platform", "what an entry does not say is said by the defaults"
-    assert known.of("news").connections.spark == "spark_shared", "its connections one by one"
+    assert known.of("news").connections.engines == {"spark": "spark_shared"}, "its connections one by one"
     assert known.of("web").connections.root == "aws_platform"
 
 

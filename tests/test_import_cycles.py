@@ -9,8 +9,7 @@ import pytest
 
 from tests.embedded import PROJECT
 
-EXTENSIONS = {folder.name: folder.parent for folder in (PROJECT / "plugins").glob("refinery_*")}
-PACKAGES = {"pipeline_tasks": PROJECT, **EXTENSIONS}
+PACKAGES = {"pipeline_tasks": PROJECT} | {each.name: each.parent for each in (PROJECT / "plugins").glob("refinery_*")}
 
 
 def modules() -> dict[str, Path]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-
-from pipeline_tasks.engines.address import is_jobs_api, ray_address, spark_address
+from refinery_ray.address import is_jobs_api, ray_address
+from refinery_spark.address import spark_address
 
 PROJECT = Path(__file__).parents[1]
 FOLDER = PROJECT / "deploy" / "kubernetes"

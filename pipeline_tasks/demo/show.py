@@ -15,7 +15,7 @@ from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish.datasets.decoding import decoder_of
 from pipeline_tasks.publish.datasets.published_shards import Spot, open_build
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import ENGINES, RECIPES
+from pipeline_tasks.recipe import RECIPES, engine_names
 from pipeline_tasks.shipped import is_checkout
 from pipeline_tasks.store.reading import read_history, read_manifest, read_shards
 from pipeline_tasks.text.pii.kinds import COUNTS
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", "--folder", dest="folder", default=FOLDER, metavar="FOLDER", help="where the crawl and the output go"
     )
-    parser.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
+    parser.add_argument(
+        "--engine", choices=engine_names(), default="", help="run every stage there (default: the recipe's)"
+    )
 
 
 def answer(options: argparse.Namespace) -> int:

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import distributions, version
 from pathlib import Path
 
+from pipeline_tasks.embedded.early_start import variable_of
+from pipeline_tasks.engines.card import engine_cards
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import PACKAGE, checkout, is_checkout, python_path, shipped
 
@@ -62,8 +64,10 @@ def environment(home: Path) -> dict[str, str]:
         "NUMBA_CACHE_DIR": numba_folder(),
         "REFINERY_LANDING": str(state_folder() / "landing"),
         "REFINERY_ROOT": str(state_folder() / "root"),
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": f"local[{os.cpu_count()}]"}),
-        "AIRFLOW_CONN_RAY_DEFAULT": json.dumps({"conn_type": "generic", "host": "local"}),
+    }
+    defaults |= {
+        variable_of(name): json.dumps({"conn_type": card.conn_type, "host": card.here})
+        for name, card in engine_cards().items()
     }
     fixed = {
         "AIRFLOW_HOME": str(home),

@@ -35,8 +35,7 @@ from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import (
     BUILDS,
     DEFAULT_BUILD,
-    RAY,
-    SPARK,
+    LOCAL,
     Recipe,
     default_build,
     engine_of,
@@ -109,7 +108,7 @@ def build(options: BuildOptions, *, json_summary: bool = False) -> int:
     _, found = preflight.tried(preflight.RECIPE, lambda: check_overrides(options.override, gate_names(recipe)))
     _, no_root = preflight.tried(preflight.STORE, lambda: require_root(options.root))
     root, engines = absolute(options.root), _engines(options.engine)
-    planned = PlannedRun(root, (recipe,), engines=engines, elsewhere=_elsewhere())
+    planned = PlannedRun(root, (recipe,), engines=engines, elsewhere=early_start.maybe_clusters())
     _say(preflight.findings(planned, [*found, *no_root]))
     facts, code = _built(recipe, options, json_summary=json_summary)
     if not code and json_summary:
@@ -190,14 +189,9 @@ def _planned(options: RunOptions, recipe: Recipe | None, building: Recipe | None
         snapshot=options.snapshot,
         fields=fields_of(recipe.fields, options.text_field) if recipe else None,
         engines=_engines(options.engine),
-        elsewhere=_elsewhere(),
+        elsewhere=early_start.maybe_clusters(),
         sample=options.sample,
     )
-
-
-def _elsewhere() -> frozenset[str]:
-    """Return the engines that may be clusters: their connections are read when Airflow is imported."""
-    return frozenset({SPARK, RAY}) - early_start.embedded((SPARK, RAY))
 
 
 def _say(found: Sequence[Finding]) -> None:
@@ -379,8 +373,7 @@ def _engines(engine: str) -> dict[str, str]:
 
 def engines_of(recipe: Recipe, engines: Mapping[str, str]) -> frozenset[str]:
     """Return the engines that need a start, of a recipe that runs with `engines` by stage, `*` for all others."""
-    chosen = {engine_of(step.stage, step.engine, engines) for step in recipe.steps}
-    return frozenset(chosen & {SPARK, RAY})
+    return frozenset(engine_of(step.stage, step.engine, engines) for step in recipe.steps) - {LOCAL}
 
 
 def _explain(error: BaseException | None, log: Path) -> int:

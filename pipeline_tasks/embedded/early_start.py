@@ -1,4 +1,4 @@
-"""Says whether a run asks Airflow, and starts Spark and Ray of this machine while the rest is imported."""
+"""Says whether a run asks Airflow, and starts engines of this machine while the rest is imported."""
 
 import json
 import logging
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from pipeline_tasks.deployment import DEPLOYMENT
-from pipeline_tasks.engines.address import ray_address, spark_address
-from pipeline_tasks.recipe import RAY, SPARK
+from pipeline_tasks.engines.card import engine_cards
+from pipeline_tasks.recipe import engine_names
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ OF_AIRFLOW = ("OPENLINEAGE_URL", DEPLOYMENT)
 def connections() -> frozenset[str]:
     """Return the engines for which this process has, or may have, a connection already: they may be clusters."""
     elsewhere = any(name.startswith(SECRETS) for name in os.environ)
-    return frozenset(name for name in (SPARK, RAY) if elsewhere or _variable(name) in os.environ)
+    return frozenset(name for name in engine_names()[1:] if elsewhere or variable_of(name) in os.environ)
 
 
 def asks_airflow() -> bool:
@@ -37,21 +37,25 @@ def asks_airflow() -> bool:
     That is a connection (but those of engines of this machine), a backend that may have some, the file of a deployment,
     which names some, or a server of lineage.
     """
-    local = {_variable(name) for name in embedded((SPARK, RAY))}
+    local = {variable_of(name) for name in embedded()}
     given = {name for name, value in os.environ.items() if value} - local
     return any(name.startswith((*SECRETS, CONNECTION)) or name in OF_AIRFLOW for name in given)
 
 
 def addresses() -> dict[str, str]:
     """Return the addresses of the engines of this machine, which the embedded home has set."""
-    hosts = {name: host_of(os.environ[_variable(name)]) for name in (SPARK, RAY)}
-    return {SPARK: spark_address(hosts[SPARK]), RAY: ray_address(hosts[RAY])}
+    return {name: card.address(host_of(os.environ[variable_of(name)])) for name, card in engine_cards().items()}
 
 
-def embedded(names: Iterable[str]) -> frozenset[str]:
-    """Return the engines, of those named, that surely run on this machine."""
-    elsewhere = connections()
-    return frozenset(name for name in names if name not in elsewhere or _is_local(os.environ.get(_variable(name), "")))
+def embedded() -> frozenset[str]:
+    """Return the engines that surely run on this machine, but for `local`, which always does."""
+    unset = frozenset(engine_names()[1:]) - connections()
+    return unset | {name for name in connections() if _is_local(os.environ.get(variable_of(name), ""))}
+
+
+def maybe_clusters() -> frozenset[str]:
+    """Return the engines that may be clusters: their connections are read when Airflow is imported."""
+    return frozenset(engine_names()[1:]) - embedded()
 
 
 def _is_local(connection: str) -> bool:
@@ -60,6 +64,14 @@ def _is_local(connection: str) -> bool:
         return False
     host = host_of(connection)
     return host.startswith("local[") or host == "local"
+
+
+def place_of(connection: str) -> str:
+    """Return the host of a connection that is JSON, and a URI as it is."""
+    try:
+        return str(json.loads(connection).get("host", ""))
+    except (ValueError, AttributeError):
+        return connection
 
 
 def host_of(connection: str) -> str:
@@ -79,7 +91,7 @@ def start_engines(names: Iterable[str]) -> None:
     from pipeline_tasks.engines import choose  # with all that runs stages: refusals of a run need none of it
 
     places = [
-        (name, json.loads(os.environ[_variable(name)])["host"]) for name in sorted(names, reverse=True)
+        (name, json.loads(os.environ[variable_of(name)])["host"]) for name in sorted(names, reverse=True)
     ]  # Spark, which takes longer, first
     for name, address in places:
         choose.load(name, address)
@@ -97,5 +109,6 @@ def _start(places: Sequence[tuple[str, str]]) -> None:
             log.debug("%s does not start ahead", name, exc_info=True)
 
 
-def _variable(name: str) -> str:
+def variable_of(name: str) -> str:
+    """Return the variable that has the usual connection of an engine."""
     return f"{CONNECTION}{name.upper()}_DEFAULT"

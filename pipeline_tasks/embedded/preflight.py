@@ -15,15 +15,13 @@ from typing import NamedTuple, TypeVar
 
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.counted import counted
-from pipeline_tasks.engines.address import is_emr
-from pipeline_tasks.engines.emr_jobs import require_buckets
-from pipeline_tasks.engines.java import require_java
-from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.engines.address import is_cluster
+from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import NoSpace, RefineryError, Transient
 from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
-from pipeline_tasks.recipe import LAND, SPARK, Recipe, engine_of, is_trial, trial_of
+from pipeline_tasks.recipe import LAND, LOCAL, Recipe, engine_of, is_trial, trial_of
 from pipeline_tasks.run.recipe_faults import (
     Finding,
     check_secrets,
@@ -224,33 +222,30 @@ def _of_recipe(recipe: Recipe, fault: Finding) -> Finding:
 
 
 def engines(planned: PlannedRun) -> Iterator[Finding]:
-    """Find stages on Spark of this machine without a Java for it, and clusters that do not answer."""
+    """Find engines that nobody brings, or that this machine has not what it takes for, and clusters without answer."""
+    used = sorted({engine for recipe in planned.recipes for engine in planned.engines_of(recipe)})
+    for engine in used:
+        card, faults = tried(ENGINES, partial(engine_card, engine))
+        yield from faults
+        if card and engine not in {*planned.elsewhere, LOCAL}:
+            yield from _lacks(engine, card, planned)
+        if card and engine in planned.clusters:
+            address = planned.addresses[engine]
+            yield from tried(ENGINES, partial(card.require_reach, address, planned.root, planned.input))[1]
+            yield from tried(ENGINES, partial(card.require_answer, address))[1]
+
+
+def _lacks(engine: str, card: EngineCard, planned: PlannedRun) -> Iterator[Finding]:
+    """Find recipes with stages on an engine of this machine that lacks something."""
     for recipe in planned.recipes:
-        yield from _java(recipe, planned)
-    used = {engine for recipe in planned.recipes for engine in planned.engines_of(recipe)}
-    for engine in sorted(used & planned.clusters):
-        address = planned.addresses[engine]
-        if is_emr(address):
-            yield from tried(ENGINES, partial(require_buckets, address, planned.root, planned.input))[1]
-        yield from tried(ENGINES, partial(require_answer, address))[1]
-
-
-def _java(recipe: Recipe, planned: PlannedRun) -> Iterator[Finding]:
-    pairs = zip(recipe.steps, planned.engines_of(recipe), strict=True)
-    stages = [step.stage for step, engine in pairs if engine == SPARK]
-    if not stages or SPARK in planned.elsewhere:
-        return
-    for fault in tried(ENGINES, require_java)[1]:
-        message = (
-            f"recipe {recipe.name} runs {counted(len(stages), 'stage')} on Spark of this machine ({stages[0]} first): "
-            f"{fault.message}; or run all stages without Spark, with `--engine local`"
-        )
-        yield fault._replace(message=message)
-
-
-def is_cluster(address: str) -> bool:
-    """Return whether an address is of something that listens elsewhere."""
-    return "://" in address or re.search(r":\d+$", address) is not None
+        pairs = zip(recipe.steps, planned.engines_of(recipe), strict=True)
+        stages = [step.stage for step, its in pairs if its == engine]
+        for fault in tried(ENGINES, card.require_here)[1] if stages else ():
+            message = (
+                f"recipe {recipe.name} runs {counted(len(stages), 'stage')} on {card.title} of this machine "
+                f"({stages[0]} first): {fault.message}; or run all stages without {card.title}, with `--engine local`"
+            )
+            yield fault._replace(message=message)
 
 
 def store(planned: PlannedRun) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Where kernels run: `local` is the reference, `spark` and `ray` give the same rows.
+"""Where kernels run: `local` is the reference, and those that extensions and other packages bring give the same rows.
 
-Imports the vocabulary, `run` and `text.base`; `spark` alone imports pyspark, `ray` alone imports ray.
+Imports the vocabulary, `run` and `text.base`; asks the table of `card` who brings an engine.
 """

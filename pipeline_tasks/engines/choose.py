@@ -2,32 +2,57 @@
 
 import importlib
 import sys
-from typing import Any
+from typing import Protocol, cast
 
 from pipeline_tasks.engines import job as job_of_threads
-from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import ENGINES, Resources
+from pipeline_tasks.engines.card import engine_card, engine_cards
+from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.runner import EngineFactory
 
 NO_RESOURCES = Resources()
 
-MODULES = {name: f"pipeline_tasks.engines.{name}" for name in ENGINES}
+
+class EngineModule(Protocol):
+    """What the module of an engine has: these functions. `engines.local` has them, too, and lends them."""
+
+    def factory(self, address: str, resources: Resources) -> EngineFactory:
+        """Return what makes the engine at an address ("" is this machine), with resources for each task.
+
+        RecipeError for an address or for resources that it cannot have.
+        """
+
+    def load(self, address: str) -> None:
+        """Import what `start` needs: that is done in the main thread, and `start` beside other work."""
+
+    def start(self, address: str, resources: Resources) -> None:
+        """Start the engine in this process, so that later tasks do not wait for its start."""
+
+    def cancel(self, job: str) -> None:
+        """Cancel what runs elsewhere for a job (`engines.job`), which may be nothing; its thread gets JobLost."""
+
+    def lives(self) -> bool:
+        """Return whether what this process has started, if anything, takes work."""
+
+    def stop(self) -> None:
+        """Stop what this process has started."""
 
 
 def engine(name: str, address: str = "", resources: Resources = NO_RESOURCES) -> EngineFactory:
-    """Return the factory of engine `name` at `address` (default: on this machine), with `resources` for each task."""
-    factory: EngineFactory = _module(name).factory(address, resources)
-    return factory
+    """Return the factory of engine `name` at `address` (default: on this machine), with `resources` for each task.
+
+    RecipeError names the engines that there are, or the library that this one lacks.
+    """
+    return _ready(name).factory(address, resources)
 
 
 def load(name: str, address: str) -> None:
     """Import what the start of an engine at `address` needs."""
-    _module(name).load(address)
+    _ready(name).load(address)
 
 
 def start(name: str, address: str = "", resources: Resources = NO_RESOURCES) -> None:
     """Start the engine in this process, so that later tasks do not wait for its start."""
-    _module(name).start(address, resources)
+    _ready(name).start(address, resources)
 
 
 def cancel(name: str, job: str) -> None:
@@ -38,18 +63,21 @@ def cancel(name: str, job: str) -> None:
 
 def lives(name: str) -> bool:
     """Return whether what this process has started of an engine, if anything, takes work."""
-    return bool(_module(name).lives())
+    return _module(name).lives()
 
 
 def stop_all() -> None:
     """Stop every engine that was started in this process."""
-    for module in MODULES.values():
-        if module in sys.modules:
-            sys.modules[module].stop()
+    for card in engine_cards().values():
+        if card.module in sys.modules:
+            cast("EngineModule", sys.modules[card.module]).stop()
 
 
-def _module(name: str) -> Any:  # noqa: ANN401 -- a module with `factory`, `start` and `stop`
-    if name not in MODULES:
-        message = f"no engine {name!r}; engines are {', '.join(ENGINES)}"
-        raise RecipeError(message)
-    return importlib.import_module(MODULES[name])
+def _ready(name: str) -> EngineModule:
+    """Return the module of an engine whose library is here."""
+    engine_card(name).require_library()
+    return _module(name)
+
+
+def _module(name: str) -> EngineModule:
+    return cast("EngineModule", importlib.import_module(engine_card(name).module))

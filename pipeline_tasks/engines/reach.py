@@ -3,23 +3,17 @@
 import re
 import socket
 
-from pipeline_tasks.engines.address import PORTS, is_emr
 from pipeline_tasks.errors import ClusterUnreachable, RecipeError
+
+PORTS = {"http": 80, "https": 443}
+"""The port that a scheme means when none is written."""
 
 PATIENCE = 10.0
 """Seconds within which a TCP connection to a cluster must be established."""
 
 
 def require_answer(address: str) -> None:
-    """Raise ClusterUnreachable unless something listens at `scheme://host:port` (or one of several, between commas).
-
-    AWS says of an application of EMR Serverless whether it is there.
-    """
-    if is_emr(address):
-        from pipeline_tasks.engines.emr_jobs import require_application
-
-        require_application(address)
-        return
+    """Raise ClusterUnreachable unless something listens at `scheme://host:port` (or one of several, between commas)."""
     scheme, _, rest = address.rpartition("://")
     failures = []
     for endpoint in rest.split("/")[0].split(","):

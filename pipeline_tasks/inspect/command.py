@@ -16,7 +16,7 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import DEFAULT_BUILD, ENGINES, MAX_PARTITIONS, is_trial
+from pipeline_tasks.recipe import DEFAULT_BUILD, MAX_PARTITIONS, engine_names, is_trial
 from pipeline_tasks.training.named import LATEST
 
 if TYPE_CHECKING:  # whoever mistypes a path waits for no reading of verdicts and ledgers
@@ -66,7 +66,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_refining(parser: argparse.ArgumentParser) -> None:
     """Add `--engine` and `--override`, for commands that refine a snapshot."""
-    parser.add_argument("--engine", choices=ENGINES, default="", help="run every stage there (default: the recipe's)")
+    parser.add_argument(
+        "--engine", choices=engine_names(), default="", help="run every stage there (default: the recipe's)"
+    )
     parser.add_argument(
         "--override",
         action="append",

@@ -24,7 +24,7 @@ from pipeline_tasks.constraints import (
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.libraries import installed
 from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
-from pipeline_tasks.recipe import LOCAL, EngineWord, ErrorBudget, Resources
+from pipeline_tasks.recipe import LOCAL, ErrorBudget, Resources
 from pipeline_tasks.run.request import RefineReply, Request
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
@@ -60,7 +60,7 @@ class RefineRequest(Request[RefineReply]):
     span: Span | None = None
     error_budget: ErrorBudget = field(default_factory=ErrorBudget)
     batch_rows: Annotated[int, Range(1, 1 << 20)] = 4096
-    engine: EngineWord = LOCAL
+    engine: PlainWord = LOCAL
     address: Note = ""
     resources: Resources = field(default_factory=Resources)
     recipe: OptionalWord = ""

@@ -1,4 +1,4 @@
-"""Checks what a run needs before it runs: packages, Java, the object store; and what a run of some input would find."""
+"""Checks what a run needs before it runs: packages, engines, the store; and what a run of some input would find."""
 
 import argparse
 import os
@@ -7,23 +7,20 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
-from urllib.parse import unquote
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.deployment import deployment, idle_names, missing_connections
 from pipeline_tasks.embedded.connections import is_set
 from pipeline_tasks.embedded.dag_run import absolute
-from pipeline_tasks.embedded.early_start import embedded, host_of
+from pipeline_tasks.embedded.early_start import maybe_clusters, place_of, variable_of
 from pipeline_tasks.embedded.preflight import AREAS, RECIPE, PlannedRun, findings, tried
-from pipeline_tasks.engines.address import application_of, is_emr, spark_address
-from pipeline_tasks.engines.emr_jobs import require_buckets
-from pipeline_tasks.engines.java import require_java
-from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_lines
-from pipeline_tasks.recipe import BUILDS, ENGINES, RAY, SPARK, load_build, load_recipe, recipe_names
+from pipeline_tasks.recipe import BUILDS, engine_names, load_build, load_recipe, recipe_names
 from pipeline_tasks.sources.recipe import chosen_sources
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
@@ -50,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--input", default="", help="also look at what `refinery run` would refuse of this input")
     parser.add_argument("--recipe", default=DEFAULT_RECIPE, help="the recipe of that run")
-    parser.add_argument("--engine", default="", choices=["", *ENGINES], help="the engine of all its stages")
+    parser.add_argument("--engine", default="", choices=["", *engine_names()], help="the engine of all its stages")
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -66,13 +63,11 @@ def answer(options: argparse.Namespace) -> int:
 def checks(root: str) -> Iterator[Check]:
     """Yield every check; those of storage only when a root is named."""
     yield Check("python", sys.version_info >= (3, 11), sys.version.split()[0])
-    yield _java()
-    yield _packages("spark", "pyspark", "pyspark-client")
-    yield _packages("ray", "ray")
-    yield _packages("airflow", "apache-airflow")
+    for engine in engine_names()[1:]:
+        yield from _engine(engine, root)
+    yield Check("airflow", ok=True, message=f"apache-airflow {version('apache-airflow')}")
     yield _tokenizer()
     yield from _deployment()
-    yield from _emr(root)
     if root:
         yield (stored := _guarded("storage", lambda: _storage(root)))
     if root and stored.ok:  # else each would wait for the same store, and say the same
@@ -90,7 +85,7 @@ def run_checks(root: str, uri: str, recipe: str, engine: str) -> Iterator[Check]
         input=absolute(uri),
         fields=loaded.fields if loaded else None,
         engines={"*": engine} if engine else {},
-        elsewhere=frozenset({SPARK, RAY}) - embedded((SPARK, RAY)),
+        elsewhere=maybe_clusters(),
     )
     found = findings(planned, found)
     for area in AREAS:
@@ -107,18 +102,26 @@ def _guarded(name: str, check: Callable[[], Check]) -> Check:
         return Check(name, ok=False, message=str(error))
 
 
-def _java() -> Check:
+def _engine(name: str, root: str) -> Iterator[Check]:
+    """Look at what an engine needs, and at the cluster that its connection in the environment names."""
     try:
-        return Check("java", ok=True, message=str(require_java()))
+        card = engine_card(name)
     except RecipeError as error:
-        return Check("java", ok=False, message=str(error))
+        yield Check(name, ok=False, message=str(error))
+        return
+    place = place_of(os.environ.get(variable_of(name), ""))
+    for check, look in card.checks(place, root) or [(name, partial(_is_here, card))]:
+        yield _guarded(check, partial(_looked, check, look))
 
 
-def _packages(name: str, *packages: str) -> Check:
-    versions = {package: version(package) for package in packages}
-    equal = len(set(versions.values())) == 1
-    text = ", ".join(f"{package} {number}" for package, number in versions.items())
-    return Check(name, equal, text if equal else f"{text}: versions must be equal; install requirements.txt again")
+def _looked(name: str, look: Callable[[], str]) -> Check:
+    return Check(name, ok=True, message=look())
+
+
+def _is_here(card: EngineCard) -> str:
+    """Return the module of an engine that this machine has what it takes for."""
+    card.require_here()
+    return card.module
 
 
 def _tokenizer() -> Check:
@@ -142,22 +145,6 @@ def _deployment() -> Iterator[Check]:
     if not faults:
         entries = counted(len(known.lines), "entry", "entries")
         yield Check("deployment", ok=True, message=f"{known.path}: {entries}, and all connections are set")
-
-
-def _emr(root: str) -> Iterator[Check]:
-    """Look at the application of EMR Serverless that `spark_default` names in the environment, if it names one."""
-    connection = os.environ.get(f"AIRFLOW_CONN_{SPARK.upper()}_DEFAULT", "")
-    host = connection if is_emr(connection) else host_of(connection)
-    if not is_emr(host):
-        return
-
-    def standing() -> Check:
-        address = spark_address(unquote(host))
-        require_buckets(address, root)
-        require_answer(address)
-        return Check("emr", ok=True, message=f"application {application_of(address).id} runs what it is given")
-
-    yield _guarded("emr", standing)
 
 
 def _recipes() -> Iterator[str]:

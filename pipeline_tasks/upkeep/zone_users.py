@@ -14,9 +14,8 @@ from pipeline_tasks.constraints import S3, bucket_and_prefix
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import ablation_log, model_log
+from pipeline_tasks.recipe import engine_names
 from pipeline_tasks.store import access_log, erasures
-
-ENGINES = ("spark", "ray")
 
 LOGS = (
     "datasets",
@@ -123,7 +122,7 @@ def users_of(environment: Mapping[str, str]) -> list[User]:
     landing, root = environment["REFINERY_LANDING"], environment["REFINERY_ROOT"]
     own = Keys(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
     users = [User("airflow", own, policy(landing, root))]
-    for engine in ENGINES:
+    for engine in engine_names()[1:]:
         names = (f"{engine.upper()}_S3_ACCESS_KEY", f"{engine.upper()}_S3_SECRET_KEY")
         keys = Keys(*(environment.get(name) or given for name, given in zip(names, own, strict=True)))
         users.append(User(engine, keys, engine_policy(landing, root)))

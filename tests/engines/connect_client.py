@@ -6,9 +6,10 @@ A process that was a client of Spark Connect can start no Spark of its own after
 import json
 import sys
 
+from refinery_spark.spark import QUERY_SETTINGS, session
+
 from pipeline_tasks import stages as own
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.engines.spark import QUERY_SETTINGS, session
 from pipeline_tasks.errors import JobLost
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from refinery_ray import ray_jobs
+from refinery_ray.address import OF_RAY, ray_address
+from refinery_spark.address import OF_SPARK, spark_address
 
-from pipeline_tasks.engines import ray_jobs
-from pipeline_tasks.engines.address import FORMS, Place, ray_address, spark_address
+from pipeline_tasks.engines.address import Place
 from pipeline_tasks.engines.choose import engine, start
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.publish.logs import version_log
@@ -97,7 +99,7 @@ def test_what_is_no_ray_is_refused_with_every_form_that_is(written: str, why: st
     with pytest.raises(RecipeError) as refusal:
         ray_address(written)
     assert why in str(refusal.value)
-    assert FORMS["ray"] in str(refusal.value)
+    assert OF_RAY.forms in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_what_is_no_spark_is_refused_with_every_form_that_is(written: str, why: 
     with pytest.raises(RecipeError) as refusal:
         spark_address(written)
     assert why in str(refusal.value)
-    assert FORMS["spark"] in str(refusal.value)
+    assert OF_SPARK.forms in str(refusal.value)
 
 
 def test_two_ports_are_refused() -> None:

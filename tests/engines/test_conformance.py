@@ -20,14 +20,14 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pytest
+from refinery_ray import ray as ray_engine
+from refinery_ray.ray import actor_options, task_options
+from refinery_ray.ray import connect as connect_ray
+from refinery_spark.spark import SparkEngine, session, session_settings, task_batch, task_settings
 
-from pipeline_tasks.engines import ray as ray_engine
 from pipeline_tasks.engines.choose import cancel, engine, start
 from pipeline_tasks.engines.job import working_for
-from pipeline_tasks.engines.ray import actor_options, task_options
-from pipeline_tasks.engines.ray import connect as connect_ray
 from pipeline_tasks.engines.sent import sender
-from pipeline_tasks.engines.spark import SparkEngine, session, session_settings, task_batch, task_settings
 from pipeline_tasks.errors import (
     ClusterUnreachable,
     ContractError,
@@ -42,7 +42,7 @@ from pipeline_tasks.errors import (
     Transient,
 )
 from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.recipe import Resources
+from pipeline_tasks.recipe import LOCAL, Resources, engine_names
 from pipeline_tasks.run import shuffle
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.plan import RefineRequest
@@ -53,6 +53,7 @@ from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Batches, Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.testing.engines import check_engine
 from pipeline_tasks.text.base.tables import unchanged
 from tests.cluster.containers import wait_until
 from tests.refining import commit_parent, refined, rows
@@ -64,16 +65,16 @@ STAGES = ("toy_map", "toy_group", "toy_broadcast", "toy_history", "toy_lookup", 
 TABLES = [table(0, 40), table(40, 0), table(40, 25)]
 
 
-@pytest.fixture(params=["spark", "ray"])
+@pytest.fixture(params=engine_names()[1:])
 def cluster(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """An engine that has workers, and the address of its one cluster of this test session."""
+    """An engine that has workers, and the address of its one cluster of this test session: the fixture of its name."""
     return request.param, request.getfixturevalue(request.param)
 
 
-@pytest.fixture(params=["local", "spark", "ray"])
+@pytest.fixture(params=engine_names())
 def any_engine(request: pytest.FixtureRequest) -> tuple[str, str]:
     """Every engine, and its address."""
-    return request.param, "" if request.param == "local" else request.getfixturevalue(request.param)
+    return request.param, "" if request.param == LOCAL else request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,10 @@ def stored(root: Path, stage: str) -> dict[str, bytes]:
     """Return everything that a stage keeps: manifests, receipts and shards, by path."""
     store = storage.connect(str(root))
     return {entry.path: store.read(entry.path) for entry in store.list(stage)}
+
+
+def test_an_engine_keeps_what_every_engine_promises(any_engine: tuple[str, str]) -> None:
+    check_engine(*any_engine)
 
 
 # --- The same bytes ----------------------------------------------------------------------------------------------------
@@ -266,7 +271,7 @@ def test_after_a_refusal_only_what_is_missing_runs(any_engine: tuple[str, str], 
 
 
 def test_an_engine_of_another_name_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"'dask'.*local, spark, ray"):
+    with pytest.raises(RecipeError, match=r"'dask'.*local, ray, spark"):
         engine("dask")
 
 

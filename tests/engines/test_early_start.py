@@ -6,13 +6,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from refinery_spark.java import require_java
 
 from pipeline_tasks.embedded.dag_run import engines_of
-from pipeline_tasks.embedded.early_start import asks_airflow, connections, embedded, start_engines
+from pipeline_tasks.embedded.early_start import asks_airflow, connections, maybe_clusters, start_engines
 from pipeline_tasks.embedded.preflight import PlannedRun, engines, refuse
-from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import RAY, SPARK, Recipe, load_recipe
+from pipeline_tasks.recipe import Recipe, load_recipe
 from tests.chain import command
 from tests.engines.test_addresses import RECIPE
 
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.slow
 STARTED = """
 import json, os, sys, threading
 from pipeline_tasks.embedded.early_start import start_engines
-from pipeline_tasks.engines import choose, ray, spark
+from pipeline_tasks.engines import choose
+from refinery_ray import ray
+from refinery_spark import spark
 start_engines([sys.argv[1]])
 [thread] = [each for each in threading.enumerate() if each.name == "engines"]
 choose.start(sys.argv[1], os.environ["HOST"])
@@ -48,21 +50,21 @@ def unconnected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_engines_of_a_run_are_those_of_its_stages(recipe: str) -> None:
     loaded = load_recipe(recipe)
-    assert engines_of(loaded, {}) == {SPARK, RAY}
+    assert engines_of(loaded, {}) == {"spark", "ray"}
     assert engines_of(loaded, {"*": "local"}) == frozenset()
-    assert engines_of(loaded, {"*": "local", "ingest": "spark"}) == {SPARK}
-    assert engines_of(loaded, {"ingest": "local"}) == {RAY}
+    assert engines_of(loaded, {"*": "local", "ingest": "spark"}) == {"spark"}
+    assert engines_of(loaded, {"ingest": "local"}) == {"ray"}
 
 
 def test_an_engine_with_a_connection_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert connections() == frozenset()
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://master:7077")
-    assert connections() == {SPARK}
+    assert connections() == {"spark"}
 
 
 def test_a_secrets_backend_may_have_every_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__SECRETS__BACKEND_CMD", "cat backend")
-    assert connections() == {SPARK, RAY}
+    assert connections() == {"spark", "ray"}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_a_run_asks_airflow_only_where_the_environment_has_what_airflow_reads(
     assert asks_airflow() == asks
 
 
-@pytest.mark.parametrize(("name", "host", "started"), [(SPARK, "local[1]", [1, False]), (RAY, "local", [0, True])])
+@pytest.mark.parametrize(("name", "host", "started"), [("spark", "local[1]", [1, False]), ("ray", "local", [0, True])])
 def test_who_needs_an_engine_gets_the_one_that_starts(
     name: str, host: str, started: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,8 +143,8 @@ def test_a_run_that_needs_java_says_so_before_anything_runs(
 
 def check_engines(recipe: Recipe, engine: str) -> None:
     """Raise what the pre-flight finds of the engines of a run on this machine."""
-    elsewhere = frozenset({SPARK, RAY}) - embedded((SPARK, RAY))
-    refuse(list(engines(PlannedRun("", (recipe,), engines={"*": engine} if engine else {}, elsewhere=elsewhere))))
+    chosen = {"*": engine} if engine else {}
+    refuse(list(engines(PlannedRun("", (recipe,), engines=chosen, elsewhere=maybe_clusters()))))
 
 
 @pytest.mark.parametrize(

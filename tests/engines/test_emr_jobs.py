@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from refinery_spark import emr_jobs
+from refinery_spark.address import OF_SPARK, SUBMITTED, application_of, spark_address
+from refinery_spark.cluster_jobs import EmrJobs
+from refinery_spark.emr_jobs import JobRun, require_application, submit
+from refinery_spark.engine import jobs, require_answer
+from refinery_spark.spark import session, task_settings
 
-from pipeline_tasks.engines import emr_jobs
-from pipeline_tasks.engines.address import FORMS, SUBMITTED, Place, application_of, spark_address, starts_drivers
+from pipeline_tasks.engines.address import Place
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.engines.cluster_jobs import COMING, GONE, jobs_at
-from pipeline_tasks.engines.emr_jobs import JobRun, require_application, submit
-from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.engines.spark import session, task_settings
+from pipeline_tasks.engines.cluster_jobs import COMING, GONE
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError, Transient
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.store import storage
@@ -47,7 +49,7 @@ def emr(tmp_path: Path, s3_root: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
 )
 def test_an_application_is_written_in_one_way(place: Place, expected: str) -> None:
     assert spark_address(place.written()) == expected
-    assert starts_drivers(expected)
+    assert jobs(expected) is EmrJobs
     assert application_of(expected).id == APPLICATION
 
 
@@ -66,7 +68,7 @@ def test_what_is_no_application_is_refused_with_every_form_that_is(written: str,
     with pytest.raises(RecipeError) as refusal:
         spark_address(written)
     assert why in str(refusal.value)
-    assert FORMS["spark"] in str(refusal.value)
+    assert OF_SPARK.forms in str(refusal.value)
 
 
 def test_a_key_in_an_address_is_refused_and_not_shown() -> None:
@@ -131,7 +133,7 @@ def test_a_start_whose_answer_does_not_come_is_asked_again_and_starts_one(
 
 def test_the_name_of_a_driver_decides_the_token_and_the_root_does_too(emr: Emr, s3_root: str) -> None:
     for root, name in ((s3_root, "a"), (s3_root, "a"), (s3_root, "b"), (f"{s3_root}2", "a")):
-        jobs_at(ADDRESS, root, "s").submit("m", ["1"], name)
+        EmrJobs(ADDRESS, root, "s").submit("m", ["1"], name)
     tokens = [asked["clientToken"] for asked in emr.asked("StartJobRun")]
     assert (tokens[0], len(set(tokens))) == (tokens[1], 3)
     assert all(len(token) <= 64 for token in tokens)
@@ -225,7 +227,7 @@ def test_an_application_that_runs_nothing_is_refused_before_a_run(
 def test_a_root_or_landing_outside_of_s3_is_refused(uri: str) -> None:
     for uris in ((uri, "s3://bucket/landing"), ("s3://bucket/root", uri)):
         with pytest.raises(RecipeError, match="is not in S3"):
-            jobs_at(ADDRESS, uris[0], "s").require(*uris)
+            EmrJobs(ADDRESS, uris[0], "s").require(*uris)
 
 
 # --- Looking ----------------------------------------------------------------------------------------------------------
@@ -249,7 +251,7 @@ def test_each_state_of_a_job_run_says_where_it_stands(
     emr: Emr, s3_root: str, state: str, standing: str, has_ended: bool
 ) -> None:
     emr.planned = [state]
-    jobs = jobs_at(ADDRESS, s3_root, "s")
+    jobs = EmrJobs(ADDRESS, s3_root, "s")
     run = jobs.submit("m", ["1"], "name")
     assert (jobs.standing(run), jobs.has_ended(run)) == (standing, has_ended)
     assert f"is {state}" in jobs.loss(run, lived=True)[1]
@@ -262,16 +264,16 @@ def test_every_state_of_the_service_is_known() -> None:
 
 
 def test_all_who_wait_ask_once(emr: Emr, s3_root: str) -> None:
-    jobs = jobs_at(ADDRESS, s3_root, "s")
+    jobs = EmrJobs(ADDRESS, s3_root, "s")
     run = jobs.submit("m", ["1"], "name")
     for _ in range(100):
-        jobs_at(ADDRESS, s3_root, "s").standing(run)
+        EmrJobs(ADDRESS, s3_root, "s").standing(run)
     assert len(emr.asked("GetJobRun")) == 1
 
 
 def test_a_service_that_is_busy_is_asked_by_one_of_those_who_wait(emr: Emr, s3_root: str) -> None:
     """A triggerer has few threads: who waits for AWS's repeated requests keeps one."""
-    jobs = jobs_at(ADDRESS, s3_root, "s")
+    jobs = EmrJobs(ADDRESS, s3_root, "s")
     run = jobs.submit("m", ["1"], "name")
     emr.faults = [("GetJobRun", (429, "ThrottlingException"))]
     with pytest.raises(JobLost):
@@ -322,7 +324,7 @@ def test_a_lost_driver_is_an_error_by_what_ended_its_job_run(
     emr: Emr, s3_root: str, state: str, details: str, lived: bool, kind: type[RefineryError]
 ) -> None:
     emr.planned, emr.details = [state], details
-    jobs = jobs_at(ADDRESS, s3_root, "s")
+    jobs = EmrJobs(ADDRESS, s3_root, "s")
     run = jobs.submit("m", ["1"], "name")
     found, account = jobs.loss(run, lived=lived)
     assert found is kind
@@ -331,7 +333,7 @@ def test_a_lost_driver_is_an_error_by_what_ended_its_job_run(
 
 
 def test_the_log_of_a_job_run_is_in_the_root(emr: Emr, s3_root: str) -> None:
-    jobs = jobs_at(ADDRESS, s3_root, "s")
+    jobs = EmrJobs(ADDRESS, s3_root, "s")
     run = jobs.submit("m", ["1"], "name")
     place = f"requests/s/applications/{APPLICATION}/jobs/{run}/SPARK_DRIVER/stderr.gz"
     assert jobs.log_words(run, 4) == jobs.words(run)

@@ -4,10 +4,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from refinery_ray import ray as ray_engine
+from refinery_spark.spark import session
 
-from pipeline_tasks.engines import ray as ray_engine
 from pipeline_tasks.engines.choose import MODULES, engine, lives
-from pipeline_tasks.engines.spark import session
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.service.dispatch import Dispatcher

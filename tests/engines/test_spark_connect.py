@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from refinery_spark.spark import QUERY_SETTINGS
 
-from pipeline_tasks.engines.spark import QUERY_SETTINGS
 from tests.cluster.containers import wait_until
 from tests.embedded import PROJECT
 from tests.engines.test_conformance import STAGES, TABLES, stored

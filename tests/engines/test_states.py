@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_ray import ray_actors
+from refinery_ray.ray import connect
 
-from pipeline_tasks.engines import ray_actors
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.engines.ray import connect
 from pipeline_tasks.errors import KernelFailed, MachineFailed, NoMemory, RecipeError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.plan import RefineRequest

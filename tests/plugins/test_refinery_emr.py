@@ -24,7 +24,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.session import LOST, Session, open_jobs
 from pipeline_tasks.store import storage
-from pipeline_tasks.upkeep.doctor import _emr, checks
+from pipeline_tasks.upkeep.doctor import Check, _engine, checks
 from tests.archives import response, zipped
 from tests.cluster.containers import wait_until
 from tests.commands import Refinery
@@ -54,7 +54,7 @@ def emr(tmp_path: Path, s3_root: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
         monkeypatch.setattr(session, "FIRST_BEAT", 0.0)
         monkeypatch.setattr(sessions, "LISTEN", 0.0)
         monkeypatch.setattr(sessions, "FRESH", 0.0)
-        monkeypatch.setattr("pipeline_tasks.engines.cluster_jobs.FRESH", 0.0)
+        monkeypatch.setattr("refinery_spark.cluster_jobs.FRESH", 0.0)
         server.planned = ["SUBMITTED", "QUEUED"]
         yield server
 
@@ -234,7 +234,7 @@ def test_the_driver_of_a_ray_or_a_machine_is_known_by_its_beats_alone() -> None:
     from refinery_airflow.tasks.session import Waiting
 
     for address in ("", "http://ray-head:8265"):
-        assert Waiting("/r", "s", "j", 1, address).watch().standing is None
+        assert Waiting("/r", "s", "j", 1, address, engine="ray").watch().standing is None
 
 
 # --- Losing -----------------------------------------------------------------------------------------------------------
@@ -393,6 +393,11 @@ def test_a_run_names_a_driver_that_cannot_start(emr: Emr, words: list[str], s3_r
     assert "Traceback" not in done.stdout
 
 
+def looked_at(root: str) -> list[Check]:
+    """Return what `doctor` says of the application that the environment names."""
+    return [check for check in _engine("spark", root) if check.name == "emr"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("host", "application", "why"),
@@ -412,9 +417,9 @@ def test_doctor_says_what_an_application_lacks(
     assert [(check.ok, why in check.message) for check in found] == [(why == "runs what it is given", True)]
     emr.application = {}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", ADDRESS.replace(":role", "%3Arole"))
-    assert [check.ok for check in _emr(s3_root)] == [True]
-    [of_folder] = _emr("/data/root")
+    assert [check.ok for check in looked_at(s3_root)] == [True]
+    [of_folder] = looked_at("/data/root")
     assert not of_folder.ok
     assert "is not in S3" in of_folder.message
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
-    assert list(_emr(s3_root)) == []
+    assert looked_at(s3_root) == []

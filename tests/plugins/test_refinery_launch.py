@@ -64,7 +64,8 @@ def test_an_engine_is_where_its_connection_says(
 def test_a_token_of_spark_connect_is_in_no_request(
     monkeypatch: pytest.MonkeyPatch, connection: dict[str, object], address: str | None
 ) -> None:
-    from refinery_airflow.tasks.launch import CONNECT_TOKEN, address_of
+    from refinery_airflow.tasks.launch import address_of
+    from refinery_spark.engine import CONNECT_TOKEN
 
     secret = {"password": "a key", "extra": {"use_ssl": True}} if connection["conn_type"] == "spark_connect" else {}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection | secret))
@@ -153,7 +154,8 @@ def test_a_cluster_is_driven_from_a_session(
     from refinery_airflow.runs.run import HERE
     from refinery_airflow.tasks.launch import needs_session
 
-    request = replace(REQUEST, address=address)
+    engine = "ray" if address.startswith("http") else "spark"
+    request = replace(REQUEST, engine=engine, address=address)
     assert needs_session(request) == session
     monkeypatch.setenv(HERE, "1")
     assert needs_session(request) == session_here

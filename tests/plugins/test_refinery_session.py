@@ -15,8 +15,8 @@ from typing import Any
 
 import psutil
 import pytest
+from refinery_ray import cluster_jobs, ray_jobs
 
-from pipeline_tasks.engines import cluster_jobs, ray_jobs
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.service import session as sessions

@@ -12,10 +12,10 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from refinery_ray import cluster_jobs, ray_jobs
 
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.demo.crawl import write_crawl
-from pipeline_tasks.engines import cluster_jobs, ray_jobs
 from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import list_snapshot

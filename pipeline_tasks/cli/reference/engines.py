@@ -4,7 +4,8 @@ import importlib
 
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.reference.markdown import docstring, generated_note, names
-from pipeline_tasks.recipe import ENGINES
+from pipeline_tasks.engines.card import engine_card
+from pipeline_tasks.recipe import engine_names
 from pipeline_tasks.stages import NAMES
 
 HEAD = """
@@ -15,11 +16,11 @@ An engine runs the kernels of a stage. Every engine gives the same shards, byte 
 
 def engines_page() -> str:
     """Return the page as Markdown."""
-    head = ["# Engines\n", generated_note("the modules of `pipeline_tasks/engines/`"), HEAD.strip()]
-    return "\n".join([*head, *(_section(name) for name in ENGINES)]) + "\n"
+    head = ["# Engines\n", generated_note("the modules of the engines"), HEAD.strip()]
+    return "\n".join([*head, *(_section(name) for name in engine_names())]) + "\n"
 
 
 def _section(name: str) -> str:
     stages = [stage for stage in NAMES if stage_card(stage).engine == name]
-    module = importlib.import_module(f"pipeline_tasks.engines.{name}")
+    module = importlib.import_module(engine_card(name).module)
     return f"\n## {name}\n\n{docstring(module)}\n\nDefault of: {names(stages)}"

@@ -18,7 +18,7 @@ from pipeline_tasks.constraints import (
     Uri,
     Weight,
 )
-from pipeline_tasks.recipe import LOCAL, EngineWord, Partitions, Versions
+from pipeline_tasks.recipe import LOCAL, Partitions, Versions
 from pipeline_tasks.run.plan import RefineRequest, Span
 from pipeline_tasks.run.request import RefineReply, Reply, Request
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
@@ -30,7 +30,7 @@ class PlannedStep:
 
     stage: PlainWord
     params: Mapping[str, Any]
-    engine: EngineWord = LOCAL
+    engine: PlainWord = LOCAL
 
 
 class PreflightReply(Reply):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipeline_tasks.constraints import NameOrUri, Note, Ratio, Uri, Weight
-from pipeline_tasks.recipe import LOCAL, EngineWord
+from pipeline_tasks.constraints import NameOrUri, Note, PlainWord, Ratio, Uri, Weight
+from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.run.request import Reply, Request
 
 Report = dict[str, Any]
@@ -25,7 +25,7 @@ class CompactRequest(Request[CompactReply]):
     verb: ClassVar[str] = "compact"
 
     root: Uri
-    engine: EngineWord = LOCAL
+    engine: PlainWord = LOCAL
     address: Note = ""
 
 

@@ -7,7 +7,7 @@ from airflow.sdk import Param
 
 from pipeline_tasks.deployment import deployed
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.recipe import ENGINES, MAX_PARTITIONS
+from pipeline_tasks.recipe import MAX_PARTITIONS, engine_names
 
 ADVANCED = "Advanced"
 """Section of what has a default for every run, and of what programs set as JSON."""
@@ -25,7 +25,11 @@ def params_of_runs(gates: Sequence[str], recipe: str = "") -> dict[str, Param]:
     chosen = "Gates that may pass although they refuse; give the reason below"
     return {
         "engine": Param(
-            AS_IN_RECIPE, enum=[AS_IN_RECIPE, *ENGINES], title="Engine", description="Where every stage runs", **TEXT
+            AS_IN_RECIPE,
+            enum=[AS_IN_RECIPE, *engine_names()],
+            title="Engine",
+            description="Where every stage runs",
+            **TEXT,
         ),
         "accept": Param(
             None,
@@ -51,7 +55,7 @@ def params_of_runs(gates: Sequence[str], recipe: str = "") -> dict[str, Param]:
             {},
             section=ADVANCED,
             type="object",
-            additionalProperties={"enum": list(ENGINES)},
+            additionalProperties={"enum": list(engine_names())},
             description="stage (or *): engine, for engines that differ by stage",
         ),
         "override": Param(

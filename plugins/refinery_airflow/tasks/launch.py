@@ -24,23 +24,20 @@ Only `refine` runs on a cluster; all other requests are small and are handled on
 import contextlib
 import logging
 import os
-import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from pipeline_tasks.binding import places_in
 from pipeline_tasks.deployment import deployed
-from pipeline_tasks.engines.address import EMR, JOBS_API, Place, is_emr, ray_address, spark_address, starts_drivers
-from pipeline_tasks.engines.emr_jobs import require_buckets
-from pipeline_tasks.engines.reach import require_answer
+from pipeline_tasks.engines.address import Place, is_cluster
+from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import ClusterUnreachable, Transient
-from pipeline_tasks.recipe import RAY, SPARK, untried
+from pipeline_tasks.recipe import LOCAL, engine_names, untried
 from pipeline_tasks.run.plan import RefineRequest, secret_variable
 from pipeline_tasks.run.request import LoggedReply, LoggedT, RefineReply, ReplyT, Request
 from pipeline_tasks.service import daemon
@@ -60,17 +57,11 @@ log = logging.getLogger("refinery")
 
 RequestT = TypeVar("RequestT", bound=Request[Any])
 
-CONNECT_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 -- a variable's name, as PySpark reads it
-"""The variable from which PySpark takes the token of Spark Connect."""
-
 TRIES, PAUSE = 3, 5.0
 """How often `refinery run` looks for a cluster before anything runs, and the seconds between two looks."""
 
-_SCHEMES: dict[str, dict[str, str]] = {
-    SPARK: {"spark": "spark", "spark_connect": "sc", "sc": "sc", "k8s": "k8s", "emr_serverless": EMR},
-    RAY: {"ray": "ray", "http": "http", "https": "https"},
-}
-"""The scheme that a connection's type stands for, by engine; Airflow makes a URI's scheme the type."""
+HTTP = ("http", "https")
+"""Schemes that Airflow's own HTTP connections say beside their type."""
 
 
 def send(request: Request[ReplyT]) -> ReplyT:
@@ -112,7 +103,7 @@ def needs_session(request: RefineRequest) -> bool:
     """Return whether a request is for a cluster that this process cannot drive itself."""
     address = request.address
     is_own = address in ("", "local") or address.startswith("local[")
-    return starts_drivers(address) or not (is_own or is_here())
+    return engine_card(request.engine).jobs(address) is not None or not (is_own or is_here())
 
 
 def release(request: RefineRequest) -> bool:
@@ -169,8 +160,9 @@ def _stores_of(request: Request[Any]) -> Sequence[str]:
 
 def connection_of(engine: str, recipe: str) -> str:
     """Return the connection that says where an engine runs a recipe, and "" for `local`."""
-    named = {SPARK: deployed(recipe).connections.spark, RAY: deployed(recipe).connections.ray}
-    return named[engine] or f"{engine}_default" if engine in named else ""
+    if engine == LOCAL or engine not in engine_names():
+        return ""
+    return deployed(recipe).connections.engines.get(engine) or f"{engine}_default"
 
 
 def address_of(engine: str, recipe: str = "") -> str:
@@ -187,18 +179,22 @@ def address_of(engine: str, recipe: str = "") -> str:
         if name == f"{engine}_default":
             return ""
         raise not_set(name) from error
-    scheme = _SCHEMES[engine].get(connection.conn_type, "")
-    if connection.conn_type in JOBS_API and connection.schema in JOBS_API:
-        scheme = connection.schema  # as Airflow's own HTTP connections say it
-    if engine == SPARK and connection.conn_type == "spark_connect":
+    card = engine_card(engine)
+    if connection.conn_type == "spark_connect":
         from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
-        return without_token(spark_address(SparkConnectHook(name).get_connection_url()))
-    host = connection.host or ""
-    if scheme == EMR and connection.schema:  # what Airflow makes of the path of a URI
+        return card.address(SparkConnectHook(name).get_connection_url())
+    return card.address(_place(card, connection).written())
+
+
+def _place(card: EngineCard, connection: Connection) -> Place:
+    """Return where a connection says that an engine is; Airflow makes of a URI the type, and `schema` of its path."""
+    scheme, host = card.schemes.get(connection.conn_type, ""), connection.host or ""
+    if connection.conn_type in HTTP and connection.schema in HTTP:
+        scheme = connection.schema
+    if scheme in card.path_schemes and connection.schema:
         host = f"{host}/{connection.schema}"
-    written = Place(host, connection.port or 0, scheme).written()
-    return ray_address(written) if engine == RAY else without_token(spark_address(written))
+    return Place(host, connection.port or 0, scheme)
 
 
 def addresses_of(engines: Iterable[str], recipe: str = "") -> dict[str, str]:
@@ -214,31 +210,19 @@ def require_clusters(engines: Iterable[str], pause: float = PAUSE, recipe: str =
     `refinery run` asks before anything runs; the tasks of a scheduled run are tried again for minutes.
     """
     for engine in sorted(engines):
-        address = address_of(engine, recipe)
-        if is_emr(address):
-            require_buckets(address, *uris)
-        if "://" in address or re.search(r":\d+$", address):
+        address, card = address_of(engine, recipe), engine_card(engine)
+        card.require_reach(address, *uris)
+        if is_cluster(address):
             _require_cluster(engine, address, pause)
 
 
 def _require_cluster(engine: str, address: str, pause: float) -> None:
     for left in reversed(range(TRIES)):
         try:
-            return require_answer(address)
+            return engine_card(engine).require_answer(address)
         except ClusterUnreachable as error:
             if not left:
                 raise
             log.warning("%s  is tried again in %.0f s: %s", engine, pause, error)
             time.sleep(pause)
     return None
-
-
-def without_token(address: str) -> str:
-    """Return a Spark Connect address without its token, which becomes this process's: requests are stored."""
-    place, _, params = address.partition("/;")
-    token = re.search(r"(?:^|;)token=([^;]*)", params)
-    if token is None:
-        return address.removesuffix("/")
-    os.environ[CONNECT_TOKEN] = unquote(token[1])
-    others = ";".join(param for param in params.split(";") if not param.startswith("token="))
-    return f"{place}/;{others}" if others else place

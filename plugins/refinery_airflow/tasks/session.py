@@ -1,8 +1,8 @@
 """Sends requests to the session of a stage on a cluster: posts them, starts its driver once, and waits for replies.
 
-The driver is a job of Ray's Jobs API, or a job run of EMR Serverless, where the connection names one. Anywhere else it
-is a process of this machine, as the drivers of Spark's client mode and of a Ray client have to be: it outlives the task
-that started it, and serves all others of the stage.
+The driver is a job of a cluster where the connection names one that starts drivers (`EngineCard.jobs`). Anywhere else
+it is a process of this machine, as a driver that sends its tasks to a cluster has to be: it outlives the task that
+started it, and serves all others of the stage.
 """
 
 import asyncio
@@ -21,9 +21,10 @@ from uuid import uuid4
 from airflow.sdk.exceptions import AirflowTaskTerminated
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from pipeline_tasks.engines.address import starts_drivers
-from pipeline_tasks.engines.cluster_jobs import ClusterJobs, jobs_at
+from pipeline_tasks.engines.card import engine_card
+from pipeline_tasks.engines.cluster_jobs import ClusterJobs
 from pipeline_tasks.errors import JobLost, RefineryError, Transient
+from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.processes import start_lasting
@@ -69,8 +70,8 @@ LOG_END = 1500
 class Waiting:
     """A request that was posted: the root and name of its session, its job, and its driver's number.
 
-    `jobs_api` is the address of what starts the session's drivers, "" for processes; `is_starter` says that the driver
-    is a process of this task's machine, which this task has started.
+    `jobs_api` is the address of what starts the session's drivers, "" for processes, and `engine` whose it is;
+    `is_starter` says that the driver is a process of this task's machine, which this task has started.
     """
 
     root: str
@@ -79,11 +80,13 @@ class Waiting:
     driver: int
     jobs_api: str
     is_starter: bool = False
+    engine: str = LOCAL
 
     @property
     def jobs(self) -> ClusterJobs | None:
         """What starts the session's drivers, None for a process of a machine."""
-        return jobs_at(self.jobs_api, self.root, self.session) if self.jobs_api else None
+        starts = engine_card(self.engine).jobs(self.jobs_api)
+        return starts(self.jobs_api, self.root, self.session) if starts else None
 
     @property
     def run(self) -> str:
@@ -140,8 +143,8 @@ class ReplyTrigger(BaseTrigger):  # type: ignore[misc]  # loaded lazily: Any
 
 def post(request: RefineRequest, attempt: str) -> Waiting:
     """Post a request to its session, and start the session's driver if nobody has; `attempt` names the task's try."""
-    session, jobs_api = Session.of(request), request.address if starts_drivers(request.address) else ""
-    jobs = jobs_at(jobs_api, session.root, session.name) if jobs_api else None
+    session, starts = Session.of(request), engine_card(request.engine).jobs(request.address)
+    jobs = starts(request.address, session.root, session.name) if starts else None
     if jobs:
         jobs.require(request.root, request.landing)
         request = replace(request, address=jobs.there)
@@ -151,7 +154,15 @@ def post(request: RefineRequest, attempt: str) -> Waiting:
     number, has_to_start = session.driver(starter)
     if jobs and jobs.is_service and not has_to_start and _is_unstarted(session, number, job):
         starter, has_to_start = session.starter(number), True
-    waiting = Waiting(request.root, session.name, job, number, jobs_api, is_starter=has_to_start and not jobs_api)
+    waiting = Waiting(
+        request.root,
+        session.name,
+        job,
+        number,
+        jobs.address if jobs else "",
+        is_starter=has_to_start and not jobs,
+        engine=request.engine,
+    )
     if has_to_start:
         try:
             has_ended = _start(session, number, starter["job"], jobs)

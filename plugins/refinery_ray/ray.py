@@ -13,10 +13,8 @@ from concurrent.futures import Future
 from functools import lru_cache, partial
 from typing import Any
 
-from pipeline_tasks.engines import job, ray_actors
-from pipeline_tasks.engines.address import is_jobs_api, ray_address
+from pipeline_tasks.engines import job
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.engines.ray_actors import Pool
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RecipeError, RefineryError
@@ -27,6 +25,9 @@ from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store import store_settings
+from refinery_ray import ray_actors
+from refinery_ray.address import is_jobs_api, ray_address
+from refinery_ray.ray_actors import Pool
 
 ANY_RESOURCES = Resources()
 

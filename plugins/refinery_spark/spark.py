@@ -28,8 +28,6 @@ import pyarrow as pa
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
-from pipeline_tasks.engines.address import SUBMITTED, is_emr, spark_address
-from pipeline_tasks.engines.java import WAY_OUT, require_java
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.engines.sent import Ranked, received, sender
@@ -42,6 +40,8 @@ from pipeline_tasks.run.tasks.task import Outcome, Task, kernel_name
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
 from pipeline_tasks.store import store_settings
+from refinery_spark.address import SUBMITTED, is_emr, spark_address
+from refinery_spark.java import WAY_OUT, require_java
 
 log = logging.getLogger("refinery")
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from pipeline_tasks.engines.address import Application, application_of
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError, error_of
 from pipeline_tasks.store import storage, store_settings
 from pipeline_tasks.store.s3 import client as s3_client
+from refinery_spark.address import Application, application_of
 
 SERVICE = "emr-serverless"
 
