@@ -110,11 +110,17 @@ def _has_module(name: str, module: str) -> bool:
     return any(file.as_posix() in wanted for file in distribution(name).files or ())
 
 
-def known(seam: str, own: Collection[str], asked: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of parts: our own, those that others bring, and the places `module:NAME` in `asked`."""
-    return (*own, *parts(seam, own), *(part_at(name).name for name in asked if ":" in name))
+def all_parts(seam: str) -> Mapping[str, Part]:
+    """Return the parts of a seam that our own extensions bring, then those of other distributions, by name."""
+    own = own_parts(seam)
+    return {**own, **parts(seam, own)}
+
+
+def known(seam: str, asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of all parts of a seam, and the places `module:NAME` in `asked`."""
+    return (*all_parts(seam), *(part_at(name).name for name in asked if ":" in name))
 
 
 def part_of(seam: str, name: str) -> Part:
-    """Return the part of a name that is `known` and not our own."""
-    return part_at(name) if ":" in name else parts(seam)[name]
+    """Return the part of a name that is `known`."""
+    return part_at(name) if ":" in name else all_parts(seam)[name]

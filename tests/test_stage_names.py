@@ -21,11 +21,11 @@ WORDS = {
     "pipeline_tasks/publish/takedowns.py": "a column",
     "pipeline_tasks/recipe.py": "the stage of every build that takes the list of what was taken down, and that no recipe names",
     "pipeline_tasks/scorers/topics.py": "a key of a model's file",
-    "pipeline_tasks/sources/recipe.py": "what is done about deletions of a source",
     "pipeline_tasks/text/page/visible.py": "a tag of HTML",
     "pipeline_tasks/text/urls/takedown.py": "a column",
     "pipeline_tasks/training/dataset.py": "a key of a loader's state",
     "plugins/refinery_airflow/tasks/sources.py": "what is done about deletions of a source",
+    "plugins/refinery_sources/recipe.py": "what is done about deletions of a source",
 }
 """Files with a word that is a stage's name, too, and what it is there."""
 

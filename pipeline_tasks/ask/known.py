@@ -33,16 +33,6 @@ QUESTIONS = {
         "refine",
         supervised=True,
     ),
-    "pull": Entry(
-        "pipeline_tasks.cli.commands.pull",
-        "pull a snapshot from a source into a landing: whole, or not at all",
-        "refine",
-    ),
-    "sources": Entry(
-        "pipeline_tasks.inspect.sources",
-        "list sources: what has landed of each, what has not ended, who refuses",
-        "refine",
-    ),
     "plan": Entry(
         "pipeline_tasks.inspect.plan",
         "plan a training run: bytes to crawl, cores, storage, money, rate of the loader",
@@ -54,11 +44,6 @@ QUESTIONS = {
     "lint": Entry(
         "pipeline_tasks.inspect.lint",
         "find what in a recipe is wrong or without effect, and what of a snapshot will not fit",
-        "refine",
-    ),
-    "fetch": Entry(
-        "pipeline_tasks.cli.commands.fetch",
-        "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url",
         "refine",
     ),
     "status": Entry(
@@ -170,13 +155,6 @@ QUESTIONS = {
         "build a training dataset from published snapshots",
         "build",
         supervised=True,
-    ),
-    "export": Entry(
-        "pipeline_tasks.cli.commands.export",
-        "write a training dataset in the format of another trainer",
-        "build",
-        supervised=True,
-        shows=True,
     ),
     "verify": Entry(
         "pipeline_tasks.inspect.verify",
