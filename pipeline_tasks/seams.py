@@ -122,5 +122,9 @@ def known(seam: str, asked: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def part_of(seam: str, name: str) -> Part:
-    """Return the part of a name that is `known`."""
-    return part_at(name) if ":" in name else all_parts(seam)[name]
+    """Return the part of a name; RecipeError if no package that is installed here brings it."""
+    part = part_at(name) if ":" in name else all_parts(seam).get(name)
+    if part is None:
+        message = f"{seam}: no package that is installed here brings {name!r}; install it as on other machines"
+        raise RecipeError(message)
+    return part

@@ -83,6 +83,8 @@ def test_names_are_ours_those_of_others_and_the_places_that_are_asked_for(instal
     assert known(exports, ["mds", "brought_one:CARD"]) == (*own_parts(exports), "short", "brought_one:CARD")
     assert part_of(exports, "short").load(str) == part_of(exports, "brought_one:CARD").load(str) == "a card"
     assert part_of(exports, "mds").distribution == ""
+    with pytest.raises(RecipeError, match=r"refinery.exports: no package that is installed here brings 'other'"):
+        part_of(exports, "other")
 
 
 def test_a_name_of_a_part_of_our_extensions_is_refused(install: Install) -> None:

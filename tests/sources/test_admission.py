@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import inspect
 import json
 import re
 import subprocess
@@ -24,7 +25,6 @@ from pipeline_tasks.binding import bind_fields, may_name_places, places_in
 from pipeline_tasks.constraints import Uri
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.seams import own_parts
-from pipeline_tasks.shipped import PACKAGE
 from pipeline_tasks.store import credential
 from pipeline_tasks.store.credential import masked
 from tests.crawl_mirror import Mirror
@@ -186,7 +186,7 @@ def test_a_kind_that_declares_nothing_cannot_be_pulled(way: str, tmp_path: Path,
 
 def test_no_kind_opens_a_store_or_sends_a_request_by_another_way() -> None:
     """What admission cannot see: other doors than its own, in the modules of kinds."""
-    rooms = {path.parent for path in (PACKAGE / "sources").rglob("*.py")} - {PACKAGE / "sources"}
+    rooms = {Path(inspect.getfile(kind_of(kind))).parent for kind in own_parts(SEAM)}
     doors = {"connect", "open_landed", "localize", "digest_of_file", "Client", "urlopen", "get_object"}
     found = [
         f"{path.name}: {node.func.value.id}.{node.func.attr}"
