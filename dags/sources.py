@@ -28,9 +28,9 @@ from airflow.sdk import DAG, Asset, CronTriggerTimetable, get_current_context, t
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.sources import LANDED, params_of_pull, pull_source, take_deletions_down
 from refinery_airflow.tasks.wiring import LANDINGS, dag_arguments, landing_of, source_recipes, task_arguments, wired
+from refinery_sources.recipe import TAKEDOWN, SourceRecipe
 
 from pipeline_tasks.deployment import deployed
-from pipeline_tasks.sources.recipe import TAKEDOWN, SourceRecipe
 
 
 def wire(recipe: SourceRecipe) -> DAG:

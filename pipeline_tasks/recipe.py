@@ -112,9 +112,6 @@ class Versions:
     cluster_sizes: bool = False
 
 
-EXPORTS = ("parquet", "mds", "webdataset", "numpy", "megatron", "text-jsonl", "text-parquet")
-"""Formats of other trainers in which a build may be exported: those of `publish.trainers`."""
-
 MOST_SHARD_BYTES = 2 << 30
 """Most bytes of an exported shard: a process has a few times as many in memory, and MDS counts bytes with 32 bits."""
 
@@ -555,8 +552,8 @@ def require_params(stage: str, params: Mapping[str, object], where: str) -> None
 
 
 def export_names(asked: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the formats in which a build may be exported: ours, those that others bring, and places in `asked`."""
-    return seams.known(seams.EXPORTS, EXPORTS, asked)
+    """Return the formats in which a build may be exported: those of packages, and places in `asked`."""
+    return seams.known(seams.EXPORTS, asked)
 
 
 def kept_languages(recipe: Recipe) -> frozenset[str]:

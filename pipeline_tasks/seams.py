@@ -85,12 +85,6 @@ def own_parts(seam: str) -> Mapping[str, Part]:
     return MappingProxyType({each.name: Part(each.name, each.value) for each in sorted(points)})
 
 
-def all_parts(seam: str) -> tuple[Part, ...]:
-    """Return the parts of a seam that has none in the core: our extensions' by name, then those of others."""
-    own = own_parts(seam)
-    return (*own.values(), *parts(seam, own).values())
-
-
 @cache
 def part_at(place: str) -> Part:
     """Return the part at `module:NAME`; RecipeError if no installed distribution has the module: no version says it."""
@@ -116,11 +110,21 @@ def _has_module(name: str, module: str) -> bool:
     return any(file.as_posix() in wanted for file in distribution(name).files or ())
 
 
-def known(seam: str, own: Collection[str], asked: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of parts: our own, those that others bring, and the places `module:NAME` in `asked`."""
-    return (*own, *parts(seam, own), *(part_at(name).name for name in asked if ":" in name))
+def all_parts(seam: str) -> Mapping[str, Part]:
+    """Return the parts of a seam that our own extensions bring, then those of other distributions, by name."""
+    own = own_parts(seam)
+    return {**own, **parts(seam, own)}
+
+
+def known(seam: str, asked: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of all parts of a seam, and the places `module:NAME` in `asked`."""
+    return (*all_parts(seam), *(part_at(name).name for name in asked if ":" in name))
 
 
 def part_of(seam: str, name: str) -> Part:
-    """Return the part of a name that is `known` and not our own."""
-    return part_at(name) if ":" in name else parts(seam)[name]
+    """Return the part of a name; RecipeError if no package that is installed here brings it."""
+    part = part_at(name) if ":" in name else all_parts(seam).get(name)
+    if part is None:
+        message = f"{seam}: no package that is installed here brings {name!r}; install it as on other machines"
+        raise RecipeError(message)
+    return part

@@ -1,16 +1,21 @@
 """Parts of other distributions come by entry points, or by `module:NAME`, with the version of who brings them."""
 
+import tomllib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from refinery_sources.recipe import each_source
 
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import load_filters, require_loaded
 from pipeline_tasks.landing.brought_formats import brought_format
-from pipeline_tasks.seams import Part, known, part_at, part_of, parts
-from tests.brought import site
+from pipeline_tasks.seams import Part, known, own_parts, part_at, part_of, parts
+from pipeline_tasks.upkeep import doctor
+from pipeline_tasks.upkeep.doctor import DEPLOYED
+from tests.brought import PROJECT, site
 
 SEAM = "refinery.filters"
 
@@ -73,9 +78,37 @@ def test_a_module_of_no_distribution_is_refused() -> None:
 
 
 def test_names_are_ours_those_of_others_and_the_places_that_are_asked_for(install: Install) -> None:
-    install("one", code="CARD = 'a card'", short="brought_one:CARD")
-    assert known(SEAM, ("own",), ["own", "brought_one:CARD"]) == ("own", "short", "brought_one:CARD")
-    assert part_of(SEAM, "short").load(str) == part_of(SEAM, "brought_one:CARD").load(str) == "a card"
+    exports = "refinery.exports"
+    install("one", seam=exports, code="CARD = 'a card'", short="brought_one:CARD")
+    assert known(exports, ["mds", "brought_one:CARD"]) == (*own_parts(exports), "short", "brought_one:CARD")
+    assert part_of(exports, "short").load(str) == part_of(exports, "brought_one:CARD").load(str) == "a card"
+    assert part_of(exports, "mds").distribution == ""
+    with pytest.raises(RecipeError, match=r"refinery.exports: no package that is installed here brings 'other'"):
+        part_of(exports, "other")
+
+
+def test_a_name_of_a_part_of_our_extensions_is_refused(install: Install) -> None:
+    install("one", seam="refinery.exports", mds="brought_one:CARD")
+    with pytest.raises(RecipeError, match=r"'mds' is brought_one:CARD of the package one 1.2, and Refinery has a part"):
+        known("refinery.exports")
+
+
+OWN = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["entry-points"]
+
+
+@pytest.mark.parametrize("seam", [seam for seam in OWN if seam.startswith("refinery.")])
+def test_what_our_extensions_bring_is_installed_and_loaded(seam: str) -> None:
+    assert {name: part.place for name, part in own_parts(seam).items()} == OWN[seam]
+    for part in own_parts(seam).values():
+        assert part.load() is not None
+        assert (part.distribution, part.version) == ("", "")
+
+
+def test_the_recipes_that_have_a_dag_are_named() -> None:
+    found = {name: [*part.load()()] for name, part in own_parts(DEPLOYED).items()}
+    assert all(found.values())
+    assert found["sources"] == [recipe.name for recipe in each_source()]
+    assert {*chain.from_iterable(found.values())} < {*doctor._recipes()}
 
 
 def test_our_own_part_fails_as_it_is() -> None:

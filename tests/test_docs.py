@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 import yaml
+from refinery_sources.files.source import ENDINGS
+from refinery_sources.recipe import SEAM
 
 from pipeline_tasks.ask.known import questions
 from pipeline_tasks.binding import bind
@@ -26,10 +28,9 @@ from pipeline_tasks.cli.main import _parse, build_parser, parser_of
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.embedded.progress import step_line
 from pipeline_tasks.publish.ledger import queries
-from pipeline_tasks.recipe import EXPORTS, parse_recipe, recipe_names
+from pipeline_tasks.recipe import parse_recipe, recipe_names
 from pipeline_tasks.run.tracker import Step
-from pipeline_tasks.sources.files.source import ENDINGS
-from pipeline_tasks.sources.recipe import KINDS
+from pipeline_tasks.seams import EXPORTS, own_parts
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.testing.training_dataset import write_dataset
 from pipeline_tasks.text.pii.kinds import KINDS as PII_KINDS
@@ -343,10 +344,10 @@ def test_the_example_of_reading_tokens_runs(
 
 
 COMPARED: dict[str, Iterable[str]] = {
-    "Kinds of sources": KINDS,
+    "Kinds of sources": own_parts(SEAM),
     "Files of other formats, made rows as they land": ENDINGS,
     "Personal data": PII_KINDS,
-    "Output": (*EXPORTS, ".bin"),
+    "Output": (*own_parts(EXPORTS), ".bin"),
 }
 """Rows of the comparison with others, and what there is of each: our cell names it in code, and nothing else."""
 

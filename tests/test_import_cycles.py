@@ -9,11 +9,14 @@ import pytest
 
 from tests.embedded import PROJECT
 
-PACKAGES = {"pipeline_tasks": PROJECT} | {each.name: each.parent for each in (PROJECT / "plugins").glob("refinery_*")}
+PACKAGES = {
+    "pipeline_tasks": PROJECT,
+    **{path.parent.name: PROJECT / "plugins" for path in PROJECT.glob("plugins/*/__init__.py")},
+}
 
 
 def modules() -> dict[str, Path]:
-    """The files of all packages, by the module that each is."""
+    """The files of our packages, by the module that each is."""
     found = {}
     for package, above in PACKAGES.items():
         for file in (above / package).rglob("*.py"):

@@ -16,7 +16,6 @@ WORDS = {
     "pipeline_tasks/publish/takedowns.py": "a column",
     "pipeline_tasks/recipe.py": "the stage of every build that takes the list of what was taken down, and that no recipe names",
     "pipeline_tasks/scorers/topics.py": "a key of a model's file",
-    "pipeline_tasks/sources/recipe.py": "what is done about deletions of a source",
     "pipeline_tasks/text/page/visible.py": "a tag of HTML",
     "pipeline_tasks/text/urls/takedown.py": "a column",
     "pipeline_tasks/training/dataset.py": "a key of a loader's state",
@@ -26,6 +25,7 @@ WORDS = {
     "plugins/refinery_rights/takedown.py": "a key of its JSON, and a word of its messages",
     "plugins/refinery_rights/verify/erased.py": "a column",
     "plugins/refinery_study/map/plot.py": "a property of Vega",
+    "plugins/refinery_sources/recipe.py": "what is done about deletions of a source",
 }
 """Files with a word that is a stage's name, too, and what it is there."""
 

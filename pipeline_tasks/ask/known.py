@@ -35,17 +35,6 @@ QUESTIONS = {
         "refine",
         supervised=True,
     ),
-    "pull": Entry(
-        "pipeline_tasks.cli.commands.pull",
-        "pull a snapshot from a source into a landing: whole, or not at all",
-        "refine",
-    ),
-    "look sources": Entry(
-        "pipeline_tasks.inspect.sources",
-        "list sources: what has landed of each, what has not ended, who refuses",
-        "look",
-        was="sources",
-    ),
     "whatif": Entry(
         "pipeline_tasks.inspect.whatif", "predict what other bounds, or conditions on columns, would keep", "refine"
     ),
@@ -53,12 +42,6 @@ QUESTIONS = {
         "pipeline_tasks.inspect.lint",
         "find what in a recipe is wrong or without effect, and what of a snapshot will not fit",
         "refine",
-    ),
-    "setup fetch": Entry(
-        "pipeline_tasks.cli.commands.fetch",
-        "fetch public evaluation sets or URL lists, pinned, for decontaminate or filter_url",
-        "set up",
-        was="fetch",
     ),
     "status": Entry(
         "pipeline_tasks.inspect.versions.status",
@@ -141,13 +124,6 @@ QUESTIONS = {
         "build a training dataset from published snapshots",
         "build",
         supervised=True,
-    ),
-    "export": Entry(
-        "pipeline_tasks.cli.commands.export",
-        "write a training dataset in the format of another trainer",
-        "build",
-        supervised=True,
-        shows=True,
     ),
     "verify": Entry(
         "pipeline_tasks.inspect.verify",
@@ -309,6 +285,6 @@ def name_in(words: Sequence[str]) -> tuple[str, int]:
 def questions() -> Mapping[str, Entry]:
     """Return every question by name, in the order of groups: the core's, of our extensions, and of other packages."""
     found = dict(QUESTIONS)
-    for part in (*seams.own_parts(SEAM).values(), *seams.parts(SEAM).values()):
+    for part in seams.all_parts(SEAM).values():
         found |= part.load(dict)
     return MappingProxyType(dict(sorted(found.items(), key=lambda each: GROUPS.index(each[1].group))))

@@ -48,6 +48,7 @@ from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.constraints import OptionalUri
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.run.request import ReplyT, Request
+from pipeline_tasks.seams import own_parts
 from pipeline_tasks.service.requests.wire import Wire, decode, parse, refusal_of
 from pipeline_tasks.service.work import ablation, gates, models, publication, stages, upkeep
 from pipeline_tasks.store import storage
@@ -68,7 +69,6 @@ WORK: Mapping[str, Callable[[Any], Any]] = {
     "judge_snapshot": gates.judge_snapshot,
     "judge_recipe": gates.judge_recipe,
     "publish": publication.publish,
-    "export": publication.export,
     "index": publication.index,
     "compact": upkeep.compact,
     "vacuum": upkeep.vacuum,
@@ -81,7 +81,10 @@ WORK: Mapping[str, Callable[[Any], Any]] = {
     "forecast_ablation": ablation.forecast,
     "judge_ablation": ablation.judge,
 }
-"""The work of each verb; a test compares the types of its request and of its reply with those of the verb."""
+"""The core's work of each verb; a test compares the types of its request and of its reply with those of the verb."""
+
+VERBS = "refinery.verbs"
+"""The seam of the other verbs: each of its parts is a function that takes the request and returns the reply."""
 
 UNLOGGED = {"preflight", "history", "spans", "record"}
 """Verbs whose replies no task logs."""
@@ -104,12 +107,24 @@ def handle(request: Request[ReplyT]) -> ReplyT:
     process since its last reply, and the seconds until then. What requests that no task logs waited is in the next one.
     """
     storage.require_folder(request.root)
-    reply: Wire = WORK[request.verb](request)
+    reply: Wire = work_of(request.verb)(request)
     if request.verb not in UNLOGGED:
         waits = Waits(**reply.pop("s3_waits", {})) + s3_waits.take()
         if waits.requests:
             reply["s3_waits"] = asdict(waits)
     return cast("ReplyT", reply)
+
+
+def work_of(verb: str) -> Callable[[Any], Any]:
+    """Return the work of a verb: the core's, or that of an extension; RecipeError if it is not installed."""
+    if verb in WORK:
+        return WORK[verb]
+    part = own_parts(VERBS).get(verb)
+    if part is None:
+        message = f"nothing is installed here that does {verb!r}; install the package as on other machines"
+        raise RecipeError(message)
+    work: Callable[[Any], Any] = part.load()
+    return work
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -21,10 +21,13 @@ from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_lines
 from pipeline_tasks.recipe import BUILDS, engine_names, load_build, load_recipe, recipe_names
-from pipeline_tasks.sources.recipe import chosen_sources
+from pipeline_tasks.seams import all_parts
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.upkeep.upgrade import outdated_versions
+
+DEPLOYED = "refinery.deployed"
+"""The seam of recipes of other kinds that have a DAG: each of its parts is a function that returns their names."""
 
 WRITERS = 16
 ROUNDS = 10
@@ -152,7 +155,8 @@ def _recipes() -> Iterator[str]:
     refines, builds = os.environ.get("REFINERY_RECIPE"), os.environ.get("REFINERY_BUILD")
     yield from (load_recipe(name).name for name in ([refines] if refines else recipe_names()))
     yield from (load_build(name).name for name in ([builds] if builds else recipe_names(BUILDS)))
-    yield from (source.name for source in chosen_sources(os.environ.get("REFINERY_SOURCES", "")))
+    for part in all_parts(DEPLOYED).values():
+        yield from part.load()()
 
 
 def _storage(root: str) -> Check:

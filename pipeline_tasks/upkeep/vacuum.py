@@ -13,11 +13,10 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, is_shared, stage_prefix
+from pipeline_tasks.publish.exported import EXPORTS, FILES
 from pipeline_tasks.publish.ledger import recorded_recipes
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_log
-from pipeline_tasks.publish.trainers.place import FILES
-from pipeline_tasks.publish.trainers.versions import EXPORTS
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import COMPOSE, PUBLISH
 from pipeline_tasks.run.tasks.row_cache import CACHE

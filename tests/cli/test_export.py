@@ -11,19 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_exports.text_files import cut_tables
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, LookRefused, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.trainers.formats import FORMATS
-from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS, cut_tables
-from pipeline_tasks.recipe import EXPORTS, Versions, parse_recipe
+from pipeline_tasks.recipe import Versions, export_names, parse_recipe
 from pipeline_tasks.store.access_log import PURPOSES, SETTING, looks
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.upkeep import vacuum
 from tests.chain import reply
+from tests.own_formats import FORMATS, TEXT_FORMATS
 from tests.publish.test_building import (
     BUILDS,
     built,
@@ -224,7 +224,7 @@ def test_exports_that_make_no_sense_are_refused(changes: dict[str, Any], message
 
 
 def test_recipes_know_the_formats_that_there_are() -> None:
-    assert (*FORMATS, *TEXT_FORMATS) == EXPORTS
+    assert {*FORMATS, *TEXT_FORMATS} == {*export_names()}
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------

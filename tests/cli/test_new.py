@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.cli.commands.new import KINDS, taken
+from pipeline_tasks.cli.commands.new import taken, templates
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", templates())
 def test_a_package_has_its_part_under_its_name_alone(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -33,7 +33,7 @@ def test_a_package_has_its_part_under_its_name_alone(
         if isinstance(target, ast.Name)
     }
     texts = "".join((folder / file).read_text() for file in facts["files"])
-    assert [word for word in (KINDS[kind].template, "demo.parts", "a_part", "a_kind") if word in texts] == []
+    assert [word for word in (*templates()[kind].module.rsplit(".", 1), "a_part", "a_kind") if word in texts] == []
 
 
 def test_the_next_commands_and_the_recipe_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +55,7 @@ def test_a_name_that_is_no_word_or_is_a_module_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", templates())
 def test_a_name_of_a_part_of_ours_is_refused(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [name for name in taken(kind) if "-" not in name]
     assert names

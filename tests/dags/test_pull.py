@@ -19,7 +19,7 @@ import json, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 import sources
-from pipeline_tasks.sources import budget
+from refinery_sources import budget
 
 budget.PLACE = Path(sys.argv[4])
 run = getattr(sources, sys.argv[5]).test(run_conf=json.loads(sys.argv[3]))

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_sources.recipe import source_names
 
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.recipe import BUILDS, load_recipe, recipe_names
-from pipeline_tasks.sources.recipe import source_names
 from tests.embedded import PROJECT
 
 RECIPES = recipe_names()

@@ -32,7 +32,9 @@ def packages(tmp_path: Path) -> Iterator[Site]:
         yield packages
 
 
-@pytest.mark.parametrize(("seam", "part"), [(seam, part) for seam in PARAMETERS for part in all_parts(seam)], ids=_name)
+@pytest.mark.parametrize(
+    ("seam", "part"), [(seam, part) for seam in PARAMETERS for part in all_parts(seam).values()], ids=_name
+)
 def test_a_part_takes_what_it_is_asked_with(seam: str, part: Part) -> None:
     assert list(inspect.signature(part.load()).parameters) == PARAMETERS[seam]
 
@@ -41,18 +43,18 @@ def test_each_seam_has_a_part_of_ours() -> None:
     assert [seam for seam in (*PARAMETERS, COMPARISONS) if not all_parts(seam)] == []
 
 
-@pytest.mark.parametrize("part", all_parts(CHECKS), ids=_name)
+@pytest.mark.parametrize("part", all_parts(CHECKS).values(), ids=_name)
 def test_a_check_finds_nothing_where_nothing_is(part: Part, tmp_path: Path) -> None:
     part.load()(str(tmp_path), findings := Findings())
     assert (findings.problems, findings.notes) == ([], [])
 
 
-@pytest.mark.parametrize("part", all_parts(FINDINGS), ids=_name)
+@pytest.mark.parametrize("part", all_parts(FINDINGS).values(), ids=_name)
 def test_a_root_without_anything_has_no_findings(part: Part, tmp_path: Path) -> None:
     assert list(part.load()(str(tmp_path), "web")) == []
 
 
-@pytest.mark.parametrize("part", all_parts(COMPARISONS), ids=_name)
+@pytest.mark.parametrize("part", all_parts(COMPARISONS).values(), ids=_name)
 def test_a_comparison_without_its_options_is_none(part: Part) -> None:
     part.load().add_arguments(parser := argparse.ArgumentParser())
     assert part.load().answer(parser.parse_args([])) is None

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from refinery_sources.recipe import SEAM, SourceRecipe, kind_of
 
 from pipeline_tasks.binding import may_name_places
 from pipeline_tasks.constraints import Range, Word
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.seams import own_parts
 from pipeline_tasks.service.requests.wire import REQUESTS
-from pipeline_tasks.sources.recipe import KINDS, SourceRecipe, kind_of
 from tests.sources.test_admission import QUERIES, source_of
 
 WORDS = ("a", "1", "/own/a", "a.json", "", "2026-01-01", "stages/a", "local", "not-worse")
@@ -109,7 +110,7 @@ def test_a_field_of_a_request_that_could_be_a_place_has_the_type_of_one(verb: st
     assert named <= set(place_fields(REQUESTS[verb]))
 
 
-QUERY_FIELDS = [(kind, name) for kind in KINDS for name in place_fields(kind_of(kind))]
+QUERY_FIELDS = [(kind, name) for kind in own_parts(SEAM) for name in place_fields(kind_of(kind))]
 
 
 @pytest.mark.parametrize(("kind", "name"), QUERY_FIELDS)
@@ -131,7 +132,7 @@ def test_no_pull_goes_to_a_place_that_neither_its_recipe_nor_the_operator_names(
         asked(recipe, params)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", own_parts(SEAM))
 def test_a_pull_may_be_changed_within_what_is_named(kind: str, tmp_path: Path) -> None:
     from refinery_airflow.tasks.sources import asked, asked_fields
 

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import pytest
+from refinery_sources import budget
+from refinery_sources.common_crawl.files import CommonCrawl
+from refinery_sources.pull import Landed
+from refinery_sources.recipe import SourceRecipe, load_source, parse_source
 
 from pipeline_tasks.constraints import Anywhere, Range
 from pipeline_tasks.errors import RecipeError, SourceRefused
-from pipeline_tasks.sources import budget
-from pipeline_tasks.sources.common_crawl.files import CommonCrawl
-from pipeline_tasks.sources.pull import Landed
-from pipeline_tasks.sources.recipe import SourceRecipe, load_source, parse_source
 from tests.crawl_mirror import CRAWL, Fault, archives, mirrored
 
 
@@ -121,8 +121,7 @@ def test_who_starts_a_run_cannot_read_another_bucket_by_the_keys_of_a_store() ->
 def test_an_api_is_asked_by_a_connection_of_airflow(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk import Connection
     from refinery_airflow.tasks import sources as refinery_sources
-
-    from pipeline_tasks.sources.api.credentials import headers_of
+    from refinery_sources.api.credentials import headers_of
 
     monkeypatch.setenv("AIRFLOW_CONN_NEWS", "")  # it is put back at the end
     monkeypatch.delenv("AIRFLOW_CONN_NEWS")
@@ -218,8 +217,7 @@ def test_a_source_without_a_record_has_no_event_and_nothing_to_take_down(
     """What a kind does that lands no part without rows: no `snapshot.json`, and no files."""
     from airflow.sdk.exceptions import AirflowSkipException
     from refinery_airflow.tasks.sources import pull_source, take_deletions_down
-
-    from pipeline_tasks.sources import recipe as recipes
+    from refinery_sources import recipe as recipes
 
     place = f"{tmp_path}/news-1"
     monkeypatch.setattr(recipes, "pull_recipe", lambda *_: (place, Landed("news-1", 0, 0)))

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_sources import budget
+from refinery_sources.budget import Budget, Rate
 
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.sources import budget
-from pipeline_tasks.sources.budget import Budget, Rate
 from tests.publish.test_taking_down import published, records
 
 HOST = "data.commoncrawl.org"

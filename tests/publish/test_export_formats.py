@@ -24,18 +24,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_exports import mds, parquet, token_shards
+from refinery_exports.exporting import Export, run
+from refinery_exports.stretch import open_dataset, read_stretch
+from refinery_exports.testing import PREFIX, SHARDS, check_export, dataset_of, exported, files
+from refinery_exports.token_shards import cuts, token_jobs
 
 from pipeline_tasks.errors import ContractError, JobLost, RecipeError, RowsVanished
 from pipeline_tasks.publish.exports.shards import PIECES
-from pipeline_tasks.publish.trainers import mds, parquet, token_shards
-from pipeline_tasks.publish.trainers.exporting import Export, run
-from pipeline_tasks.publish.trainers.formats import FORMATS
-from pipeline_tasks.publish.trainers.stretch import open_dataset, read_stretch
-from pipeline_tasks.publish.trainers.token_shards import cuts, token_jobs
 from pipeline_tasks.store import storage
 from pipeline_tasks.testing import training_dataset
-from pipeline_tasks.testing.exports import PREFIX, SHARDS, check_export, dataset_of, exported, files
 from pipeline_tasks.testing.training_dataset import Packed, write_dataset
+from tests.own_formats import FORMATS
 
 
 @pytest.fixture(scope="module")

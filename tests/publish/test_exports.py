@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_exports.megatron import index_bytes
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish.exports.tokens import Counts, DType, dtype_for, write_bin
-from pipeline_tasks.publish.trainers.megatron import index_bytes
 from pipeline_tasks.stages.pack.sequences import SEQUENCE
 
 

@@ -11,9 +11,10 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_exports import text_files
+from refinery_exports.text_files import cut_tables
 
-from pipeline_tasks.publish.trainers import text_files
-from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS, cut_tables
+from tests.own_formats import TEXT_FORMATS
 
 TEXTS = st.lists(st.none() | st.text("aß", max_size=30), max_size=30)
 

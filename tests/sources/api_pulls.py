@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.sources.budget import Rate
-from pipeline_tasks.sources.pull import Landed
-from pipeline_tasks.sources.recipe import parse_source, pull_recipe
+from refinery_sources.budget import Rate
+from refinery_sources.pull import Landed
+from refinery_sources.recipe import parse_source, pull_recipe
+
 from tests.sources.api_server import STYLES, Api
 from tests.sources.pulling import FAST, on_loopback
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from refinery_sources import budget
 
-from pipeline_tasks.sources import budget
 from tests.crawl_mirror import Mirror, mirrored
 from tests.sources.api_server import Api, serving
 

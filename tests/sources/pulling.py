@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from refinery_sources.pull import Landed
+from refinery_sources.recipe import load_source, parse_source, pull_recipe
+from refinery_sources.source import Flow, Source
+from refinery_sources.testing import FAST, NOW, Killed, digests_of, killed_after, on_loopback
 
 from pipeline_tasks.landing.formats import read_records
-from pipeline_tasks.sources.pull import Landed
-from pipeline_tasks.sources.recipe import load_source, parse_source, pull_recipe
-from pipeline_tasks.sources.source import Flow, Source
-from pipeline_tasks.testing.sources import FAST, NOW, Killed, digests_of, killed_after, on_loopback
 
 __all__ = [
     "FAST",

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import inspect
 import json
 import re
 import subprocess
@@ -11,19 +12,19 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+from refinery_sources.admission import Gate, Secretive, admitted, connect, fence_at, open_file, require_place
+from refinery_sources.download import download
+from refinery_sources.hubs.hub import own_address
+from refinery_sources.pull import Pull, landing_at, pull
+from refinery_sources.recipe import SEAM, kind_of
+from refinery_sources.redirects import origin_of
+from refinery_sources.source import Flow, Occasion, Part, Received, Terms
+from refinery_sources.web import Web
 
 from pipeline_tasks.binding import bind_fields, may_name_places, places_in
 from pipeline_tasks.constraints import Uri
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.shipped import PACKAGE
-from pipeline_tasks.sources.admission import Gate, Secretive, admitted, connect, fence_at, open_file, require_place
-from pipeline_tasks.sources.download import download
-from pipeline_tasks.sources.hubs.hub import own_address
-from pipeline_tasks.sources.pull import Pull, landing_at, pull
-from pipeline_tasks.sources.recipe import KINDS, kind_of
-from pipeline_tasks.sources.redirects import origin_of
-from pipeline_tasks.sources.source import Flow, Occasion, Part, Received, Terms
-from pipeline_tasks.sources.web import Web
+from pipeline_tasks.seams import own_parts
 from pipeline_tasks.store import credential
 from pipeline_tasks.store.credential import masked
 from tests.crawl_mirror import Mirror
@@ -56,7 +57,7 @@ QUERIES: Mapping[str, Mapping[str, Any]] = {
 OF_THE_WEB = {"place": "https://own.example/files/", "format": "jsonl", "paths": "list.paths.gz"}
 """A query of a kind that is otherwise at a path."""
 
-SOURCES = [*((kind, QUERIES[kind]) for kind in KINDS), ("files", OF_THE_WEB)]
+SOURCES = [*((kind, QUERIES[kind]) for kind in own_parts(SEAM)), ("files", OF_THE_WEB)]
 
 
 def source_of(kind: str) -> Any:
@@ -99,7 +100,7 @@ def test_every_kind_says_where_it_is_and_is_admitted_there_alone(kind: str, quer
                 gate.require(request(url))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", own_parts(SEAM))
 def test_a_field_that_could_say_where_a_kind_is_has_the_type_of_a_place(kind: str) -> None:
     """Names of fields that places had so far: one of another type would be declared by nobody."""
     hints = get_type_hints(kind_of(kind), include_extras=True)
@@ -109,7 +110,7 @@ def test_a_field_that_could_say_where_a_kind_is_has_the_type_of_a_place(kind: st
     assert [name for name in names if not may_name_places(hints[name])] == []
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if isinstance(source_of(kind), Secretive)])
+@pytest.mark.parametrize("kind", [kind for kind in own_parts(SEAM) if isinstance(source_of(kind), Secretive)])
 def test_a_secret_of_every_kind_goes_where_it_belongs_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", SECRET)
     source, gate = source_of(kind), Gate()
@@ -185,7 +186,7 @@ def test_a_kind_that_declares_nothing_cannot_be_pulled(way: str, tmp_path: Path,
 
 def test_no_kind_opens_a_store_or_sends_a_request_by_another_way() -> None:
     """What admission cannot see: other doors than its own, in the modules of kinds."""
-    rooms = {path.parent for path in (PACKAGE / "sources").rglob("*.py")} - {PACKAGE / "sources"}
+    rooms = {Path(inspect.getfile(kind_of(kind))).parent for kind in own_parts(SEAM)}
     doors = {"connect", "open_landed", "localize", "digest_of_file", "Client", "urlopen", "get_object"}
     found = [
         f"{path.name}: {node.func.value.id}.{node.func.attr}"
@@ -371,7 +372,7 @@ def test_an_iceberg_table_whose_metadata_point_elsewhere_is_refused(tmp_path: Pa
 def test_a_location_is_admitted_as_it_is_opened(location: str, private: Path, tmp_path: Path) -> None:
     """PyIceberg parses locations by its own rule: what is asked for is what that rule gives."""
     pytest.importorskip("pyiceberg")
-    from pipeline_tasks.sources.tables.fenced_io import FencedIO
+    from refinery_sources.tables.fenced_io import FencedIO
 
     (private / "x").write_text("private")
     own = tmp_path / "own"

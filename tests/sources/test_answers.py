@@ -11,15 +11,15 @@ from pathlib import Path
 import httpx
 import pyarrow as pa
 import pytest
+from refinery_sources.budget import OPEN, circuits
+from refinery_sources.download import download
+from refinery_sources.ranged import read_range
+from refinery_sources.redirects import HOPS
+from refinery_sources.source import Flow, Part
+from refinery_sources.web import PIECE, answered, contents
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete, SourceBusy, SourceRefused
-from pipeline_tasks.sources.budget import OPEN, circuits
-from pipeline_tasks.sources.download import download
-from pipeline_tasks.sources.ranged import read_range
-from pipeline_tasks.sources.redirects import HOPS
-from pipeline_tasks.sources.source import Flow, Part
-from pipeline_tasks.sources.web import PIECE, answered, contents
 from tests.sources.pulling import on_loopback
 
 pytestmark = pytest.mark.usefixtures("budgets")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
+from refinery_sources.api.paging import links_of, next_link
+from refinery_sources.recipe import parse_source
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
-from pipeline_tasks.sources.api.paging import links_of, next_link
-from pipeline_tasks.sources.recipe import parse_source
 from tests.sources.api_pulls import facts_of, ids_of, landed_in, pulled, rows_of
 from tests.sources.api_server import STYLES, Api, Asked, Reply, item, items, page_of, paged
 

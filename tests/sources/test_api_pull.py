@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_sources.budget import Budget, Rate
+from refinery_sources.plan import plan
+from refinery_sources.pull import Pull, landing_at
+from refinery_sources.recipe import parse_source
+from refinery_sources.source import Occasion
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy, SourceRefused
 from pipeline_tasks.landing.arrival import MISSING, arrival_of
-from pipeline_tasks.sources.budget import Budget, Rate
-from pipeline_tasks.sources.plan import plan
-from pipeline_tasks.sources.pull import Pull, landing_at
-from pipeline_tasks.sources.recipe import parse_source
-from pipeline_tasks.sources.source import Occasion
 from tests.sources.api_pulls import FIELDS, NOW, deleted_of, facts_of, ids_of, landed_in, pulled, query_of
 from tests.sources.api_server import Api, Asked, Reply, item, items, page_of, paged
 from tests.sources.pulling import SLEW, on_loopback

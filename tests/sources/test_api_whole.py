@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
+from refinery_sources.recipe import parse_source, pull_recipe
 
 from pipeline_tasks.errors import ContractError, SourceBusy
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.sources.recipe import parse_source, pull_recipe
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import connect
 from tests.commands import Refinery
@@ -191,11 +191,11 @@ KILLED = """
 import json, os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from pipeline_tasks.sources import budget
-from pipeline_tasks.sources.budget import Rate
-from pipeline_tasks.sources.recipe import parse_source, pull_recipe
-from pipeline_tasks.sources.source import Flow
-from pipeline_tasks.sources.web import web
+from refinery_sources import budget
+from refinery_sources.budget import Rate
+from refinery_sources.recipe import parse_source, pull_recipe
+from refinery_sources.source import Flow
+from refinery_sources.web import web
 
 query, to, place, phase, number = sys.argv[1:]
 budget.PLACE = Path(place)

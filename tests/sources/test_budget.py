@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from refinery_sources.budget import LONGEST_WAIT, MOST_SLOWED, RECOVERY, Budget, Rate, Stopped
+from refinery_sources.rate_limits import LONGEST, retry_after, until_reset
 
 from pipeline_tasks.errors import SourceBusy, SourceRefused
-from pipeline_tasks.sources.budget import LONGEST_WAIT, MOST_SLOWED, RECOVERY, Budget, Rate, Stopped
-from pipeline_tasks.sources.rate_limits import LONGEST, retry_after, until_reset
 from tests.crawl_mirror import http_date
 from tests.sources.pulling import SLEW
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from refinery_sources.admission import admitted
+from refinery_sources.common_crawl.files import CommonCrawl, read_paths, require_query
+from refinery_sources.source import Occasion
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
-from pipeline_tasks.sources.admission import admitted
-from pipeline_tasks.sources.common_crawl.files import CommonCrawl, read_paths, require_query
-from pipeline_tasks.sources.source import Occasion
 from tests.commands import Refinery
 from tests.crawl_mirror import CRAWL, Mirror, archives
 from tests.sources.pulling import on_loopback

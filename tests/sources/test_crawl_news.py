@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from refinery_sources.admission import admitted
+from refinery_sources.common_crawl.news import CrawlNews
+from refinery_sources.pull import Pull, landing_at, pull
+from refinery_sources.source import Occasion
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
-from pipeline_tasks.sources.admission import admitted
-from pipeline_tasks.sources.common_crawl.news import CrawlNews
-from pipeline_tasks.sources.pull import Pull, landing_at, pull
-from pipeline_tasks.sources.source import Occasion
 from tests.crawl_mirror import Mirror, archive
 from tests.sources.pulling import on_loopback
 

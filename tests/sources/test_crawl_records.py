@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator
+from refinery_sources.admission import admitted
+from refinery_sources.common_crawl import records as crawl_records
+from refinery_sources.common_crawl.records import CrawlRecords
+from refinery_sources.pull import Landed, Pull, landing_at, pull
+from refinery_sources.source import Flow, Occasion
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SourceRefused
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.sources.admission import admitted
-from pipeline_tasks.sources.common_crawl import records as crawl_records
-from pipeline_tasks.sources.common_crawl.records import CrawlRecords
-from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
-from pipeline_tasks.sources.source import Flow, Occasion
 from tests.crawl_index import Crawled, add_crawl, add_index, crawled
 from tests.crawl_mirror import CRAWL, Asked, Fault, Mirror
 from tests.sources.pulling import on_loopback

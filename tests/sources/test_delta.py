@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refinery_sources.tables.libraries import require_library
+from refinery_sources.testing import check_source
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.sources.tables.libraries import require_library
 from pipeline_tasks.store.storage import options_of_other_clients
-from pipeline_tasks.testing.sources import check_source
 from tests.commands import Refinery
 from tests.sources.delta_vectors import delete_rows, inline, stored
 from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, query_of, records_of

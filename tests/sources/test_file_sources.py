@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from refinery_sources.recipe import parse_source, pull_recipe
+from refinery_sources.testing import check_source
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.sources.recipe import parse_source, pull_recipe
-from pipeline_tasks.testing.sources import check_source
 from tests.commands import Refinery
 from tests.sources.pulling import (
     NOW,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_sources.testing import check_source
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.testing.sources import check_source
 from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, query_of, records_of
 
 PROSE = "The ferry leaves the harbor every morning before the fog has lifted from the water."

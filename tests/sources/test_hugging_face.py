@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refinery_sources.admission import admitted
+from refinery_sources.download import PIECE
+from refinery_sources.hubs.hub import Hub, redirected
+from refinery_sources.hubs.hugging_face import HuggingFace
+from refinery_sources.testing import check_source
 
 from pipeline_tasks.errors import ContractError, RecipeError, SourceBusy
-from pipeline_tasks.sources.admission import admitted
-from pipeline_tasks.sources.download import PIECE
-from pipeline_tasks.sources.hubs.hub import Hub, redirected
-from pipeline_tasks.sources.hubs.hugging_face import HuggingFace
-from pipeline_tasks.testing.sources import check_source
 from tests.sources.hub_server import COMMIT, SIGNATURE, Answer, HubServer, hub_server
 from tests.sources.pulling import (
     NOW,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from refinery_sources.tables.iceberg_metadata import opened, s3_properties
+from refinery_sources.testing import check_source
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.sources.tables.iceberg_metadata import opened, s3_properties
-from pipeline_tasks.testing.sources import check_source
 from tests.sources.pulling import NOW, Killed, digests_of, killed_after, promise_of, pull_source, query_of, records_of
 
 pytest.importorskip("pyiceberg")

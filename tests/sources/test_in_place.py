@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_sources.in_place import require_bucket
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.sources.in_place import require_bucket
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3.client import s3_client
 from tests.archives import PAGE, http, response, warc, zipped

@@ -23,7 +23,7 @@ PROSE = "The ferry leaves the harbor every morning before the fog has lifted fro
 CHILD = """
 import json, os, signal, sys
 from pathlib import Path
-from pipeline_tasks.sources import budget
+from refinery_sources import budget
 from tests.sources.pulling import pull_source
 source, landings, left, place = json.loads(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
 budget.PLACE = place

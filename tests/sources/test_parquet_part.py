@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refinery_sources.budget import Stopped
+from refinery_sources.parquet_part import GROUP_BYTES, GROUP_ROWS, require_columns, write_part
+from refinery_sources.source import Flow, Part, Received
 
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.sources.budget import Stopped
-from pipeline_tasks.sources.parquet_part import GROUP_BYTES, GROUP_ROWS, require_columns, write_part
-from pipeline_tasks.sources.source import Flow, Part, Received
 from tests.sources.pulling import on_loopback
 
 SCHEMA = pa.schema([pa.field("text", pa.string(), metadata={"b": "1", "a": "2"}), pa.field("n", pa.int64())])

@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-
-from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.sources.common_crawl.files import CommonCrawl
-from pipeline_tasks.sources.recipe import (
+from refinery_sources.common_crawl.files import CommonCrawl
+from refinery_sources.recipe import (
     each_source,
     load_source,
     occasion_of,
     parse_source,
     pull_recipe,
 )
+
+from pipeline_tasks.errors import RecipeError
 from tests.crawl_mirror import CRAWL, Mirror, archives
 from tests.sources.pulling import on_loopback
 

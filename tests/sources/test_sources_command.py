@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_sources.commands import pull as command
+from refinery_sources.commands.pull_progress import Progress
+from refinery_sources.pull import Landed
+from refinery_sources.recipe import chosen_sources, hosts_of, source_names
+from refinery_sources.source import UNKNOWN, Part
 
-from pipeline_tasks.cli.commands import pull as command
-from pipeline_tasks.cli.pull_progress import Progress
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.sources.pull import Landed
-from pipeline_tasks.sources.recipe import chosen_sources, hosts_of, source_names
-from pipeline_tasks.sources.source import UNKNOWN, Part
 from tests.commands import Refinery
 from tests.crawl_mirror import CRAWL, Fault, Mirror, archives
 

@@ -58,7 +58,7 @@ def test_patterns_choose_files_and_a_file_in_a_bucket_has_its_uri(tmp_path: Path
 
 
 def test_many_files_are_few_parts_and_a_killed_pull_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline_tasks.sources import documents
+    from refinery_sources import documents
 
     monkeypatch.setattr(documents, "GROUP_FILES", 10)
     place = tree(tmp_path / "in", {f"{n:02d}.txt": f"{PROSE} {n}".encode() for n in range(35)})

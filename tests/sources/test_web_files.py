@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import zstandard
+from refinery_sources.plan import plan
+from refinery_sources.pull import Landed, Pull, landing_at
+from refinery_sources.recipe import parse_source, resolved
+from refinery_sources.web import PIECE
 
 from pipeline_tasks.errors import ContractError, RecipeError, SnapshotIncomplete
-from pipeline_tasks.sources.plan import plan
-from pipeline_tasks.sources.pull import Landed, Pull, landing_at
-from pipeline_tasks.sources.recipe import parse_source, resolved
-from pipeline_tasks.sources.web import PIECE
 from tests.crawl_mirror import Asked, Fault, Mirror
 from tests.sources.pulling import (
     NOW,

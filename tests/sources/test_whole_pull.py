@@ -14,6 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from refinery_sources import budget
+from refinery_sources.budget import Rate
+from refinery_sources.common_crawl.files import CommonCrawl
+from refinery_sources.common_crawl.news import CrawlNews
+from refinery_sources.download import PIECE
+from refinery_sources.pull import Landed, Pull, landing_at, pull
+from refinery_sources.source import Flow
+from refinery_sources.testing import check_source
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import (
@@ -25,15 +33,7 @@ from pipeline_tasks.errors import (
 )
 from pipeline_tasks.landing.arrival import INCOMPLETE, arrival_of
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.sources import budget
-from pipeline_tasks.sources.budget import Rate
-from pipeline_tasks.sources.common_crawl.files import CommonCrawl
-from pipeline_tasks.sources.common_crawl.news import CrawlNews
-from pipeline_tasks.sources.download import PIECE
-from pipeline_tasks.sources.pull import Landed, Pull, landing_at, pull
-from pipeline_tasks.sources.source import Flow
 from pipeline_tasks.store.storage import connect
-from pipeline_tasks.testing.sources import check_source
 from tests.crawl_mirror import CRAWL, Asked, Fault, Mirror, archive, archives
 from tests.sources.pulling import FAST, SLEW, on_loopback
 
@@ -332,13 +332,13 @@ def test_pulls_share_one_rate(mirror: Mirror, tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pipeline_tasks.sources import budget
-from pipeline_tasks.sources.budget import Rate
-from pipeline_tasks.sources.common_crawl.files import CommonCrawl
-from pipeline_tasks.sources.common_crawl.news import CrawlNews
-from pipeline_tasks.sources.source import Flow
-from pipeline_tasks.sources.pull import Pull, landing_at, pull
-from pipeline_tasks.sources.web import web
+from refinery_sources import budget
+from refinery_sources.budget import Rate
+from refinery_sources.common_crawl.files import CommonCrawl
+from refinery_sources.common_crawl.news import CrawlNews
+from refinery_sources.source import Flow
+from refinery_sources.pull import Pull, landing_at, pull
+from refinery_sources.web import web
 
 address, to, place, crawl, at, flush, names = sys.argv[1:]
 budget.PLACE = Path(place)

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from refinery_exports.export import add_arguments
+from refinery_exports.formats import format_of
+from refinery_sources.recipe import form_of, parse_source
 
 from pipeline_tasks import api
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.cli.commands.export import add_arguments
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.outdated import _reasons
-from pipeline_tasks.publish.trainers.formats import format_of
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
-from pipeline_tasks.sources.recipe import form_of, parse_source
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.testing.training_dataset import write_dataset

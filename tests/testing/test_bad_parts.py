@@ -13,20 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from refinery_exports import formats
+from refinery_exports.format import Format
+from refinery_exports.parts import an_export, test_an_export
+from refinery_exports.stretch import Stretch
+from refinery_exports.testing import check_export
+from refinery_sources.parts import a_source
+from refinery_sources.source import Flow, Part, Received
+from refinery_sources.testing import check_source
+from refinery_sources.web import Web
+from refinery_sources.whole_part import write_whole
 
 from pipeline_tasks import stages
-from pipeline_tasks.demo.parts import a_filter, a_source, a_stage, an_export, test_an_export
+from pipeline_tasks.demo.parts import a_filter, a_stage
 from pipeline_tasks.facets import DEAREST
 from pipeline_tasks.filters import Computed
-from pipeline_tasks.publish.trainers import formats
-from pipeline_tasks.publish.trainers.stretch import Stretch
-from pipeline_tasks.sources.source import Flow, Part, Received
-from pipeline_tasks.sources.web import Web
-from pipeline_tasks.sources.whole_part import write_whole
 from pipeline_tasks.stage import Batches, Engine, Shards, Stage, reject, replace_column
-from pipeline_tasks.testing.exports import check_export
 from pipeline_tasks.testing.filters import check_filter
-from pipeline_tasks.testing.sources import check_source
 from pipeline_tasks.testing.stages import check_stage
 from pipeline_tasks.testing.training_dataset import Packed
 
@@ -206,15 +209,20 @@ def read(folder: Path, packed: Packed) -> Iterator[tuple[list[int], list[int]]]:
     yield from test_an_export.read(folder, packed)
 
 
+def plant(card: Format, patch: pytest.MonkeyPatch) -> None:
+    """Have a part of every name, which is a card of a test."""
+    patch.setattr(formats, "part_of", lambda _seam, _name: SimpleNamespace(load=lambda *_kinds: card))
+
+
 @pytest.mark.parametrize("write", BAD_EXPORTS)
 def test_a_bad_export_fails(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(formats.FORMATS, "bad", replace(an_export.EXPORT, write=write))
+    plant(replace(an_export.EXPORT, write=write), monkeypatch)
     with pytest.raises(AssertionError, match=BAD_EXPORTS[write]):
         check_export("bad", read)
 
 
 def test_a_good_export_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(formats.FORMATS, "good", an_export.EXPORT)
+    plant(an_export.EXPORT, monkeypatch)
     check_export("good", test_an_export.read)
 
 

@@ -19,10 +19,10 @@ datasets, megatron, streaming, torch, webdataset = (
     pytest.importorskip(name, reason=REASON.format(name), exc_type=ImportError)
     for name in ("datasets", "megatron.core.datasets.indexed_dataset", "streaming", "torch", "webdataset")
 )
-from pipeline_tasks.publish.trainers.formats import FORMATS  # noqa: E402 -- after the skip
-from pipeline_tasks.publish.trainers.text_files import TEXT_FORMATS  # noqa: E402 -- after the skip
-from pipeline_tasks.testing.exports import exported  # noqa: E402 -- after the skip
+from refinery_exports.testing import exported  # noqa: E402 -- after the skip
+
 from pipeline_tasks.testing.training_dataset import Packed, write_dataset  # noqa: E402 -- after the skip
+from tests.own_formats import FORMATS, TEXT_FORMATS  # noqa: E402 -- after the skip
 
 SHARDS = [40, 1, 23, 36]
 
@@ -59,7 +59,7 @@ def test_datasets_reads_parquet(packed: Packed, tmp_path: Path) -> None:
 
 
 def test_datasets_finds_shards_and_lineage_by_the_head_of_the_card(packed: Packed, tmp_path: Path) -> None:
-    from pipeline_tasks.publish.trainers.format import DATA, LINEAGE
+    from refinery_exports.format import DATA, LINEAGE
 
     exported(packed, str(tmp_path / "to"))
     head = ["---", "configs:"]

@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from refinery_exports.place import FILES
+from refinery_exports.versions import Target, export_in_root
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.trainers.place import FILES
-from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures

@@ -4,13 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from refinery_exports.place import CLAIM, FILES
+from refinery_exports.versions import Target, export_in_root
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.trainers.place import CLAIM, FILES
-from pipeline_tasks.publish.trainers.versions import Target, export_in_root
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import dataset_log
 from pipeline_tasks.upkeep.vacuum import find_orphans, remove

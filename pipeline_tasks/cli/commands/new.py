@@ -6,41 +6,35 @@ The package has its entry point, so that recipes know the part by its name once 
 import argparse
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
 
+from pipeline_tasks import seams
 from pipeline_tasks.cli.whole_file import replace_whole
 from pipeline_tasks.constraints import Word
+from pipeline_tasks.demo import parts
+from pipeline_tasks.demo.parts import Template
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, print_result
 
-PLACE = Path(__file__).parents[2] / "demo" / "parts"
-"""The parts that are written, under names of their own."""
-
 NAME = Word("[a-z][a-z0-9]*(_[a-z0-9]+)*", "lower-case letters, digits and single _, first a letter")
 
+SEAM = "refinery.templates"
+"""The seam of kinds of parts: each of its parts is a `Template`."""
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of part: the name that its files have in `demo.parts`, and what is done with a recipe that has it."""
+RUN = "run ROOT --recipe {recipe} --input FOLDER"
 
-    template: str
-    command: str
-
-
-KINDS: Mapping[str, Kind] = {
-    "stage": Kind("a_stage", "run ROOT --recipe {recipe} --input FOLDER"),
-    "filter": Kind("a_filter", "run ROOT --recipe {recipe} --input FOLDER"),
-    "source": Kind("a_source", "pull {recipe} --to LANDINGS"),
-    "export": Kind("an_export", "build ROOT --recipe {recipe}"),
+TEMPLATES = {
+    "stage": Template("pipeline_tasks.demo.parts.a_stage", RUN),
+    "filter": Template("pipeline_tasks.demo.parts.a_filter", RUN),
 }
+"""The kinds of parts of the core."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the kind, the name, and where the package goes."""
-    parser.add_argument("kind", choices=KINDS, help="what the package brings")
+    parser.add_argument("kind", choices=templates(), help="what the package brings")
     parser.add_argument("name", metavar="NAME", help=f"the part's name in recipes, and the package's: {NAME}")
     parser.add_argument("--to", default=".", metavar="FOLDER", help="folder for the folder NAME (this one)")
     add_json(parser)
@@ -57,12 +51,17 @@ def answer(options: argparse.Namespace) -> int:
     commands = [
         f"pip install -e {folder}",
         f"pytest {folder}",
-        f"refinery {KINDS[options.kind].command.format(recipe=recipe)}",
+        f"refinery {templates()[options.kind].command.format(recipe=recipe)}",
     ]
     facts = {"folder": str(folder), "files": [*files], "next": commands}
     lines = files[recipe.name].splitlines()
     print_result(options, facts, [f"wrote {folder}: {', '.join(files)}", "", *commands, "", f"{recipe}:", *lines])
     return 0
+
+
+def templates() -> Mapping[str, Template]:
+    """Return the kinds of parts that can be written, with their templates: of the core, and those of packages."""
+    return {**TEMPLATES, **{name: part.load(Template) for name, part in seams.all_parts(SEAM).items()}}
 
 
 def require_new(kind: str, name: str, folder: Path) -> None:
@@ -81,30 +80,39 @@ def require_new(kind: str, name: str, folder: Path) -> None:
 
 def taken(kind: str) -> Collection[str]:
     """Return the names of the parts of a kind: ours, and those of packages that are installed."""
-    from pipeline_tasks import cards, filters, recipe, seams
-    from pipeline_tasks.sources import recipe as sources
+    from pipeline_tasks import cards, filters
 
     if kind == "stage":
         return (*cards.stage_names(), *cards.RESERVED)
     if kind == "filter":
         return filters.load_filters()
-    return recipe.export_names() if kind == "export" else seams.known(sources.SEAM, sources.KINDS)
+    return seams.known(f"refinery.{kind}s")
 
 
 def package(kind: str, name: str) -> dict[str, str]:
     """Return the files of a package with a part, by their paths."""
-    template = KINDS[kind].template
+    module = templates()[kind].module
+    template = module.rpartition(".")[2]
     project = {"refinery-a-part": f"refinery-{name.replace('_', '-')}", "a_kind": f"{kind}s", "A_CARD": kind.upper()}
-    files = {"pyproject.toml": _filled((PLACE / "a_part.toml").read_text(), {**project, "a_part": name})}
+    files = {"pyproject.toml": _filled(Path(parts.__path__[0], "a_part.toml").read_text(), {**project, "a_part": name})}
     places = {
         f"{template}.py": f"{name}/__init__.py",
         f"{template}.json": f"{name}/{name}.json",
         f"test_{template}.py": f"test_{name}.py",
         f"{template}.yaml": f"{name}.yaml",
     }
-    words = {f"pipeline_tasks.demo.parts.{template}": name, template: name}
-    sources = {path: PLACE / file for file, path in places.items() if (PLACE / file).exists()}
+    words = {module: name, template: name}
+    place = _place(module)
+    sources = {path: place / file for file, path in places.items() if (place / file).exists()}
     return {**files, **{path: _filled(file.read_text(), words) for path, file in sources.items()}}
+
+
+def _place(module: str) -> Path:
+    """Return the folder of a module's file."""
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:

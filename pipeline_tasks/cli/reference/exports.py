@@ -1,12 +1,11 @@
 """The page of exports: the files of a training dataset, and the formats of other trainers."""
 
-import sys
 from collections.abc import Iterator
+from importlib import import_module
 
 from pipeline_tasks.cli.reference.markdown import docstring, generated_note
 from pipeline_tasks.publish.exports import shards
-from pipeline_tasks.publish.trainers.format import Format
-from pipeline_tasks.publish.trainers.formats import FORMATS
+from pipeline_tasks.seams import EXPORTS, Part, own_parts
 
 HEAD = """
 A build publishes the shards of a training dataset, which the loader reads. `exports:` of its recipe, and `refinery
@@ -17,11 +16,11 @@ other files of a root.
 
 def exports_page() -> str:
     """Return the page as Markdown."""
-    head = ["# Exports\n", generated_note("the modules of `pipeline_tasks/publish/trainers/`"), HEAD.strip()]
+    head = ["# Exports\n", generated_note("the modules of `plugins/refinery_exports/`"), HEAD.strip()]
     own = ["\n## Shards\n", docstring(shards)]
-    return "\n".join([*head, *own, *(line for name, kind in FORMATS.items() for line in _section(name, kind))]) + "\n"
+    return "\n".join([*head, *own, *(line for part in own_parts(EXPORTS).values() for line in _section(part))]) + "\n"
 
 
-def _section(name: str, kind: Format) -> Iterator[str]:
-    yield f"\n## {name}\n"
-    yield docstring(sys.modules[kind.write.__module__])
+def _section(part: Part) -> Iterator[str]:
+    yield f"\n## {part.name}\n"
+    yield docstring(import_module(part.place.partition(":")[0]))

@@ -187,7 +187,7 @@ def lint(
 
 
 def _found_by_others(root: str, recipe: str) -> Iterator[Finding]:
-    for part in all_parts(FINDINGS):
+    for part in all_parts(FINDINGS).values():
         find: Callable[[str, str], Iterator[Finding]] = part.load()
         yield from find(root, recipe)
 

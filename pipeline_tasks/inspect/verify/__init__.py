@@ -54,7 +54,7 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def _comparisons() -> Iterator[Comparison]:
-    for part in all_parts(COMPARISONS):
+    for part in all_parts(COMPARISONS).values():
         comparison: Comparison = part.load()
         yield comparison
 

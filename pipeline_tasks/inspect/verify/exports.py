@@ -2,9 +2,8 @@
 
 from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.inspect.verify.objects import Expected, check_object
+from pipeline_tasks.publish.exported import EXPORTS, FILES, files_of
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.trainers.place import FILES, files_of
-from pipeline_tasks.publish.trainers.versions import EXPORTS
 from pipeline_tasks.store import storage
 
 

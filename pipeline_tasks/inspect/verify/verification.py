@@ -97,7 +97,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     check_accesses(root, findings)
-    for part in all_parts(CHECKS):
+    for part in all_parts(CHECKS).values():
         check: Callable[[str, Findings], None] = part.load()
         check(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]

@@ -1,4 +1,4 @@
-"""Writes packed shards as files: tokens, ends of documents, lineage, and Megatron's index.
+"""Writes packed shards as files: tokens, ends of documents, and lineage.
 
 Imports the vocabulary and `store`.
 """

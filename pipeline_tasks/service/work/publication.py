@@ -1,11 +1,9 @@
-"""Publishes a version; exports and indexes what is published."""
+"""Publishes a version; indexes what is published."""
 
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
 
-from pipeline_tasks.binding import require_known
-from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.inspect.versions.late_files import late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.publish import publishing
@@ -14,12 +12,9 @@ from pipeline_tasks.publish.datasets.origin import INDEX
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_takedowns
-from pipeline_tasks.publish.trainers.versions import Target, export_in_root
-from pipeline_tasks.recipe import COMPOSE, export_names
+from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.seams import all_parts
 from pipeline_tasks.service.requests.publication import (
-    ExportReply,
-    ExportRequest,
     IndexReply,
     IndexRequest,
     PublishReply,
@@ -76,17 +71,6 @@ def _build_reply(version: version_log.Version) -> PublishReply:
     }
 
 
-def export(request: ExportRequest) -> ExportReply:
-    """Export a version of a training dataset in formats of other trainers."""
-    require_known(request.exports, export_names(request.exports), "exports")
-    version = chosen_version(request.root, request.recipe, str(request.version))
-    shards = {
-        name: len(export_in_root(request.root, version, Target(name, shard_bytes))["shards"])
-        for name, shard_bytes in request.exports.items()
-    }
-    return {"shards": shards}
-
-
 def index(request: IndexRequest) -> IndexReply:
     """Return what was done to each table, and the map of the snapshot, "" without one; `missing` is not installed here.
 
@@ -106,7 +90,7 @@ def index(request: IndexRequest) -> IndexReply:
 def _mapped(request: IndexRequest) -> str:
     """Return the paths of the maps of the request's snapshot, which are made if there are none; "" without one."""
     made: list[str] = []
-    for part in all_parts(MAPS) if request.recipe and request.snapshot else ():
+    for part in all_parts(MAPS).values() if request.recipe and request.snapshot else ():
         make: Callable[[str, str, str], str] = part.load()
         made.append(make(request.root, request.recipe, request.snapshot))
     return ", ".join(filter(None, made))

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from refinery_sources.recipe import SourceRecipe, chosen_sources
+from refinery_sources.standing import LandedSource, Standing, standings
+
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import is_trial
-from pipeline_tasks.sources.recipe import SourceRecipe, chosen_sources
-from pipeline_tasks.sources.standing import LandedSource, Standing, standings
 from refinery_airflow.pages.overview import airflow
 from refinery_airflow.runs.newest import NewestRun, newest_run
 from refinery_airflow.runs.run import base, landing

@@ -11,12 +11,12 @@ from typing import Any
 
 from airflow.sdk import Asset, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
+from refinery_sources.budget import SLOWEST, Rate
+from refinery_sources.recipe import MOST_WORKERS, TAKEDOWN, SourceRecipe, form_of, kind_of
+from refinery_sources.source import Source
 
 from pipeline_tasks.binding import bind_fields, may_name_places
 from pipeline_tasks.constraints import Range
-from pipeline_tasks.sources.budget import SLOWEST, Rate
-from pipeline_tasks.sources.recipe import MOST_WORKERS, TAKEDOWN, SourceRecipe, form_of, kind_of
-from pipeline_tasks.sources.source import Source
 from refinery_airflow.runs.credentials import adopt_connection, adopt_credentials, adopt_store
 from refinery_airflow.runs.form import ADVANCED, TEXT
 from refinery_airflow.runs.places import require_query
@@ -149,9 +149,10 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     The task is skipped, and its assets have no event, if the snapshot had landed before the run began. What the run
     itself has landed, in a try that was lost behind its last file, is new.
     """
+    from refinery_sources.recipe import pull_recipe, reopen_hosts
+    from refinery_sources.web import web
+
     from pipeline_tasks.embedded.airflow_home import state_folder
-    from pipeline_tasks.sources.recipe import pull_recipe, reopen_hosts
-    from pipeline_tasks.sources.web import web
 
     params = context["params"]
     adopt_credentials(params["landing"], recipe=recipe.name)

@@ -34,7 +34,7 @@ from refinery_airflow.tasks.sensor import SnapshotSensor
 from refinery_airflow.tasks.turn import Turn
 
 if TYPE_CHECKING:
-    from pipeline_tasks.sources.recipe import SourceRecipe
+    from refinery_sources.recipe import SourceRecipe
 
 RecipeT = TypeVar("RecipeT", "Recipe", "SourceRecipe")
 
@@ -172,7 +172,7 @@ def landing_of(source: str) -> Asset:
 
 def source_recipes() -> "list[SourceRecipe]":
     """Return the recipes of sources to wire: all in `dags/recipes/sources`, or those that `REFINERY_SOURCES` names."""
-    from pipeline_tasks.sources.recipe import chosen_sources
+    from refinery_sources.recipe import chosen_sources
 
     return chosen_sources(os.environ.get("REFINERY_SOURCES", ""))
 

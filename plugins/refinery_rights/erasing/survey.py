@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import zstandard
 
 from pipeline_tasks.errors import RefineryError, Transient, cause
+from pipeline_tasks.publish.exported import FILES
 from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
-from pipeline_tasks.publish.trainers.place import FILES
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import sha256

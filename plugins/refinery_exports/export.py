@@ -1,0 +1,93 @@
+"""`refinery export` writes a training dataset in the format of another trainer, into a folder or to S3."""
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline_tasks.counted import counted
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.command import add_dataset, built_version, number, outside, print_result
+from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.inspect.search.find import uses
+from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.takedowns import current_rows
+from pipeline_tasks.recipe import MOST_SHARD_BYTES, export_names
+from pipeline_tasks.text.urls.takedown import of_rows
+from pipeline_tasks.training.named import LATEST
+from refinery_exports.exporting import run
+from refinery_exports.format import DATA
+from refinery_exports.versions import Target, export_of, processors
+
+UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+
+MOST_WORKERS = 1024
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the root, the dataset, the format, the place, and how to cut and by how many processes."""
+    add_dataset(parser)
+    parser.add_argument("--format", required=True, choices=export_names(), help="what the files are to be")
+    parser.add_argument(
+        "--to", required=True, metavar="PLACE", help="an empty folder, or s3://, gs:// or az://bucket/prefix"
+    )
+    parser.add_argument(
+        "--shard-size",
+        type=_bytes,
+        default=0,
+        metavar="SIZE",
+        help="most bytes of a shard's ids as the dataset stores them, or of text, as 256MiB (default: the format's)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=number(int, 1, MOST_WORKERS),
+        default=processors(),
+        metavar="N",
+        help="processes (default: one per processor)",
+    )
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Log that the texts of a version leave the root, export it, and print the files."""
+    to = outside(options.to, options.root, "--to")
+    version = built_version(options.root, options.recipe)
+    _refuse_taken_down(options.root, version)
+    export = export_of(options.root, version, Target(options.format, options.shard_size))
+    rows = export.expected.get("documents") or export.expected["sequences"]
+    looked(options, rows, version=version, format=options.format)
+    listed = run(export, to, options.workers)
+    print_result(options, {"to": to, **listed}, _lines(to, listed))
+    return 0
+
+
+def _refuse_taken_down(root: str, version: Version) -> None:
+    """Raise RecipeError if a version has a document that was taken down since it was built."""
+    require_takedowns(root)
+    rows = current_rows(root)
+    held = next(uses(root, [version], of_rows(rows)), None) if rows else None
+    if held:
+        message = (
+            f"version {version.number} of {version.recipe} has document {held.id} of {held.url}, which was taken down; "
+            f"export one without it: {version.recipe}@{LATEST} if it is newer, else the next that "
+            f"`refinery build {root} --recipe {version.recipe}` publishes"
+        )
+        raise RecipeError(message)
+
+
+def _bytes(text: str) -> int:
+    """Return the bytes that a text such as `256MiB` or `1000000` says."""
+    match = re.fullmatch(r"(\d{1,12}) ?([kMG]?i?)B?", text)
+    size = int(match[1]) * UNITS.get(match[2], 0) if match else 0
+    if not 0 < size <= MOST_SHARD_BYTES:
+        message = f"{text!r} is no size from 1 to {MOST_SHARD_BYTES >> 30}GiB; write it as 256MiB or 500MB"
+        raise argparse.ArgumentTypeError(message)
+    return size
+
+
+def _lines(to: str, listed: Mapping[str, Any]) -> Iterator[str]:
+    shards = [file for file in listed["files"] if file["path"].startswith(f"{DATA}/")]
+    yield from (f"{file['bytes']:>15,}  {to}/{file['path']}" for file in shards)
+    nouns = [noun for noun in ("sequence", "document", "token") if f"{noun}s" in listed]
+    counts = ", ".join(counted(listed[f"{noun}s"], noun) for noun in nouns)
+    yield f"{counted(len(shards), 'file')}: {counts}; {to}/README.md says how to read them"

@@ -1,0 +1,11 @@
+"""Finds the formats in which a training dataset is exported for other trainers: by the entry points of packages."""
+
+from pipeline_tasks.seams import EXPORTS, part_of
+from refinery_exports.format import Format
+from refinery_exports.text_files import TextFormat
+
+
+def format_of(name: str) -> Format | TextFormat:
+    """Return a format of tokens or of texts by its name: ours, or one that another distribution brings."""
+    kinds: tuple[type[Format | TextFormat], ...] = (Format, TextFormat)
+    return part_of(EXPORTS, name).load(*kinds)

@@ -1,0 +1,13 @@
+"""The formats of exports of our own, by name: of tokens, and of texts."""
+
+from refinery_exports.format import Format
+from refinery_exports.formats import format_of
+from refinery_exports.text_files import TextFormat
+
+from pipeline_tasks.seams import EXPORTS, own_parts
+
+OWN = {name: format_of(name) for name in own_parts(EXPORTS)}
+
+FORMATS = {name: card for name, card in OWN.items() if isinstance(card, Format)}
+
+TEXT_FORMATS = {name: card for name, card in OWN.items() if isinstance(card, TextFormat)}
