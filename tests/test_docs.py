@@ -23,7 +23,7 @@ from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli import reference
 from pipeline_tasks.cli.main import _parse, build_parser, parser_of
 from pipeline_tasks.cli.reference.outputs import outputs_of
-from pipeline_tasks.embedded.progress import step_line
+from pipeline_tasks.flow.progress import step_line
 from pipeline_tasks.publish.ledger import queries
 from pipeline_tasks.recipe import EXPORTS, parse_recipe, recipe_names
 from pipeline_tasks.run.tracker import Step

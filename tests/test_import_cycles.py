@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded import PROJECT
+from tests.embedded import PLUGINS, PROJECT
 
-PACKAGES = {"pipeline_tasks": PROJECT, "refinery_airflow": PROJECT / "plugins"}
+PACKAGES = {"pipeline_tasks": PROJECT} | dict.fromkeys((each.name for each in PLUGINS.glob("refinery_*")), PLUGINS)
 
 
 def modules() -> dict[str, Path]:
-    """The files of both packages, by the module that each is."""
+    """The files of all packages, by the module that each is."""
     found = {}
     for package, above in PACKAGES.items():
         for file in (above / package).rglob("*.py"):

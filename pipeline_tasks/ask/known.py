@@ -184,7 +184,7 @@ QUESTIONS = {
         "keep in order",
     ),
     "retract": Entry(
-        "pipeline_tasks.upkeep.retract",
+        "pipeline_tasks.cli.commands.retract",
         "make the dataset what it would be without a snapshot",
         "keep in order",
         supervised=True,
@@ -284,15 +284,6 @@ QUESTIONS = {
         "write two small crawl snapshots, refine both, compare with the truth",
         "set up",
         supervised=True,
-    ),
-    "up": Entry(
-        "pipeline_tasks.cli.commands.up",
-        "start Airflow's web UI on this machine with everything embedded",
-        "set up",
-        supervised=True,
-    ),
-    "airflow": Entry(
-        "pipeline_tasks.cli.commands.airflow", "run Airflow's own command on the Airflow of `refinery up`", "set up"
     ),
     "compile": Entry(
         "pipeline_tasks.cli.commands.compile",

@@ -13,20 +13,21 @@ from urllib.parse import unquote
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.deployment import deployment, idle_names, missing_connections
-from pipeline_tasks.embedded.connections import is_set
-from pipeline_tasks.embedded.dag_run import absolute
-from pipeline_tasks.embedded.early_start import embedded, host_of
-from pipeline_tasks.embedded.preflight import AREAS, RECIPE, PlannedRun, findings, tried
 from pipeline_tasks.engines.address import application_of, is_emr, spark_address
+from pipeline_tasks.engines.early_start import embedded, host_of
 from pipeline_tasks.engines.emr_jobs import require_buckets
 from pipeline_tasks.engines.java import require_java
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_lines
+from pipeline_tasks.inspect.preflight import AREAS, RECIPE, PlannedRun, findings, tried
+from pipeline_tasks.libraries import present
 from pipeline_tasks.recipe import BUILDS, ENGINES, RAY, SPARK, load_build, load_recipe, recipe_names
+from pipeline_tasks.run.runners import has_connection
 from pipeline_tasks.sources.recipe import chosen_sources
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
+from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.upkeep.upgrade import outdated_versions
 
 WRITERS = 16
@@ -115,9 +116,11 @@ def _java() -> Check:
 
 
 def _packages(name: str, *packages: str) -> Check:
-    versions = {package: version(package) for package in packages}
-    equal = len(set(versions.values())) == 1
-    text = ", ".join(f"{package} {number}" for package, number in versions.items())
+    versions = present(packages)
+    if not versions:
+        return Check(name, ok=True, message=f"not installed; it comes with the extra `{name}`")
+    equal = len({versions.get(package) for package in packages}) == 1
+    text = ", ".join(f"{package} {versions.get(package, 'is not installed')}" for package in packages)
     return Check(name, equal, text if equal else f"{text}: versions must be equal; install requirements.txt again")
 
 
@@ -137,7 +140,8 @@ def _deployment() -> Iterator[Check]:
         return
     if not known.path:
         return
-    faults = [*map(str, known.refused.values()), *missing_connections(known, is_set), *idle_names(known, _recipes())]
+    missing = missing_connections(known, has_connection)
+    faults = [*map(str, known.refused.values()), *missing, *idle_names(known, _recipes())]
     yield from (Check("deployment", ok=False, message=fault) for fault in faults)
     if not faults:
         entries = counted(len(known.lines), "entry", "entries")

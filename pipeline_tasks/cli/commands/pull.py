@@ -12,9 +12,9 @@ from typing import Any
 
 from pipeline_tasks.cli.pull_progress import Progress
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
+from pipeline_tasks.shipped import state_folder
 from pipeline_tasks.sources.admission import admitted
 from pipeline_tasks.sources.budget import SLOWEST, Rate
 from pipeline_tasks.sources.common_crawl.files import KINDS, CommonCrawl

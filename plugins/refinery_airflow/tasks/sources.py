@@ -149,7 +149,7 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     The task is skipped, and its assets have no event, if the snapshot had landed before the run began. What the run
     itself has landed, in a try that was lost behind its last file, is new.
     """
-    from pipeline_tasks.embedded.airflow_home import state_folder
+    from pipeline_tasks.shipped import state_folder
     from pipeline_tasks.sources.recipe import pull_recipe, reopen_hosts
     from pipeline_tasks.sources.web import web
 

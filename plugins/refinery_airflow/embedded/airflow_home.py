@@ -15,8 +15,10 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import distributions, version
 from pathlib import Path
 
+from pipeline_tasks.engines.early_start import HERE
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.shipped import PACKAGE, checkout, is_checkout, python_path, shipped
+from pipeline_tasks.recipe import RAY, SPARK
+from pipeline_tasks.shipped import PACKAGE, numba_folder, python_path, shipped, state_folder
 
 PORT = 8080
 
@@ -24,18 +26,6 @@ CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 PLUGIN = ("airflow.plugins", "refinery")
 """The group and the name of the plugin's entry point (`pyproject.toml`)."""
-
-
-def state_folder() -> Path:
-    """Return the folder of this machine's state: `REFINERY_HOME`, else `.refinery` in the checkout, else at home."""
-    if named := os.environ.get("REFINERY_HOME"):
-        return Path(named).absolute()
-    return (checkout() if is_checkout() else Path.home()) / ".refinery"
-
-
-def numba_folder() -> str:
-    """Return where compiled loops are kept: `NUMBA_CACHE_DIR`, else with the state of this machine."""
-    return os.environ.get("NUMBA_CACHE_DIR", str(state_folder() / "numba"))
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -62,8 +52,8 @@ def environment(home: Path) -> dict[str, str]:
         "NUMBA_CACHE_DIR": numba_folder(),
         "REFINERY_LANDING": str(state_folder() / "landing"),
         "REFINERY_ROOT": str(state_folder() / "root"),
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": f"local[{os.cpu_count()}]"}),
-        "AIRFLOW_CONN_RAY_DEFAULT": json.dumps({"conn_type": "generic", "host": "local"}),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": HERE[SPARK]}),
+        "AIRFLOW_CONN_RAY_DEFAULT": json.dumps({"conn_type": "generic", "host": HERE[RAY]}),
     }
     fixed = {
         "AIRFLOW_HOME": str(home),

@@ -1,15 +1,17 @@
-"""Says whether a run asks Airflow, and starts Spark and Ray of this machine while the rest is imported."""
+"""Starts Spark and Ray of this machine while the rest of a run is imported, unless connections name clusters.
+
+Connections are variables of the environment, in the form in which Airflow reads them.
+"""
 
 import json
 import logging
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import unquote
 
-from pipeline_tasks.deployment import DEPLOYMENT
 from pipeline_tasks.engines.address import ray_address, spark_address
-from pipeline_tasks.recipe import RAY, SPARK
+from pipeline_tasks.recipe import RAY, SPARK, Recipe, engine_of
 
 log = logging.getLogger(__name__)
 
@@ -21,37 +23,31 @@ SECRETS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 CONNECTION = "AIRFLOW_CONN_"
 """How the variables of connections begin."""
 
-OF_AIRFLOW = ("OPENLINEAGE_URL", DEPLOYMENT)
-"""Other variables by which a run needs Airflow: a server of lineage, and a file that names connections."""
+HERE: Mapping[str, str] = {SPARK: f"local[{os.cpu_count()}]", RAY: "local"}
+"""The engines of this machine, where no connection says it otherwise."""
 
 
 def connections() -> frozenset[str]:
     """Return the engines for which this process has, or may have, a connection already: they may be clusters."""
     elsewhere = any(name.startswith(SECRETS) for name in os.environ)
-    return frozenset(name for name in (SPARK, RAY) if elsewhere or _variable(name) in os.environ)
-
-
-def asks_airflow() -> bool:
-    """Return whether this process was given what only Airflow reads.
-
-    That is a connection (but those of engines of this machine), a backend that may have some, the file of a deployment,
-    which names some, or a server of lineage.
-    """
-    local = {_variable(name) for name in embedded((SPARK, RAY))}
-    given = {name for name, value in os.environ.items() if value} - local
-    return any(name.startswith((*SECRETS, CONNECTION)) or name in OF_AIRFLOW for name in given)
+    return frozenset(name for name in (SPARK, RAY) if elsewhere or variable_of(name) in os.environ)
 
 
 def addresses() -> dict[str, str]:
-    """Return the addresses of the engines of this machine, which the embedded home has set."""
-    hosts = {name: host_of(os.environ[_variable(name)]) for name in (SPARK, RAY)}
-    return {SPARK: spark_address(hosts[SPARK]), RAY: ray_address(hosts[RAY])}
+    """Return the addresses of the engines of this machine."""
+    return {SPARK: spark_address(_host(SPARK)), RAY: ray_address(_host(RAY))}
+
+
+def engines_of(recipe: Recipe, engines: Mapping[str, str]) -> frozenset[str]:
+    """Return the engines that need a start, of a recipe that runs with `engines` by stage, `*` for all others."""
+    chosen = {engine_of(step.stage, step.engine, engines) for step in recipe.steps}
+    return frozenset(chosen & {SPARK, RAY})
 
 
 def embedded(names: Iterable[str]) -> frozenset[str]:
     """Return the engines, of those named, that surely run on this machine."""
     elsewhere = connections()
-    return frozenset(name for name in names if name not in elsewhere or _is_local(os.environ.get(_variable(name), "")))
+    return frozenset(name for name in names if name not in elsewhere or _is_local(_connection(name)))
 
 
 def _is_local(connection: str) -> bool:
@@ -73,14 +69,11 @@ def host_of(connection: str) -> str:
 def start_engines(names: Iterable[str]) -> None:
     """Start engines of this machine in a thread; a stage that needs one waits until it has started.
 
-    Modules are imported here, as two threads that import at once may see half of a module. The embedded home has
-    set the connections before.
+    Modules are imported here, as two threads that import at once may see half of a module.
     """
     from pipeline_tasks.engines import choose  # with all that runs stages: refusals of a run need none of it
 
-    places = [
-        (name, json.loads(os.environ[_variable(name)])["host"]) for name in sorted(names, reverse=True)
-    ]  # Spark, which takes longer, first
+    places = [(name, _host(name)) for name in sorted(names, reverse=True)]  # Spark, which takes longer, first
     for name, address in places:
         choose.load(name, address)
     if places:
@@ -97,5 +90,14 @@ def _start(places: Sequence[tuple[str, str]]) -> None:
             log.debug("%s does not start ahead", name, exc_info=True)
 
 
-def _variable(name: str) -> str:
+def _host(name: str) -> str:
+    return host_of(_connection(name)) or HERE[name]
+
+
+def _connection(name: str) -> str:
+    return os.environ.get(variable_of(name), "")
+
+
+def variable_of(name: str) -> str:
+    """Return the variable of an engine's connection."""
     return f"{CONNECTION}{name.upper()}_DEFAULT"
