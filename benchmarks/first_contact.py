@@ -26,8 +26,7 @@ from typing import Any
 
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.show import SNAPSHOTS, recipe_of
-from pipeline_tasks.embedded.airflow_home import numba_folder
-from pipeline_tasks.shipped import PACKAGE
+from pipeline_tasks.shipped import PACKAGE, numba_folder
 
 TEXT = """The ferry left the harbor at six, before the fog had lifted from the water. Nobody on the pier waited for it.
 

@@ -15,6 +15,37 @@ Libraries = Mapping[str, str]
 """Versions of libraries by the names of their distributions, in order."""
 
 
+EXTRAS = {
+    "airflow": "airflow",
+    "deltalake": "tables",
+    "duckdb": "sql",
+    "great_expectations": "gates",
+    "httpx": "sources",
+    "lance": "vectors",
+    "obstore": "clouds",
+    "onnxruntime": "onnx",
+    "pandas": "gates",
+    "psycopg2": "postgres",
+    "pyiceberg": "tables",
+    "pyspark": "spark",
+    "ray": "ray",
+    "scipy": "study",
+    "spacy": "entities",
+    "torch": "models",
+    "transformers": "models",
+    "umap": "map",
+    "vl_convert": "plots",
+}
+"""The extras that bring modules which the core can do without; `text` brings all others."""
+
+
+def way_to(module: str) -> str:
+    """Return that a module is not installed, and with which extra it is."""
+    extra = EXTRAS.get(module.partition(".")[0], "text")
+    way_out = f"install the package with its extra `{extra}`: pip install '.[{extra}]' in a checkout"
+    return f"{module} is not installed here; {way_out}"
+
+
 def installed(names: Iterable[str]) -> dict[str, str]:
     """Return the versions that are installed here; RecipeError names one that is not."""
     versions = {name: _version(name) for name in sorted(names)}

@@ -1,4 +1,4 @@
-"""Finds what ships beside the code: DAGs with their recipes, suites, SQL, and Airflow's side of the project.
+"""Finds what ships beside the code, DAGs with their recipes, suites, SQL and extensions, and where its state is kept.
 
 A checkout has these folders beside the package. The wheel has the DAGs, suites and SQL in the package, and the modules
 of `plugins/` beside it (`setup.py`).
@@ -42,3 +42,15 @@ def python_path() -> str:
     ours = [str(PACKAGE.parent), str(PACKAGE.parent / "plugins")] if is_checkout() else []
     inherited = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     return os.pathsep.join([*ours, *(folder for folder in inherited if folder not in ours)])
+
+
+def state_folder() -> Path:
+    """Return the folder of this machine's state: `REFINERY_HOME`, else `.refinery` in the checkout, else at home."""
+    if named := os.environ.get("REFINERY_HOME"):
+        return Path(named).absolute()
+    return (checkout() if is_checkout() else Path.home()) / ".refinery"
+
+
+def numba_folder() -> str:
+    """Return where compiled loops are kept: `NUMBA_CACHE_DIR`, else with the state of this machine."""
+    return os.environ.get("NUMBA_CACHE_DIR", str(state_folder() / "numba"))

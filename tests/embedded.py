@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from pipeline_tasks.embedded import airflow_home
+from refinery_airflow.embedded import airflow_home
 
 _homes: list[Path] = []
 """The home of this process's Airflow, once it has one: Airflow reads its settings when it is imported."""

@@ -19,6 +19,8 @@ from packaging.requirements import Requirement
 from pipeline_tasks.text.base.compiled import cache_folder
 from tests.embedded import PROJECT
 
+PROJECT_FACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+
 FOLDERS = ("pipeline_tasks", "plugins", "dags", "expectations", "sql")
 """The folders of the checkout that an installed project needs."""
 
@@ -84,8 +86,28 @@ def install(wheel: Path, folder: Path, extra: str = "") -> Installed:
 
 def asked_for(extra: str) -> list[Path]:
     """Return the files and folders of all packages that the project asks for with an extra, directly or not."""
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    waiting = [Requirement(line) for line in (*project["dependencies"], *project["optional-dependencies"][extra])]
+    files = {
+        (found, file.parts[0])
+        for found in distributions_of(extra)
+        for file in found.files or ()
+        if file.parts[0] != ".."
+    }
+    return sorted({Path(str(found.locate_file(name))) for found, name in files})
+
+
+def lines_of(extra: str) -> list[str]:
+    """Return what the project asks for with an extra, and with those of its own that this names."""
+    found: list[str] = []
+    for line in PROJECT_FACTS["optional-dependencies"][extra]:
+        asked = Requirement(line)
+        own = asked.name == PROJECT_FACTS["name"]
+        found += [each for name in sorted(asked.extras) for each in lines_of(name)] if own else [line]
+    return found
+
+
+def distributions_of(extra: str) -> list[Distribution]:
+    """Return all packages that the project asks for with an extra, directly or not."""
+    waiting = [Requirement(line) for line in (*PROJECT_FACTS["dependencies"], *lines_of(extra))]
     known: dict[tuple[str, frozenset[str]], Distribution] = {}
     while waiting:
         asked = waiting.pop()
@@ -94,8 +116,7 @@ def asked_for(extra: str) -> list[Path]:
             known[key] = distribution(asked.name)
             lines = map(Requirement, known[key].requires or ())
             waiting += [line for line in lines if _applies(line, asked.extras)]
-    files = {(found, file.parts[0]) for found in known.values() for file in found.files or () if file.parts[0] != ".."}
-    return sorted({Path(str(found.locate_file(name))) for found, name in files})
+    return [*known.values()]
 
 
 def _applies(line: Requirement, extras: set[str]) -> bool:

@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded import PROJECT
+from tests.embedded import PLUGINS, PROJECT
 
-PACKAGES = {
-    "pipeline_tasks": PROJECT,
-    **{path.parent.name: PROJECT / "plugins" for path in PROJECT.glob("plugins/*/__init__.py")},
-}
+PACKAGES = {"pipeline_tasks": PROJECT} | dict.fromkeys((each.name for each in PLUGINS.glob("refinery_*")), PLUGINS)
 
 
 def modules() -> dict[str, Path]:
-    """The files of our packages, by the module that each is."""
+    """The files of all packages, by the module that each is."""
     found = {}
     for package, above in PACKAGES.items():
         for file in (above / package).rglob("*.py"):

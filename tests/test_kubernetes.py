@@ -1,7 +1,6 @@
 """The Kubernetes template is sound YAML, agrees with compose and the code, and keeps what must stay off spot nodes."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ import pytest
 import yaml
 from refinery_ray.address import is_jobs_api, ray_address
 from refinery_spark.address import spark_address
+
+from tests.installed import lines_of
 
 PROJECT = Path(__file__).parents[1]
 FOLDER = PROJECT / "deploy" / "kubernetes"
@@ -62,7 +63,7 @@ def compose() -> dict[str, Any]:
 
 
 def pins() -> Mapping[str, str]:
-    listed = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["refine"]
+    listed = lines_of("refine")
     return dict(re.fullmatch(r"([\w.-]+)(?:\[.*\])?==(.+)", pin).groups() for pin in listed if "==" in pin)  # type: ignore[union-attr]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline_tasks.embedded.dag_run import RunOptions, run
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.flow.running import RunOptions, run
 from pipeline_tasks.inspect.lint import lint
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.run.recipe_faults import check_recipe

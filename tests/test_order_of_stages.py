@@ -13,7 +13,7 @@ IN_ITS_ORDER = {
     "pipeline_tasks/cards.py": "the table itself",
     "pipeline_tasks/run/recipe_faults.py": "the same: columns and the stages that write them",
     "pipeline_tasks/publish/datasets/cluster_sizes.py": "which stage to add for clusters",
-    "pipeline_tasks/embedded/dag_run.py": "which stage to add for a build",
+    "pipeline_tasks/flow/running.py": "which stage to add for a build",
     "pipeline_tasks/inspect/search/similar.py": "which stage to add for vectors",
     "pipeline_tasks/cli/commands/new.py": "which names are taken",
     "pipeline_tasks/cli/reference/stages.py": "the docs list stages in it",

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from refinery_airflow.embedded import airflow_home
+from refinery_airflow.embedded.airflow_home import require_plugin
 
 from pipeline_tasks import shipped as module
 from pipeline_tasks.cli import reference
-from pipeline_tasks.embedded import airflow_home
-from pipeline_tasks.embedded.airflow_home import require_plugin
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import checkout, python_path, shipped
 from tests.embedded import PROJECT

@@ -41,7 +41,7 @@ print(json.dumps({
 REGISTERED = """
 import json, os, sys
 from pathlib import Path
-from pipeline_tasks.embedded.airflow_home import environment, require_plugin
+from refinery_airflow.embedded.airflow_home import environment, require_plugin
 require_plugin()
 os.environ.update(environment(Path("airflow").absolute()))
 from airflow import plugins_manager as core

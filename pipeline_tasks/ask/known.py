@@ -229,18 +229,6 @@ QUESTIONS = {
         "set up",
         supervised=True,
     ),
-    "up": Entry(
-        "pipeline_tasks.cli.commands.up",
-        "start Airflow's web UI on this machine with everything embedded",
-        "set up",
-        supervised=True,
-    ),
-    "setup airflow": Entry(
-        "pipeline_tasks.cli.commands.airflow",
-        "run Airflow's own command on the Airflow of `refinery up`",
-        "set up",
-        was="airflow",
-    ),
     "setup compile": Entry(
         "pipeline_tasks.cli.commands.compile",
         "compile the loops over text for this machine, so that no task has to",
@@ -285,6 +273,6 @@ def name_in(words: Sequence[str]) -> tuple[str, int]:
 def questions() -> Mapping[str, Entry]:
     """Return every question by name, in the order of groups: the core's, of our extensions, and of other packages."""
     found = dict(QUESTIONS)
-    for part in seams.all_parts(SEAM).values():
+    for part in (*seams.own_parts(SEAM).values(), *seams.parts(SEAM).values()):
         found |= part.load(dict)
     return MappingProxyType(dict(sorted(found.items(), key=lambda each: GROUPS.index(each[1].group))))

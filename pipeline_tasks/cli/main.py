@@ -68,8 +68,9 @@ def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if "--debug" in arguments or error.name is None or error.name.startswith("pipeline_tasks"):
             raise
-        way_out = "install the package with its extra `refine`: pip install '.[refine]' in a checkout"
-        sys.stderr.write(f"refinery: {error.name} is not installed here; {way_out}\n")
+        from pipeline_tasks.libraries import way_to
+
+        sys.stderr.write(f"refinery: {way_to(error.name)}\n")
         return RecipeError.exit_code
     except BrokenPipeError:  # `refinery status | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

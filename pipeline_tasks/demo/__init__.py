@@ -1,7 +1,7 @@
 """The demo's own crawl: real prose as two small snapshots of WARC, with a known truth to compare findings with.
 
 Beside it are the parts that `refinery new` writes. Imports the vocabulary, `text`, `store`, `publish`, `inspect`,
-`embedded` and, for those parts, `testing`.
+`flow` and, for those parts, `testing`.
 """
 
 from pipeline_tasks.demo.crawl import write_crawl

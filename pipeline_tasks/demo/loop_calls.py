@@ -87,7 +87,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="loops-") as name:
         if not is_check:
             os.environ["NUMBA_CACHE_DIR"] = f"{name}/numba"
-        from pipeline_tasks.embedded.loops import ensure_compiled
+        from pipeline_tasks.run.loops import ensure_compiled
         from pipeline_tasks.text.base.loop_calls import RECORDED, mark_compiled
         from pipeline_tasks.text.base.recording import recorded
         from pipeline_tasks.text.page.main_text import BLOCKS, load
@@ -111,7 +111,7 @@ def main() -> int:
 def refined(folder: Path) -> Iterator[int]:
     """Refine both days by every recipe, and build a dataset; yield the exit code of each run."""
     from pipeline_tasks.demo.crawl import write_crawl
-    from pipeline_tasks.embedded.dag_run import BuildOptions, RunOptions, build, run
+    from pipeline_tasks.flow.running import BuildOptions, RunOptions, build, run
     from pipeline_tasks.gate.checks import gate_names
     from pipeline_tasks.recipe import load_recipe
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pipeline_tasks.demo import truth
 from pipeline_tasks.demo.crawl import write_crawl
-from pipeline_tasks.embedded.dag_run import BuildOptions, RunOptions, build, run
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.flow.running import BuildOptions, RunOptions, build, run
 from pipeline_tasks.inspect.command import print_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish.datasets.decoding import decoder_of

@@ -42,9 +42,9 @@ class EngineCard:
     `way_out` says how to install. `title` is how messages name the engine.
 
     On this machine it is at the address `here`, for which `refinery run` sets a connection of the type `conn_type`;
-    `needs` raises RecipeError unless this machine has what it takes. `checks` yields what `refinery setup doctor` looks at:
-    a name, and what returns a version or a state, or raises RecipeError; it is given the place that the connection of
-    the environment names, and the root, each "" for none.
+    `needs` raises RecipeError unless this machine has what it takes. `checks` yields what `refinery setup doctor` looks
+    at: a name, and what returns a version or a state, or raises RecipeError; it is given the place that the connection
+    of the environment names, and the root, each "" for none.
 
     `address` completes an address as it was written; RecipeError for one that leads nowhere. `schemes` has the scheme
     for which a connection's type stands, and the addresses of `path_schemes` go on behind the host.

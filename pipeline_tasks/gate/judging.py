@@ -2,14 +2,23 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import inf, isfinite
 from typing import Literal
 
+from pipeline_tasks import seams
 from pipeline_tasks.gate.estimates import Estimate, Facts
 from pipeline_tasks.gate.learning import MEDIAN, USED
 from pipeline_tasks.gate.suites import Expectation
-from pipeline_tasks.gate.validation import Numbers, validate
+
+SEAM = "refinery.judges"
+"""The seam of judges: each is a function that returns a `Comparison`, or None where what it needs is not installed."""
+
+INTERVALS = "intervals"
+"""The name of our own judge, which needs nothing: plain comparisons."""
+
+Numbers = Mapping[str, float | None]
+"""Facts, and the ends of their intervals, by name."""
 
 Finding = Literal["met", "undecided", "violated"]
 
@@ -61,14 +70,41 @@ class Judgment:
     finding: Finding
 
 
-def judge_facts(stage: str, run: str, facts: Facts, expectations: Sequence[Expectation]) -> tuple[list[Judgment], str]:
-    """Judge facts that have values by Great Expectations; return the judgments, and the Data Docs page."""
-    return _judged(facts, expectations, partial(validate, stage, run))
+Judged = Mapping[Finding, Iterable[Failure]]
+"""Bounds by what was found of each, in the order in which they are listed."""
+
+Render = Callable[[str, Iterable[str], Judged], bytes]
+"""Returns the page of a gate: by its title, lines of text, and all bounds."""
+
+Comparison = Callable[[str, str, Numbers, list[Expectation]], tuple[list[bool], Render | None]]
+"""Compares numbers with bounds, for a gate and a run: whether each bound is met, and what renders the page, if any."""
 
 
-def compare_facts(facts: Facts, expectations: Sequence[Expectation]) -> tuple[list[Judgment], str]:
-    """As `judge_facts`, by plain comparisons, which give the same; without a page."""
-    return _judged(facts, expectations, lambda numbers, probes: ([_is_met(numbers, probe) for probe in probes], ""))
+def judge_facts(
+    stage: str, run: str, facts: Facts, expectations: Sequence[Expectation]
+) -> tuple[list[Judgment], Render | None]:
+    """Judge facts that have values by the judge that is here; return the judgments, and what renders its page."""
+    _, compare = judge_here()
+    return _judged(facts, expectations, partial(compare, stage, run))
+
+
+def compare_facts(facts: Facts, expectations: Sequence[Expectation]) -> tuple[list[Judgment], Render | None]:
+    """As `judge_facts`, by our own judge, which gives the same; without a page."""
+    return _judged(facts, expectations, partial(_compared, "", ""))
+
+
+@cache
+def judge_here() -> tuple[str, Comparison]:
+    """Return the judge that is installed, with its name: one of another package, else of an extension, else ours."""
+    for part in (*seams.parts(SEAM, [INTERVALS]).values(), *seams.own_parts(SEAM).values()):
+        brought: Callable[[], Comparison | None] = part.load()
+        if compare := brought():
+            return part.name, compare
+    return INTERVALS, _compared
+
+
+def _compared(_stage: str, _run: str, numbers: Numbers, expectations: list[Expectation]) -> tuple[list[bool], None]:
+    return [_is_met(numbers, expectation) for expectation in expectations], None
 
 
 def _is_met(numbers: Numbers, expectation: Expectation) -> bool:
@@ -80,17 +116,17 @@ def _is_met(numbers: Numbers, expectation: Expectation) -> bool:
 def _judged(
     facts: Facts,
     expectations: Sequence[Expectation],
-    validated: Callable[[Numbers, list[Expectation]], tuple[list[bool], str]],
-) -> tuple[list[Judgment], str]:
+    compare: Callable[[Numbers, list[Expectation]], tuple[list[bool], Render | None]],
+) -> tuple[list[Judgment], Render | None]:
     probes = [_probes(expectation, _estimate(facts, expectation)) for expectation in expectations]
     asked = [probe for group in probes for probe in (*group.value, *group.interval)]
-    results, page = validated(_numbers(facts), asked)
+    results, render = compare(_numbers(facts), asked)
     answers = iter(results)
     judgments = []
     for expectation, group in zip(expectations, probes, strict=True):
         value, ends = ([next(answers) for _ in part] for part in (group.value, group.interval))
         judgments.append(_judgment(expectation, _estimate(facts, expectation), value, ends))
-    return judgments, page
+    return judgments, render
 
 
 def _estimate(facts: Facts, expectation: Expectation) -> Estimate:
@@ -103,7 +139,7 @@ def _estimate(facts: Facts, expectation: Expectation) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Probes:
-    """What Great Expectations is asked of a bound: on the value, or the ends of its bin; then on the interval's."""
+    """What a judge is asked of a bound: on the value, or the ends of its bin; then on the interval's."""
 
     value: list[Expectation]
     interval: list[Expectation]

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
+from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import bounded, check_reason, suites_of
-from pipeline_tasks.gate.docs_page import with_bounds
 from pipeline_tasks.gate.estimates import Facts, exact
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.facts import facts_of
@@ -18,10 +18,12 @@ from pipeline_tasks.gate.judging import (
     FINDINGS,
     Failure,
     Judgment,
+    Render,
     compare_facts,
     failures_of,
     interval_of,
     judge_facts,
+    judge_here,
     rounded,
 )
 from pipeline_tasks.gate.learning import LearnedBound, learn, learned_bounds
@@ -43,6 +45,10 @@ population stability without what chance gives on average, and reasons of snapsh
 """
 
 
+FIRST = "great_expectations"
+"""The judge of verdicts that name none: the only one that there was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A gate's decision about one manifest, and the facts that it is based on.
@@ -51,7 +57,8 @@ class Verdict:
     relative to the root, and `docs_digest` is the SHA-256 of the page. `failures` are bounds that are violated,
     `undecided` those for which the rows are too few, `bounds` those of the recipe. `skipped` names the expectations
     that were not judged, each with the reason (nothing to compare with). `intervals` are [low, high, rows] of facts
-    that have one. `learned` are the bounds that were learned from the manifests `trailing`, violated or not.
+    that have one. `learned` are the bounds that were learned from the manifests `trailing`, violated or not. `judge` is
+    who compared; without Great Expectations there is no page.
     """
 
     stage: str
@@ -72,6 +79,12 @@ class Verdict:
     trailing: tuple[str, ...] = ()
     learned: tuple[LearnedBound, ...] = ()
     bounds: Bounds = field(default_factory=dict)
+    judge: str = field(default=FIRST, metadata={OMITTED: FIRST})
+
+    @property
+    def page(self) -> str:
+        """The path of what people read: the Data Docs page, or the verdict itself where there is none."""
+        return self.docs or self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +193,10 @@ def _answer(root: str, question: Question, manifest: Manifest, measured: Measure
     if question.override:
         check_reason(question.gate, question.override)
     verdict, page = _judged(question, manifest, measured, partial(judge_facts, question.gate, manifest.fingerprint))
-    store = storage.connect(root)
+    verdict, store = replace(verdict, judge=judge_here()[0]), storage.connect(root)
     for placed in _places(question, manifest, verdict):
-        if all(storage.keep(store, *file) == file[1] for file in ((placed.docs, page), (placed.path, seal(placed)))):
+        files = ((placed.docs, page), (placed.path, seal(placed)))
+        if all(storage.keep(store, path, body) == body for path, body in files if path):
             return placed
     folder = f"{root}/{stage_prefix(manifest.stage, manifest.fingerprint)}/gate"
     message = f"{folder} has other verdicts in the places of those that its gates give; remove it and judge again"
@@ -198,7 +212,8 @@ def _places(question: Question, manifest: Manifest, verdict: Verdict) -> Iterato
     asked = question.digest()
     for name in (asked, digest_of([asked, replace(verdict, path="", docs="")])):
         folder = f"{stage_prefix(manifest.stage, manifest.fingerprint)}/gate/{name}"
-        yield replace(verdict, path=f"{folder}/verdict.json", docs=f"{folder}/docs/index.html")
+        docs = f"{folder}/docs/index.html" if verdict.docs_digest else ""
+        yield replace(verdict, path=f"{folder}/verdict.json", docs=docs)
 
 
 def judged_again(root: str, verdict: Verdict) -> Verdict | None:
@@ -213,7 +228,8 @@ def judged_again(root: str, verdict: Verdict) -> Verdict | None:
     named = (verdict.stage, verdict.manifest, verdict.previous, verdict.bounds, verdict.override, verdict.trailing)
     question = Question(*named, manifest.poison, evidence)
     again, _ = _judged(question, manifest, measured, compare_facts)
-    places = _places(question, manifest, replace(again, docs_digest=verdict.docs_digest))
+    again = replace(again, docs_digest=verdict.docs_digest, judge=verdict.judge)
+    places = _places(question, manifest, again)
     return next((placed for placed in places if placed.path == verdict.path), None)
 
 
@@ -227,22 +243,22 @@ def _measured_again(root: str, verdict: Verdict, manifest: Manifest) -> Measured
     return _measured_stage(root, manifest, verdict.previous, verdict.trailing)
 
 
-Judge = Callable[[Facts, Sequence[Expectation]], tuple[list[Judgment], str]]
-"""Judges facts, and renders the page: `judge_facts`, or `compare_facts` without a page."""
+Judge = Callable[[Facts, Sequence[Expectation]], tuple[list[Judgment], Render | None]]
+"""Judges facts: `judge_facts`, or `compare_facts` without a page."""
 
 
 def _judged(question: Question, manifest: Manifest, measured: Measured, judge: Judge) -> tuple[Verdict, bytes]:
-    """Return the verdict on a question, without the paths at which it is stored, and its page."""
+    """Return the verdict on a question, without the paths at which it is stored, and its page, empty for none."""
     expectations = bounded(question.gate, question.bounds, measured.facts)
     lesson = learn(expectations, measured.now, measured.before)
     facts = lesson.facts | measured.facts
     limited = [expectation for expectation in expectations if not expectation["learned"]]
     judgeable, skipped = split_judgeable([*limited, *lesson.expectations], facts)
-    judgments, page = judge(facts, judgeable)
+    judgments, render = judge(facts, judgeable)
     failures, undecided, met = (failures_of(judgments, finding) for finding in FINDINGS)
     outcome = _outcome(failures, undecided, question.override)
     lines, judged = explain(failures, undecided), dict(zip(FINDINGS, (failures, undecided, met), strict=True))
-    shown = with_bounds(page, f"Gate of {question.gate}: {outcome}", lines, judged)
+    page = render(f"Gate of {question.gate}: {outcome}", lines, judged) if render else b""
     verdict = Verdict(
         stage=question.gate,
         fingerprint=manifest.fingerprint,
@@ -256,14 +272,14 @@ def _judged(question: Question, manifest: Manifest, measured: Measured, judge: J
         facts={name: rounded(estimate.value) if estimate else None for name, estimate in sorted(facts.items())},
         path="",
         docs="",
-        docs_digest=sha256(shown),
+        docs_digest=sha256(page) if page else "",
         undecided=undecided,
         intervals={name: interval for name, estimate in sorted(facts.items()) if (interval := interval_of(estimate))},
         trailing=question.trailing,
         learned=learned_bounds(lesson),
         bounds=question.bounds,
     )
-    return verdict, shown
+    return verdict, page
 
 
 def verdict_reference(verdict: Verdict) -> str:

@@ -52,7 +52,7 @@ def funnel(root: str, of: Version | UnpublishedRun) -> list[dict[str, Any]]:
 
 def stopped_line(run: UnpublishedRun) -> str:
     """Return where and why a run stopped, where a refusal is explained, and what to do next."""
-    docs = f" (all bounds: {run.root}/{run.refusal.docs})" if run.refusal else ""
+    docs = f" (all bounds: {run.root}/{run.refusal.page})" if run.refusal else ""
     return f"{run.account}{docs}; next step: {run.next_step}"
 
 

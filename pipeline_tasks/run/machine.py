@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory, NoSpace, RecipeError, RefineryError, StorageBusy
+from pipeline_tasks.libraries import EXTRAS, way_to
 from pipeline_tasks.scorers.faults import GPU, is_panic
 
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
@@ -64,9 +65,15 @@ def named(error: BaseException | None) -> RefineryError | None:
     for cause in _causes(error):
         if isinstance(cause, RefineryError):
             return cause
-        if (refusal := _named(cause)) is not None:
+        if (refusal := _absent(cause) or _named(cause)) is not None:
             return refusal
     return None
+
+
+def _absent(error: BaseException) -> RefineryError | None:
+    """Return the error of a library that an extra brings which is not installed here."""
+    name = str(error.name) if isinstance(error, ModuleNotFoundError) else ""
+    return RecipeError(way_to(name)) if name.partition(".")[0] in EXTRAS else None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -201,6 +201,12 @@ def require_root(root: str) -> None:
 # --- Files by URI -------------------------------------------------------------------------------------------------
 
 
+def absolute(uri: str) -> str:
+    """Return a URI without a trailing slash, or a local path made absolute."""
+    is_path = "://" not in uri and not is_other_kind(uri)  # which is refused as it was written
+    return str(Path(uri).absolute()) if is_path else uri.rstrip("/")
+
+
 def is_absolute(path: str) -> bool:
     """Return whether a path is a landed file's own URI, and not relative to the root."""
     return "://" in path or path.startswith("/")

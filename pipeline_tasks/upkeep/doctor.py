@@ -13,17 +13,17 @@ from itertools import chain
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.deployment import deployment, idle_names, missing_connections
-from pipeline_tasks.embedded.connections import is_set
-from pipeline_tasks.embedded.dag_run import absolute
-from pipeline_tasks.embedded.early_start import maybe_clusters, place_of, variable_of
-from pipeline_tasks.embedded.preflight import AREAS, RECIPE, PlannedRun, findings, tried
 from pipeline_tasks.engines.card import EngineCard, engine_card
+from pipeline_tasks.engines.early_start import maybe_clusters, place_of, variable_of
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, default_root, print_lines
+from pipeline_tasks.inspect.preflight import AREAS, RECIPE, PlannedRun, findings, tried
 from pipeline_tasks.recipe import BUILDS, engine_names, load_build, load_recipe, recipe_names
+from pipeline_tasks.run.runners import has_connection
 from pipeline_tasks.seams import all_parts
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Store
+from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.upkeep.upgrade import outdated_versions
 
 DEPLOYED = "refinery.deployed"
@@ -143,7 +143,8 @@ def _deployment() -> Iterator[Check]:
         return
     if not known.path:
         return
-    faults = [*map(str, known.refused.values()), *missing_connections(known, is_set), *idle_names(known, _recipes())]
+    missing = missing_connections(known, has_connection)
+    faults = [*map(str, known.refused.values()), *missing, *idle_names(known, _recipes())]
     yield from (Check("deployment", ok=False, message=fault) for fault in faults)
     if not faults:
         entries = counted(len(known.lines), "entry", "entries")

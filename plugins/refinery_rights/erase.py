@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result, whoami
@@ -16,6 +15,7 @@ from pipeline_tasks.publish.takedowns import Takedown, current_rows, rows_of, ta
 from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.store.erasures import erasures, newest
+from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.text.urls.takedown import of_rows
 from pipeline_tasks.upkeep.index import can_follow, follow
 from pipeline_tasks.upkeep.rewriting.replacing import ErasedMeanwhile, meanwhile

@@ -13,7 +13,6 @@ import pyarrow.compute
 from pipeline_tasks.cards import has_sequences, one_that, repeats, stage_that
 from pipeline_tasks.cli.judging import judged
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
@@ -38,6 +37,7 @@ from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, keys_of, of_entries, of_rows
 from pipeline_tasks.upkeep.index import follow
 from refinery_rights.erasing.near import found_lines, near, near_lines

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from refinery_airflow.embedded import airflow_home, postgresql
+from refinery_airflow.embedded.postgresql import dsn_of
+from refinery_airflow.embedded.up import POSTGRESQL, SQLITE, metadata_database
 
-from pipeline_tasks.cli.commands.up import POSTGRESQL, SQLITE, metadata_database
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.embedded import airflow_home, postgresql
-from pipeline_tasks.embedded.postgresql import dsn_of
 from pipeline_tasks.errors import RecipeError, StorageBusy
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ import pytest
 from pipeline_tasks.cli.reference import pages_with_outputs
 from pipeline_tasks.cli.reference.outputs import WIDTH, Part, comparable, excerpt, files_of, outputs_of, with_outputs
 from pipeline_tasks.cli.reference.walk import renewed
-from pipeline_tasks.embedded.loops import COMPILING
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.run.loops import COMPILING
 from tests.commands import Refinery
 
 PAGES = pages_with_outputs()

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.embedded import preflight
-from pipeline_tasks.embedded.dag_run import absolute
-from pipeline_tasks.embedded.preflight import Need, PlannedRun, findings, needs, refuse, space_findings
 from pipeline_tasks.errors import NoSpace, NothingLanded, RecipeError, SnapshotIncomplete
+from pipeline_tasks.inspect import preflight
+from pipeline_tasks.inspect.preflight import Need, PlannedRun, findings, needs, refuse, space_findings
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import decode
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3 import store as s3_store
+from pipeline_tasks.store.storage import absolute
 from tests.chain import How, refined
 from tests.faulty_s3 import FaultyS3
 

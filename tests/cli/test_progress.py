@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipeline_tasks.embedded.progress import Progress, step_line
-from pipeline_tasks.embedded.summary import summary_lines
+from pipeline_tasks.flow.progress import Progress, step_line
+from pipeline_tasks.flow.summary import summary_lines
 from pipeline_tasks.run.tracker import Step
 from tests.refining import commit_parent, refined
 from tests.toys import table

@@ -6,12 +6,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from refinery_airflow.embedded.runner import asks_airflow
 from refinery_spark.java import require_java
 
-from pipeline_tasks.embedded.dag_run import engines_of
-from pipeline_tasks.embedded.early_start import asks_airflow, connections, maybe_clusters, start_engines
-from pipeline_tasks.embedded.preflight import PlannedRun, engines, refuse
+from pipeline_tasks.engines.early_start import connections, engines_of, maybe_clusters, start_engines
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.preflight import PlannedRun, engines, refuse
 from pipeline_tasks.recipe import Recipe, load_recipe
 from tests.chain import command
 from tests.engines.test_addresses import RECIPE
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 STARTED = """
 import json, os, sys, threading
-from pipeline_tasks.embedded.early_start import start_engines
+from pipeline_tasks.engines.early_start import start_engines
 from pipeline_tasks.engines import choose
 from refinery_ray import ray
 from refinery_spark import spark

@@ -37,7 +37,7 @@ WITHOUT_AIRFLOW = """
 import json, sys
 from pipeline_tasks.cli.main import main
 code = main(sys.argv[1:])
-print("IMPORTED", json.dumps([code, sorted({"airflow", "refinery_airflow"} & set(sys.modules))]))
+print("IMPORTED", json.dumps([code, sorted({"airflow"} & set(sys.modules))]))
 """
 
 

@@ -4,9 +4,9 @@ import io
 import logging
 from typing import Any
 
-from pipeline_tasks.embedded.progress import Progress
 from pipeline_tasks.flow.attempt import Attempt, Run
 from pipeline_tasks.flow.lines import log_reply
+from pipeline_tasks.flow.progress import Progress
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.store.s3.waits import Waits
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html
+from refinery_gates.validation import validate
 
 from pipeline_tasks.ask.known import name_in
 from pipeline_tasks.cards import stage_card
@@ -23,7 +24,6 @@ from pipeline_tasks.gate.facts import FACTS, compute_facts
 from pipeline_tasks.gate.facts.comparison import ks, psi
 from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS
 from pipeline_tasks.gate.suites import EVERY, load_suite
-from pipeline_tasks.gate.validation import validate
 from pipeline_tasks.gate.verdicts import judge, read_verdict
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile

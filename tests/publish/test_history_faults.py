@@ -10,8 +10,8 @@ import pytest
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.embedded.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.inspect.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe, parse_recipe
 from pipeline_tasks.scorers.topics import dump_topics, train_topics

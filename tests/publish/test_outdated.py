@@ -10,8 +10,8 @@ import pytest
 
 from pipeline_tasks import libraries
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.embedded.preflight import PlannedRun, upgrade
 from pipeline_tasks.errors import ContractError, RecipeError
+from pipeline_tasks.inspect.preflight import PlannedRun, upgrade
 from pipeline_tasks.manifest import dump, identified, manifest_path
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.outdated import outdated, outdated_snapshot

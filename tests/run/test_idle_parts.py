@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.embedded.summary import summary_lines
+from pipeline_tasks.flow.summary import summary_lines
 from pipeline_tasks.inspect.funnel import funnel, funnel_lines
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.run.idle_parts import idle_parts

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cli.commands.retract import landed
 from pipeline_tasks.errors import DigestMismatch
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.landing import cuts
@@ -14,7 +15,6 @@ from pipeline_tasks.manifest import dump, load
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.stage import WHOLE
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.upkeep.retract import landed
 from tests.archives import http, response, zipped
 from tests.chain import Chain, How, refined, reply
 

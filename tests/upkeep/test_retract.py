@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_tasks.cli.commands import retract
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.verify.verification import verify
@@ -20,7 +21,6 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.upkeep import retract
 from tests.chain import reply
 
 RECIPE = "web"

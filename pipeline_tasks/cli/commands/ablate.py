@@ -15,10 +15,9 @@ from pipeline_tasks.ablate.recording import record_attribution
 from pipeline_tasks.ablate.running import require_torch, run_jobs
 from pipeline_tasks.ablate.sizes import SIZES, SMOKE
 from pipeline_tasks.ablate.verdict import price_lines
-from pipeline_tasks.embedded.dag_run import absolute
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import MARGIN, NOT_WORSE
-from pipeline_tasks.store.storage import require_root
+from pipeline_tasks.store.storage import absolute, require_root
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline_tasks.cards import choosing_stages, plans_mixture, stage_that
 from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded import dag_run
+from pipeline_tasks.flow import running
 from pipeline_tasks.inspect.command import (
     add_output_root,
     add_partitions,
@@ -25,7 +25,7 @@ from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import ComposeRequest
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.store.storage import require_root
+from pipeline_tasks.store.storage import absolute, require_root
 
 NAMING = ("weights", "tokens", "epochs")
 """Params of `mix` that name groups."""
@@ -54,28 +54,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(options: argparse.Namespace) -> int:
     """Build the dataset, or print its plan; return the exit code."""
     if options.plan:
-        facts = plan(dag_run.absolute(options.root), load_build(options.recipe), options.engine or LOCAL)
+        facts = plan(absolute(options.root), load_build(options.recipe), options.engine or LOCAL)
         print_result(options, facts, plan_lines(facts))
         return 0
     if options.again:
         facts = _again(options)
         print_result(options, facts, [AGAIN.format_map(facts)])
         return 0
-    request = dag_run.BuildOptions(
+    request = running.BuildOptions(
         root=options.root,
         recipe=options.recipe,
         partitions=options.partitions,
         engine=options.engine,
         override=overrides_of(options),
     )
-    return dag_run.build(request, json_summary=options.json)
+    return running.build(request, json_summary=options.json)
 
 
 AGAIN = "version {version} of {recipe} is whole: {files:,} files, {index} with SHA-256 {sha256}"
 
 
 def _again(options: argparse.Namespace) -> dict[str, Any]:
-    root, recipe = dag_run.absolute(options.root), options.recipe
+    root, recipe = absolute(options.root), options.recipe
     require_root(root)
     name = load_build(recipe).name if recipe.endswith((".yaml", ".yml")) else recipe
     return build_again(root, name, options.again, How(options.engine or LOCAL, overrides_of(options)))

@@ -7,8 +7,8 @@ processor. It runs where tasks will run. `refinery run`, `build`, `demo` and `up
 import argparse
 import sys
 
-from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.inspect.command import print_lines
+from pipeline_tasks.run.loops import ensure_compiled
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

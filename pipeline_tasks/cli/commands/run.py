@@ -2,7 +2,7 @@
 
 import argparse
 
-from pipeline_tasks.embedded import dag_run
+from pipeline_tasks.flow import running
 from pipeline_tasks.inspect.command import (
     DEFAULT_RECIPE,
     add_output_root,
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Refine the snapshot; return the exit code."""
-    request = dag_run.RunOptions(
+    request = running.RunOptions(
         input=options.input,
         root=options.root,
         snapshot=options.snapshot,
@@ -64,4 +64,4 @@ def answer(options: argparse.Namespace) -> int:
         builds=not options.no_build,
         text_field=options.text_field,
     )
-    return dag_run.run(request, json_summary=options.json)
+    return running.run(request, json_summary=options.json)

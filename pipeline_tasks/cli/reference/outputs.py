@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from pipeline_tasks.embedded.loops import COMPILING
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.run.loops import COMPILING
 
 WIDTH = 160
 """Characters of a line that are shown."""

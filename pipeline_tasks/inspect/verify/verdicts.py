@@ -1,4 +1,4 @@
-"""Checks the verdicts of a version, and the Data Docs page that each names."""
+"""Checks the verdicts of a version, and the Data Docs page that each names, if any."""
 
 from collections.abc import Mapping
 
@@ -56,7 +56,8 @@ def _check(root: str, version: Version, stage: str, committed: Committed | None,
     _check_judgment(root, verdict, heal, findings)
     if verdict.outcome == "refuse":
         findings.add(Problem(where, "refuses what was published", "pass or warn", "refuse", heal))
-    _check_page(root, verdict, heal, findings)
+    if verdict.docs:
+        _check_page(root, verdict, heal, findings)
 
 
 def _check_judgment(root: str, verdict: Verdict, heal: str, findings: Findings) -> None:

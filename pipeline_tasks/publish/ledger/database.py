@@ -192,14 +192,24 @@ def sqlite_path(dsn: str) -> str:
 @contextlib.contextmanager
 def translated(dsn: str) -> Iterator[None]:
     """Turn the errors of both databases into errors that name the ledger and the way out."""
-    import psycopg2
-
+    if is_postgres(dsn):
+        with _translated_postgres(dsn):
+            yield
+        return
     try:
         yield
     except sqlite3.IntegrityError:
         raise  # a row of ours that breaks the schema is a defect, and not damage
     except sqlite3.DatabaseError as error:
         raise _of_sqlite(sqlite_path(dsn), error) from error
+
+
+@contextlib.contextmanager
+def _translated_postgres(dsn: str) -> Iterator[None]:
+    import psycopg2
+
+    try:
+        yield
     except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
         raise _unanswered(dsn, error) from error
     except psycopg2.ProgrammingError as error:

@@ -110,11 +110,11 @@ def _funnel_row(contents: Contents, manifest: Manifest, most: int) -> Sequence[C
 
 
 def _gate(contents: Contents, stage: str) -> Html:
-    """Return the outcome of a stage's gate, with a link to its Data Docs."""
+    """Return the outcome of a stage's gate, with a link to its page."""
     verdict = contents.verdicts.get(stage)
     if verdict is None:
         return tag("span", "-", css="dim")
-    href = posixpath.relpath(verdict.docs, contents.out)
+    href = posixpath.relpath(verdict.page, contents.out)
     return tag("a", tag("span", verdict.outcome, css=verdict.outcome), href=href)
 
 
@@ -126,9 +126,10 @@ def gates(contents: Contents) -> Iterator[Html]:
     rows = [row for gate in (*contents.manifests, PUBLISH) for row in _verdict_rows(contents, gate)]
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
     met = sum(verdict.evaluated - len(verdict.failures) - len(verdict.undecided) for verdict in verdicts)
+    pages = "Data Docs" if all(verdict.docs for verdict in verdicts) else "verdicts"
     lead = (
         f"{passed} of {len(verdicts)} gates passed; {met} expectations were met. "
-        "The outcomes in the funnel link to their Data Docs."
+        f"The outcomes in the funnel link to their {pages}."
     )
     yield section("Gates", lead, *([table(GATE_HEAD, rows, numeric=(3, 4))] if rows else []))
 

@@ -57,6 +57,6 @@ def _judged_reply(
         "failures": [asdict(failure) for failure in verdict.failures],
         "lines": explain(verdict.failures, verdict.undecided),
         "verdict": verdicts.verdict_reference(verdict),
-        "docs": verdict.docs,
+        "docs": verdict.page,
         "spending": asdict(spending),
     }

@@ -2,10 +2,10 @@
 
 from dataclasses import asdict, replace
 
-from pipeline_tasks.embedded.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.engines import job
 from pipeline_tasks.engines.address import is_cluster
 from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.inspect.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest, reference_of

@@ -157,13 +157,13 @@ def _reasons(steps: Steps, records: int) -> Iterator[RankedReason]:
 def health_of(recipe: str, verdicts: Mapping[str, Verdict]) -> Health:
     """Return what the gates found: violations that refuse first, then warnings, then what few rows leave open."""
     findings = [
-        GateFinding(gate, "refuse" if failure.severity == "critical" else "warn", failure, verdict.docs)
+        GateFinding(gate, "refuse" if failure.severity == "critical" else "warn", failure, verdict.page)
         for gate, verdict in verdicts.items()
         for failure in verdict.failures
     ]
     findings.sort(key=lambda finding: finding.outcome)
     findings += [
-        GateFinding(gate, "undecided", failure, verdict.docs)
+        GateFinding(gate, "undecided", failure, verdict.page)
         for gate, verdict in verdicts.items()
         for failure in verdict.undecided
     ]

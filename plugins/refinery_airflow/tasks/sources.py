@@ -152,7 +152,7 @@ def pull_source(recipe: SourceRecipe, context: Context, outlets: tuple[Asset, ..
     from refinery_sources.recipe import pull_recipe, reopen_hosts
     from refinery_sources.web import web
 
-    from pipeline_tasks.embedded.airflow_home import state_folder
+    from pipeline_tasks.shipped import state_folder
 
     params = context["params"]
     adopt_credentials(params["landing"], recipe=recipe.name)

@@ -1,7 +1,7 @@
 """Walks the tasks of a DAG in this process, one after the other, without Airflow's database or scheduler.
 
 This is how `refinery run` and `refinery build` run what the scheduler runs where they need Airflow's connections
-(`embedded.early_start.asks_airflow`): the same wiring, operators, templates, retries and callbacks. What tasks pass to
+(`embedded.runner.asks_airflow`): the same wiring, operators, templates, retries and callbacks. What tasks pass to
 each other is kept in this process, in the form in which Airflow stores it.
 Tasks that would wait in the triggerer do their work here, as `tasks.launch` says.
 """

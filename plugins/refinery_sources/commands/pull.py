@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded.airflow_home import state_folder
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import PROMISE
+from pipeline_tasks.shipped import state_folder
 from pipeline_tasks.store import storage
 from pipeline_tasks.yaml_file import parse_yaml
 from refinery_sources.admission import admitted

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.errors import RecipeError, StorageBusy
+from refinery_airflow.embedded import airflow_home
 
 USER = DATABASE = "airflow"
 

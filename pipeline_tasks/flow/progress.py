@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Any, TextIO
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded import airflow_home
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.run.tracker import Step
+from pipeline_tasks.shipped import state_folder
 from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
 
 SILENCE = 10.0
@@ -129,7 +129,7 @@ def _duration(seconds: float) -> str:
 @lru_cache(maxsize=1)
 def open_log() -> TextIO:
     """Open this process's log. It stays open, because loggers keep the stream that they were created with."""
-    folder = airflow_home.state_folder() / "logs"
+    folder = state_folder() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     return path.open("w", encoding="utf-8", buffering=1)

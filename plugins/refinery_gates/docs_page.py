@@ -1,15 +1,12 @@
 """Puts a gate's outcome and all of its bounds, the broken ones first, above what Great Expectations wrote."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from pipeline_tasks.gate.explaining import allowed, note_of, number
-from pipeline_tasks.gate.judging import Failure, Finding
+from pipeline_tasks.gate.judging import Judged
 
 HEAD = ("bound", "severity", "fact", "value", "allowed", "a violation usually means, and what to do")
-
-Judged = Mapping[Finding, Iterable[Failure]]
-"""Bounds by what was found of each, in the order in which they are listed."""
 
 
 def with_bounds(page: str, title: str, lines: Iterable[str], judged: Judged) -> bytes:

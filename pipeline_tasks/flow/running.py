@@ -1,55 +1,46 @@
 """Refines a snapshot, or builds a dataset, in this process, with progress on the screen.
 
-The tasks are those of Airflow's DAGs, done by the plain loop of `flow`. Where the environment has what only Airflow
-reads, such as a connection, its operators do them.
+The tasks are those of Airflow's DAGs, done by the plain loop. Where the environment asks for another runner
+(`run.runners`), that does them.
 """
 
-import atexit
 import contextlib
-import importlib
 import json
 import logging
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipeline_tasks.binding import shown
 from pipeline_tasks.cards import copies_of, stage_names
 from pipeline_tasks.constraints import SNAPSHOT_NAME
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded import airflow_home, early_start, preflight
-from pipeline_tasks.embedded.loops import ensure_compiled
-from pipeline_tasks.embedded.preflight import PlannedRun
-from pipeline_tasks.embedded.progress import Progress, open_log, redirected_output
-from pipeline_tasks.embedded.summary import summary_lines
+from pipeline_tasks.engines import early_start
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
+from pipeline_tasks.flow.progress import Progress, open_log, redirected_output
+from pipeline_tasks.flow.summary import summary_lines
 from pipeline_tasks.gate.checks import check_overrides, gate_names
+from pipeline_tasks.inspect import preflight
+from pipeline_tasks.inspect.preflight import PlannedRun
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import (
-    BUILDS,
-    DEFAULT_BUILD,
-    LOCAL,
     Recipe,
     default_build,
-    engine_of,
     fields_of,
     load_build,
     load_recipe,
-    recipe_names,
     trial_of,
 )
+from pipeline_tasks.run import runners
+from pipeline_tasks.run.loops import ensure_compiled
 from pipeline_tasks.run.machine import named
 from pipeline_tasks.run.recipe_faults import Finding
-from pipeline_tasks.shipped import shipped
-from pipeline_tasks.store import storage
-from pipeline_tasks.store.storage import require_root
+from pipeline_tasks.shipped import python_path
+from pipeline_tasks.store.storage import absolute, require_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +81,6 @@ class BuildOptions:
     override: Mapping[str, str] = field(default_factory=dict)
 
 
-class _Dag(NamedTuple):
-    """The DAG of one recipe: its module of `dags/`, the variable by which that wires one recipe alone, and the recipe.
-
-    `named` is how the user names the recipe: its name, or the path of its file.
-    """
-
-    module: str
-    variable: str
-    named: str
-    recipe: Recipe
-
-
 def build(options: BuildOptions, *, json_summary: bool = False) -> int:
     """Build a training dataset by the tasks that Airflow runs; return the exit code of `errors`."""
     recipe = load_build(options.recipe)
@@ -126,8 +105,7 @@ def _built(recipe: Recipe, options: BuildOptions, *, json_summary: bool) -> tupl
         "approval": 0,
     }
     title = f"building dataset {recipe.name} in {options.root}"
-    dag = _Dag("build", "REFINERY_BUILD", options.recipe, recipe)
-    progress, code = _progress(dag, params, title, json_summary=json_summary)
+    progress, code = _progress(recipe, options.recipe, params, title, json_summary=json_summary)
     if not code and not json_summary:
         _summarize(progress, params, recipe.name)
     return ({} if code else _facts(progress, params, recipe.name)), code
@@ -146,8 +124,7 @@ def run(options: RunOptions, *, json_summary: bool = False) -> int:
     name = recipe.name if options.sample == 1 else trial_of(recipe.name)
     what = "refining" if options.sample == 1 else f"trying {options.sample:.2%} of"
     title = f"{what} {params['input']} as snapshot {params['snapshot']} by recipe {name} into {options.root}"
-    dag = _Dag("refine", "REFINERY_RECIPE", options.recipe, recipe)
-    progress, code = _progress(dag, params, title, json_summary=json_summary)
+    progress, code = _progress(recipe, options.recipe, params, title, json_summary=json_summary)
     if code:
         return code
     facts = _facts(progress, params, name)
@@ -238,18 +215,19 @@ def _overrides(options: RunOptions, recipe: Recipe) -> dict[str, str]:
     return {gate: reason for gate, reason in options.override.items() if gate in names}
 
 
-def _progress(dag: _Dag, params: Mapping[str, Any], title: str, *, json_summary: bool) -> tuple[Progress, int]:
-    """Run a DAG with progress on the screen; return what it showed, and the exit code. Ctrl-C is raised."""
+def _progress(
+    recipe: Recipe, given: str, params: Mapping[str, Any], title: str, *, json_summary: bool
+) -> tuple[Progress, int]:
+    """Run a recipe with progress on the screen; return what it showed, and the exit code. Ctrl-C is raised."""
     log, failure = open_log(), None
     with redirected_output(log, 2 if json_summary else 1) as out:
         out.write(f"{title}\n")
         out.flush()
         progress = Progress(out)
         ensure_compiled(out)
-        connected, by_airflow = early_start.connections(), early_start.asks_airflow()
         try:
-            with _shown(progress), _environment(dag):
-                _run_dag(dag, params, connected, by_airflow=by_airflow)
+            with _shown(progress), with_variables(_paths()):
+                _do(recipe, given, params)
         except Exception as error:  # noqa: BLE001 -- `_explain` says it, and its class is the exit code
             failure = error
     code = _explain(failure, Path(log.name)) if failure or not progress.published else 0
@@ -283,29 +261,15 @@ def _require_name(snapshot: str) -> None:
         raise RecipeError(message)
 
 
-def absolute(uri: str) -> str:
-    """Return a URI without a trailing slash, or a local path made absolute."""
-    is_path = "://" not in uri and not storage.is_other_kind(uri)  # which is refused as it was written
-    return str(Path(uri).absolute()) if is_path else uri.rstrip("/")
-
-
-@lru_cache(maxsize=1)
-def _airflow_home() -> Path:
-    """Return the Airflow home of this process, which has no database and is removed at exit."""
-    home = Path(tempfile.mkdtemp(prefix="refinery-airflow-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    return home
+def _paths() -> dict[str, str]:
+    """Return the variables by which processes of a run find our code and the programs of this environment."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return {"PYTHONPATH": python_path(), "PATH": path}
 
 
 @contextlib.contextmanager
-def _environment(dag: _Dag) -> Iterator[None]:
-    """Have the settings with which a DAG is wired and walked in this process; what else a run sets stays."""
-    settings = airflow_home.environment(_airflow_home()) | {
-        "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
-        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
-        "REFINERY_LAUNCH_HERE": "1",
-        dag.variable: _wired(dag),
-    }
+def with_variables(settings: Mapping[str, str]) -> Iterator[None]:
+    """Have variables of the environment, and what is on its PYTHONPATH; what else a run sets stays."""
     before = {name: os.environ[name] for name in settings if name in os.environ}
     os.environ.update(settings)
     for folder in reversed(os.environ["PYTHONPATH"].split(os.pathsep)):
@@ -317,13 +281,6 @@ def _environment(dag: _Dag) -> Iterator[None]:
         for name in settings.keys() - before.keys():
             os.environ.pop(name, None)
         os.environ.update(before)
-
-
-def _wired(dag: _Dag) -> str:
-    """Return what the module of a DAG wires when it is imported; the DAG of a run is wired by its recipe."""
-    if dag.named.endswith((".yaml", ".yml")):
-        return str(Path(dag.named).absolute())
-    return dag.named if dag.named in (*recipe_names(), *recipe_names(BUILDS)) else DEFAULT_BUILD
 
 
 @contextlib.contextmanager
@@ -343,37 +300,21 @@ def _shown(progress: Progress) -> Iterator[None]:
         logger.propagate = propagates
 
 
-def _run_dag(dag: _Dag, params: Mapping[str, Any], connected: frozenset[str], *, by_airflow: bool) -> None:
-    """Do the tasks of a DAG; engines that are not `connected` start while the rest is imported."""
-    needed = engines_of(dag.recipe, params["engines"])
-    early_start.start_engines(needed - connected)
-    if by_airflow:
-        _walk(dag, params, needed & connected)
+def _do(recipe: Recipe, given: str, params: Mapping[str, Any]) -> None:
+    """Do the tasks of a recipe; engines of this machine start while the rest is imported."""
+    needed = early_start.engines_of(recipe, params["engines"])
+    early_start.start_engines(needed - early_start.connections())
+    if runner := runners.asked():
+        runner.run(recipe, given, params)
     else:
-        importlib.import_module("pipeline_tasks.flow.loop").run_recipe(dag.recipe, params, early_start.addresses())
+        from pipeline_tasks.flow.loop import run_recipe  # with all that stages need: refusals need none of it
 
-
-def _walk(dag: _Dag, params: Mapping[str, Any], clusters: frozenset[str]) -> None:
-    """Do the tasks by Airflow's operators, which find what its connections say; `clusters` have to answer first."""
-    sys.path.insert(0, str(shipped("dags")))
-    try:
-        wiring = importlib.import_module(dag.module)
-    finally:
-        sys.path.pop(0)
-    importlib.import_module("refinery_airflow.tasks.launch").require_clusters(
-        clusters, recipe=dag.recipe.name, uris=[params.get("root", ""), params.get("input", "")]
-    )
-    importlib.import_module("refinery_airflow.tasks.walk").walk(wiring.wire(dag.recipe), params)
+        run_recipe(recipe, params, early_start.addresses())
 
 
 def _engines(engine: str) -> dict[str, str]:
     """Return the engines of a run by stage: one for all, or those of the recipe."""
     return {"*": engine} if engine else {}
-
-
-def engines_of(recipe: Recipe, engines: Mapping[str, str]) -> frozenset[str]:
-    """Return the engines that need a start, of a recipe that runs with `engines` by stage, `*` for all others."""
-    return frozenset(engine_of(step.stage, step.engine, engines) for step in recipe.steps) - {LOCAL}
 
 
 def _explain(error: BaseException | None, log: Path) -> int:

@@ -4,20 +4,28 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.gate.judging import Comparison, Numbers, Render
 from pipeline_tasks.gate.suites import Expectation
+from refinery_gates.docs_page import with_bounds
 
 _GX = threading.Lock()  # Great Expectations keeps its current context in a module, and a batch in its data source
 
 
-Numbers = Mapping[str, float | None]
-"""Facts, and the ends of their intervals, by name."""
+def judge() -> Comparison | None:
+    """Return the judge of the seam `refinery.judges`; None where Great Expectations is not installed."""
+    return _compared if find_spec("great_expectations") else None
+
+
+def _compared(stage: str, run: str, facts: Numbers, expectations: list[Expectation]) -> tuple[list[bool], Render]:
+    results, page = validate(stage, run, facts, expectations)
+    return results, partial(with_bounds, page)
 
 
 def validate(stage: str, run: str, facts: Numbers, expectations: list[Expectation]) -> tuple[list[bool], str]:

@@ -3,7 +3,7 @@
 import os
 from typing import TextIO
 
-from pipeline_tasks.embedded.airflow_home import numba_folder
+from pipeline_tasks.shipped import numba_folder
 
 COMPILING = "compiling the loops over text for this machine, once ..."
 """The line that says why the first run waits."""

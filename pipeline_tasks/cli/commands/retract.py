@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from pipeline_tasks.cards import copies_of
 from pipeline_tasks.counted import counted
-from pipeline_tasks.embedded.dag_run import RunOptions, absolute, run
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.flow.running import RunOptions, run
 from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
 from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, stale_versions
@@ -21,6 +21,7 @@ from pipeline_tasks.publish.takedowns import taken_down_of
 from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.upkeep.index import follow
 
 

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline_tasks.demo.show import FOLDER
-from pipeline_tasks.embedded import airflow_home, postgresql
-from pipeline_tasks.embedded.loops import ensure_compiled
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.run.loops import ensure_compiled
 from pipeline_tasks.service import daemon
+from pipeline_tasks.shipped import state_folder
+from refinery_airflow.embedded import airflow_home, postgresql
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 """Words for Airflow's metadata database: a file of the home, and a server of this machine."""
@@ -48,7 +49,7 @@ def up(port: int, database: str = "") -> int:
     """Run `airflow standalone` in the foreground with everything embedded, until Ctrl-C."""
     _require_free(port)
     airflow_home.require_plugin()
-    home = airflow_home.state_folder() / "airflow"
+    home = state_folder() / "airflow"
     os.environ["AIRFLOW__API__PORT"] = str(port)
     with metadata_database(home, database):
         return _run(home)
@@ -107,7 +108,7 @@ def _require_free(port: int) -> None:
 
 
 def _start(log: Path) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-u", "-m", "pipeline_tasks.embedded.standalone"]  # its log has the last lines, too
+    command = [sys.executable, "-u", "-m", "refinery_airflow.embedded.standalone"]  # its log has the last lines, too
     with log.open("w") as stream:
         return subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)  # noqa: S603
 

@@ -1,6 +1,6 @@
 """`airflow standalone` without its log servers, and with components that start again.
 
-`python -m pipeline_tasks.embedded.standalone` runs it. The scheduler's and the triggerer's log servers listen on all
+`python -m refinery_airflow.embedded.standalone` runs it. The scheduler's and the triggerer's log servers listen on all
 interfaces (8793, 8794), and no setting changes that. Here the web server reads the logs from the same disk, so nobody
 needs them. `airflow standalone` goes on when a component has died, as the scheduler may where SQLite is locked for too
 long; then nothing runs any more, and nothing says why.

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import distributions, version
 from pathlib import Path
 
-from pipeline_tasks.embedded.early_start import variable_of
 from pipeline_tasks.engines.card import engine_cards
+from pipeline_tasks.engines.early_start import variable_of
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.shipped import PACKAGE, checkout, is_checkout, python_path, shipped
+from pipeline_tasks.shipped import PACKAGE, numba_folder, python_path, shipped, state_folder
 
 PORT = 8080
 
@@ -26,18 +26,6 @@ CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 PLUGIN = ("airflow.plugins", "refinery")
 """The group and the name of the plugin's entry point (`pyproject.toml`)."""
-
-
-def state_folder() -> Path:
-    """Return the folder of this machine's state: `REFINERY_HOME`, else `.refinery` in the checkout, else at home."""
-    if named := os.environ.get("REFINERY_HOME"):
-        return Path(named).absolute()
-    return (checkout() if is_checkout() else Path.home()) / ".refinery"
-
-
-def numba_folder() -> str:
-    """Return where compiled loops are kept: `NUMBA_CACHE_DIR`, else with the state of this machine."""
-    return os.environ.get("NUMBA_CACHE_DIR", str(state_folder() / "numba"))
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -4,7 +4,8 @@ import argparse
 import os
 import sys
 
-from pipeline_tasks.embedded import airflow_home, postgresql
+from pipeline_tasks.shipped import state_folder
+from refinery_airflow.embedded import airflow_home, postgresql
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Become Airflow's command, in the environment of the embedded installation."""
-    home = airflow_home.state_folder() / "airflow"
+    home = state_folder() / "airflow"
     url = airflow_home.database_url(home)
     if postgresql.is_of(home, url):
         postgresql.require_database(url, "`refinery up` runs it: start that in another terminal")

@@ -1,15 +1,17 @@
-"""Says whether a run asks Airflow, and starts engines of this machine while the rest is imported."""
+"""Starts engines of this machine while the rest of a run is imported, unless connections name clusters.
+
+Connections are variables of the environment, in the form in which Airflow reads them.
+"""
 
 import json
 import logging
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import unquote
 
-from pipeline_tasks.deployment import DEPLOYMENT
-from pipeline_tasks.engines.card import engine_cards
-from pipeline_tasks.recipe import engine_names
+from pipeline_tasks.engines.card import engine_card, engine_cards
+from pipeline_tasks.recipe import LOCAL, Recipe, engine_names, engine_of
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +23,6 @@ SECRETS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 CONNECTION = "AIRFLOW_CONN_"
 """How the variables of connections begin."""
 
-OF_AIRFLOW = ("OPENLINEAGE_URL", DEPLOYMENT)
-"""Other variables by which a run needs Airflow: a server of lineage, and a file that names connections."""
-
 
 def connections() -> frozenset[str]:
     """Return the engines for which this process has, or may have, a connection already: they may be clusters."""
@@ -31,30 +30,24 @@ def connections() -> frozenset[str]:
     return frozenset(name for name in engine_names()[1:] if elsewhere or variable_of(name) in os.environ)
 
 
-def asks_airflow() -> bool:
-    """Return whether this process was given what only Airflow reads.
-
-    That is a connection (but those of engines of this machine), a backend that may have some, the file of a deployment,
-    which names some, or a server of lineage.
-    """
-    local = {variable_of(name) for name in embedded()}
-    given = {name for name, value in os.environ.items() if value} - local
-    return any(name.startswith((*SECRETS, CONNECTION)) or name in OF_AIRFLOW for name in given)
-
-
 def addresses() -> dict[str, str]:
-    """Return the addresses of the engines of this machine, which the embedded home has set."""
-    return {name: card.address(host_of(os.environ[variable_of(name)])) for name, card in engine_cards().items()}
+    """Return the addresses of the engines of this machine."""
+    return {name: card.address(_host(name)) for name, card in engine_cards().items()}
+
+
+def engines_of(recipe: Recipe, engines: Mapping[str, str]) -> frozenset[str]:
+    """Return the engines that need a start, of a recipe that runs with `engines` by stage, `*` for all others."""
+    return frozenset(engine_of(step.stage, step.engine, engines) for step in recipe.steps) - {LOCAL}
 
 
 def embedded() -> frozenset[str]:
     """Return the engines that surely run on this machine, but for `local`, which always does."""
-    unset = frozenset(engine_names()[1:]) - connections()
-    return unset | {name for name in connections() if _is_local(os.environ.get(variable_of(name), ""))}
+    elsewhere = connections()
+    return frozenset(name for name in engine_names()[1:] if name not in elsewhere or _is_local(_connection(name)))
 
 
 def maybe_clusters() -> frozenset[str]:
-    """Return the engines that may be clusters: their connections are read when Airflow is imported."""
+    """Return the engines that may be clusters: their connections are read later."""
     return frozenset(engine_names()[1:]) - embedded()
 
 
@@ -85,14 +78,11 @@ def host_of(connection: str) -> str:
 def start_engines(names: Iterable[str]) -> None:
     """Start engines of this machine in a thread; a stage that needs one waits until it has started.
 
-    Modules are imported here, as two threads that import at once may see half of a module. The embedded home has
-    set the connections before.
+    Modules are imported here, as two threads that import at once may see half of a module.
     """
     from pipeline_tasks.engines import choose  # with all that runs stages: refusals of a run need none of it
 
-    places = [
-        (name, json.loads(os.environ[variable_of(name)])["host"]) for name in sorted(names, reverse=True)
-    ]  # Spark, which takes longer, first
+    places = [(name, _host(name)) for name in sorted(names, reverse=True)]  # Spark, which takes longer, first
     for name, address in places:
         choose.load(name, address)
     if places:
@@ -107,6 +97,14 @@ def _start(places: Sequence[tuple[str, str]]) -> None:
             choose.start(name, address)
         except Exception:
             log.debug("%s does not start ahead", name, exc_info=True)
+
+
+def _host(name: str) -> str:
+    return host_of(_connection(name)) or engine_card(name).here
+
+
+def _connection(name: str) -> str:
+    return os.environ.get(variable_of(name), "")
 
 
 def variable_of(name: str) -> str:
