@@ -9,11 +9,11 @@ import pytest
 
 from tests.embedded import PROJECT
 
-PACKAGES = {"pipeline_tasks": PROJECT, "refinery_airflow": PROJECT / "plugins"}
+PACKAGES = {"pipeline_tasks": PROJECT} | {each.name: each.parent for each in (PROJECT / "plugins").glob("refinery_*")}
 
 
 def modules() -> dict[str, Path]:
-    """The files of both packages, by the module that each is."""
+    """The files of all packages, by the module that each is."""
     found = {}
     for package, above in PACKAGES.items():
         for file in (above / package).rglob("*.py"):

@@ -269,16 +269,6 @@ QUESTIONS = {
     "scorer": Entry(
         "pipeline_tasks.cli.commands.scorer", "check a model that scores documents, before it may decide", "models"
     ),
-    "ablate": Entry(
-        "pipeline_tasks.cli.commands.ablate",
-        "train small models on two recipes or datasets: which is better, how sure, at what price",
-        "models",
-    ),
-    "mixture": Entry(
-        "pipeline_tasks.cli.commands.mixture",
-        "search the mixture of a dataset's groups that gives the best models, by many small ones",
-        "models",
-    ),
     "demo": Entry(
         "pipeline_tasks.demo.show",
         "write two small crawl snapshots, refine both, compare with the truth",

@@ -12,7 +12,7 @@ import pytest
 from pipeline_tasks.binding import may_name_places
 from pipeline_tasks.constraints import Range, Word
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.service.requests.wire import REQUESTS
+from pipeline_tasks.service.verbs import verbs
 from pipeline_tasks.sources.recipe import KINDS, SourceRecipe, kind_of
 from tests.sources.test_admission import QUERIES, source_of
 
@@ -75,6 +75,7 @@ def foreign(kind: Any, name: str, place: str) -> Any:
     return made(inner, place, **{place_fields(inner)[0]: place}) if inner else example(hint, place)
 
 
+REQUESTS = {verb: known.request for verb, known in verbs().items()}
 CASES = [(verb, name) for verb, kind in REQUESTS.items() for name in place_fields(kind)]
 
 
