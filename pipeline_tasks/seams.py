@@ -4,7 +4,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, distribution, entry_points, packages_distributions, version
+from importlib.metadata import (
+    EntryPoint,
+    PackageNotFoundError,
+    distribution,
+    entry_points,
+    packages_distributions,
+    version,
+)
 from types import MappingProxyType
 from typing import TypeVar, cast
 
@@ -83,6 +90,16 @@ def own_parts(seam: str) -> Mapping[str, Part]:
     """Return the parts of a seam that our own extensions bring, by name, sorted: they are in our distribution."""
     points = [point for point in entry_points(group=seam) if point.dist is not None and point.dist.name == REFINERY]
     return MappingProxyType({each.name: Part(each.name, each.value) for each in sorted(points)})
+
+
+@cache
+def own_packages() -> tuple[str, ...]:
+    """Return the names of our own extensions, sorted: the packages that bring something to a seam."""
+    try:
+        points = distribution(REFINERY).entry_points
+    except PackageNotFoundError:
+        return ()
+    return tuple(sorted({point.module.partition(".")[0] for point in points if point.group.startswith("refinery.")}))
 
 
 @cache

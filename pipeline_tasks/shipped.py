@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.seams import own_packages
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -19,6 +20,12 @@ def shipped(name: str) -> Path:
     """Return the folder `dags`, `expectations` or `sql`."""
     inside = PACKAGE / name
     return inside if inside.is_dir() else PACKAGE.parent / name
+
+
+def code() -> list[Path]:
+    """Return the folders of our modules: the package, and the extensions that plug into it."""
+    beside = PACKAGE.parent / "plugins" if is_checkout() else PACKAGE.parent
+    return [PACKAGE, *(beside / name for name in own_packages())]
 
 
 def is_checkout() -> bool:

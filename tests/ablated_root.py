@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from pipeline_tasks.ablate.comparison import Wanted, judge, prepare
-from pipeline_tasks.ablate.job import read_plan
-from pipeline_tasks.ablate.recording import record
+from refinery_ablate.comparison import Wanted, judge, prepare
+from refinery_ablate.job import read_plan
+from refinery_ablate.recording import record
+
 from pipeline_tasks.recipe import Recipe, parse_recipe
 from tests.ablate import planted
 from tests.chain import How, built, refined

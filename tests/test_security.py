@@ -25,7 +25,7 @@ def test_only_engines_pickle() -> None:
     engines = {"plugins/refinery_spark/spark.py", "pipeline_tasks/engines/sent.py"}  # what workers are sent
     assert {path for path, text in sources().items() if imports.search(text)} <= engines
     torch = {path for path, text in sources().items() if re.search(r"^\s*(?:import|from) +torch\b", text, re.MULTILINE)}
-    judges = {f"pipeline_tasks/ablate/{name}.py" for name in ("network", "running", "scoring", "training_run")}
+    judges = {f"plugins/refinery_ablate/{name}.py" for name in ("network", "running", "scoring", "training_run")}
     assert torch <= {"pipeline_tasks/training/batch.py", "pipeline_tasks/scorers/huggingface.py", *judges}
     networks = sources()["pipeline_tasks/scorers/huggingface.py"]
     assert networks.count("from_pretrained(") == networks.count("use_safetensors=True") == 1

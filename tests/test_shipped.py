@@ -10,7 +10,7 @@ from refinery_airflow.embedded.airflow_home import require_plugin
 from pipeline_tasks import shipped as module
 from pipeline_tasks.cli import reference
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.shipped import checkout, python_path, shipped
+from pipeline_tasks.shipped import checkout, code, python_path, shipped
 from tests.embedded import PROJECT
 
 
@@ -30,6 +30,12 @@ def test_a_checkout_has_its_folders_beside_the_package_and_a_wheel_in_it(
     assert shipped(name) == PROJECT / name
     site_packages: Path = request.getfixturevalue("site_packages")
     assert shipped(name) == site_packages / "pipeline_tasks" / name
+
+
+def test_code_is_the_package_and_the_extensions_beside_it(request: pytest.FixtureRequest) -> None:
+    assert {PROJECT / "pipeline_tasks", PROJECT / "plugins" / "refinery_ablate"} <= {*code()}
+    site_packages: Path = request.getfixturevalue("site_packages")
+    assert {site_packages / "pipeline_tasks", site_packages / "refinery_ablate"} <= {*code()}
 
 
 def test_another_process_finds_a_checkout_and_its_plugins_first(monkeypatch: pytest.MonkeyPatch) -> None:

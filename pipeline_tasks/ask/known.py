@@ -212,17 +212,6 @@ QUESTIONS = {
         "models",
         was="scorer check",
     ),
-    "ablate": Entry(
-        "pipeline_tasks.cli.commands.ablate",
-        "train small models on two recipes or datasets: which is better, how sure, at what price",
-        "models",
-    ),
-    "model mixture": Entry(
-        "pipeline_tasks.cli.commands.mixture",
-        "search the mixture of a dataset's groups that gives the best models, by many small ones",
-        "models",
-        was="mixture",
-    ),
     "demo": Entry(
         "pipeline_tasks.demo.show",
         "write two small crawl snapshots, refine both, compare with the truth",

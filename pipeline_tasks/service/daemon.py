@@ -27,7 +27,7 @@ from pipeline_tasks.run.request import ReplyT, Request
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.processes import interpreter, last_words, require_code, start_lasting
 from pipeline_tasks.service.requests.wire import Wire, encode, parse, raise_refusal, refusal_of
-from pipeline_tasks.shipped import PACKAGE
+from pipeline_tasks.shipped import PACKAGE, code
 from pipeline_tasks.store import store_settings, temporary
 from pipeline_tasks.store.credential import CONNECTIONS
 from pipeline_tasks.store.named_store import OURS
@@ -75,9 +75,8 @@ def _paths() -> Paths:
     settings = [f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(SETTINGS)]
     settings += filter(None, [store_settings.given()])
     who = _short([interpreter(), str(PACKAGE), os.environ.get("JAVA_HOME", ""), str(folder), *settings])
-    files = (f"{path.relative_to(PACKAGE)} {path.stat().st_mtime_ns}" for path in sorted(PACKAGE.rglob("*.py")))
-    code = _short([*_installations(), *files])
-    name = f"{who}-{code}.sock"
+    files = (f"{path} {path.stat().st_mtime_ns}" for folder in code() for path in sorted(folder.rglob("*.py")))
+    name = f"{who}-{_short([*_installations(), *files])}.sock"
     return Paths(temporary.socket_folder(len(name)) / name, folder / f"{who}.log", folder / f"{who}.lock")
 
 

@@ -30,61 +30,25 @@ check_model
          check a stored model; refuse one that sorts by source, or does not tell texts from nonsense
 publish_model
          publish a stored model with its reports
-plan_ablation
-         make the arms of a comparison, write its plan, and name the runs of the first one
-forecast_ablation
-         say what a comparison can see and costs, and name the other runs
-judge_ablation
-         judge a comparison whose runs have ended, and record the verdict
+
+Extensions bring more verbs (`verbs.SEAM`).
 """
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import cast
 
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.constraints import OptionalUri
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.run.request import ReplyT, Request
-from pipeline_tasks.seams import own_parts
 from pipeline_tasks.service.requests.wire import Wire, decode, parse, refusal_of
-from pipeline_tasks.service.work import ablation, gates, models, publication, stages, upkeep
+from pipeline_tasks.service.verbs import verb_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.s3 import waits as s3_waits
 from pipeline_tasks.store.s3.waits import Waits
-
-WORK: Mapping[str, Callable[[Any], Any]] = {
-    "preflight": stages.preflight,
-    "land": stages.land,
-    "compose": stages.compose,
-    "history": stages.history,
-    "spans": stages.spans,
-    "refine": stages.refine,
-    "seal": stages.seal,
-    "quarantine": stages.quarantine,
-    "record": stages.record,
-    "judge": gates.judge,
-    "judge_snapshot": gates.judge_snapshot,
-    "judge_recipe": gates.judge_recipe,
-    "publish": publication.publish,
-    "index": publication.index,
-    "compact": upkeep.compact,
-    "vacuum": upkeep.vacuum,
-    "retention": upkeep.retention,
-    "verify": upkeep.verify,
-    "train_model": models.train,
-    "check_model": models.check,
-    "publish_model": models.publish,
-    "plan_ablation": ablation.plan,
-    "forecast_ablation": ablation.forecast,
-    "judge_ablation": ablation.judge,
-}
-"""The core's work of each verb; a test compares the types of its request and of its reply with those of the verb."""
-
-VERBS = "refinery.verbs"
-"""The seam of the other verbs: each of its parts is a function that takes the request and returns the reply."""
 
 UNLOGGED = {"preflight", "history", "spans", "record"}
 """Verbs whose replies no task logs."""
@@ -107,24 +71,14 @@ def handle(request: Request[ReplyT]) -> ReplyT:
     process since its last reply, and the seconds until then. What requests that no task logs waited is in the next one.
     """
     storage.require_folder(request.root)
-    reply: Wire = work_of(request.verb)(request)
+    known = verb_of(request.verb)
+    assert known is not None
+    reply: Wire = known.load_work()(request)
     if request.verb not in UNLOGGED:
         waits = Waits(**reply.pop("s3_waits", {})) + s3_waits.take()
         if waits.requests:
             reply["s3_waits"] = asdict(waits)
     return cast("ReplyT", reply)
-
-
-def work_of(verb: str) -> Callable[[Any], Any]:
-    """Return the work of a verb: the core's, or that of an extension; RecipeError if it is not installed."""
-    if verb in WORK:
-        return WORK[verb]
-    part = own_parts(VERBS).get(verb)
-    if part is None:
-        message = f"nothing is installed here that does {verb!r}; install the package as on other machines"
-        raise RecipeError(message)
-    work: Callable[[Any], Any] = part.load()
-    return work
 
 
 def main(arguments: Sequence[str]) -> int:

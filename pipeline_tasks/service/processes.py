@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.shipped import PACKAGE, SHIPPED, python_path
+from pipeline_tasks.shipped import SHIPPED, code, python_path
 from pipeline_tasks.store import store_settings
 
 PYTHON = "REFINERY_PYTHON"
@@ -19,18 +19,9 @@ CODE = "REFINERY_CODE"
 """The code of who started a process in another environment, which has to have the same."""
 
 
-TRAIN_PYTHON = "REFINERY_TRAIN_PYTHON"
-"""Names the interpreter of an environment with the extra `ablate`, by which models are trained."""
-
-
 def interpreter() -> str:
     """Return the interpreter of the processes that do the work."""
     return os.environ.get(PYTHON) or sys.executable
-
-
-def trainer() -> str:
-    """Return the interpreter of the processes that train models; that of the work without one of its own."""
-    return os.environ.get(TRAIN_PYTHON) or interpreter()
 
 
 def environment(variables: Mapping[str, str] = MappingProxyType({}), python: str = "") -> dict[str, str]:
@@ -81,9 +72,10 @@ def require_code() -> None:
 
 
 def code_digest() -> str:
-    """Return a digest of the modules of the package, which a wheel and its checkout have alike."""
-    modules = (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+    """Return a digest of our modules, which a wheel and its checkout have alike."""
+    modules = {path.relative_to(folder.parent): path for folder in code() for path in folder.rglob("*.py")}
     digest = sha256()
-    for module in sorted(module.as_posix() for module in modules if module.parts[0] not in SHIPPED):
-        digest.update(f"{module}\n".encode() + sha256((PACKAGE / module).read_bytes()).digest())
+    for module, path in sorted(modules.items()):
+        if module.parts[1] not in SHIPPED:
+            digest.update(f"{module.as_posix()}\n".encode() + sha256(path.read_bytes()).digest())
     return digest.hexdigest()

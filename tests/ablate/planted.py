@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from refinery_ablate.held_out import load_held_out
+from refinery_ablate.job import HELD_OUT, RESULT, Plan, jobs_of
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from pipeline_tasks.ablate.held_out import load_held_out
-from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Plan, jobs_of
 from pipeline_tasks.recipe import Recipe, parse_recipe
 from tests.chain import How, built, refined
 

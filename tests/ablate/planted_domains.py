@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from refinery_ablate.held_out import load_held_out
+from refinery_ablate.job import HELD_OUT, RESULT
+from refinery_ablate.mixture.planning import Wanted
+from refinery_ablate.mixture.search_plan import Search, untrained
 
-from pipeline_tasks.ablate.held_out import load_held_out
-from pipeline_tasks.ablate.job import HELD_OUT, RESULT
-from pipeline_tasks.ablate.mixture.planning import Wanted
-from pipeline_tasks.ablate.mixture.search_plan import Search, untrained
 from tests.ablate import planted
 from tests.chain import How, built, refined
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-
-from pipeline_tasks.ablate.attribution import (
+from refinery_ablate.attribution import (
     COSTS,
     PAYS,
     attribute,
@@ -16,12 +15,13 @@ from pipeline_tasks.ablate.attribution import (
     stages_without,
     write_recipes,
 )
-from pipeline_tasks.ablate.comparison import Wanted, noise_of, prepare
-from pipeline_tasks.ablate.evidence import read_evidence
-from pipeline_tasks.ablate.held_out import load_held_out
-from pipeline_tasks.ablate.job import HELD_OUT, RESULT, Plan, jobs_of, unfinished
-from pipeline_tasks.ablate.recording import record_attribution
-from pipeline_tasks.ablate.statistics import SAME, difference
+from refinery_ablate.comparison import Wanted, noise_of, prepare
+from refinery_ablate.evidence import read_evidence
+from refinery_ablate.held_out import load_held_out
+from refinery_ablate.job import HELD_OUT, RESULT, Plan, jobs_of, unfinished
+from refinery_ablate.recording import record_attribution
+from refinery_ablate.statistics import SAME, difference
+
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.ledger import Ledger, ledger_of

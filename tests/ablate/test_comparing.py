@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_ablate.comparison import VERDICT
+from refinery_ablate.job import jobs_of, read_plan
 
-from pipeline_tasks.ablate.comparison import VERDICT
-from pipeline_tasks.ablate.job import jobs_of, read_plan
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.publish.logs.ablation_log import ablations

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refinery_ablate.arms import make_arms
+from refinery_ablate.comparison import Wanted, judge, noise_of, prepare
+from refinery_ablate.held_out import load_held_out, shared_with, stretch_hashes
+from refinery_ablate.held_out_sets import read_items, scored_in
+from refinery_ablate.job import HELD_OUT, unfinished
+from refinery_ablate.statistics import BETTER
+from refinery_ablate.verdict import lines_of, price_lines
 
-from pipeline_tasks.ablate.arms import make_arms
-from pipeline_tasks.ablate.comparison import Wanted, judge, noise_of, prepare
-from pipeline_tasks.ablate.held_out import load_held_out, shared_with, stretch_hashes
-from pipeline_tasks.ablate.held_out_sets import read_items, scored_in
-from pipeline_tasks.ablate.job import HELD_OUT, unfinished
-from pipeline_tasks.ablate.statistics import BETTER
-from pipeline_tasks.ablate.verdict import lines_of, price_lines
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from tests.ablate import planted

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from refinery_ablate.evidence import read_evidence
+from refinery_ablate.mixture import search as searching
+from refinery_ablate.mixture.found import Found, lines_of
+from refinery_ablate.mixture.planning import Wanted, prepare
+from refinery_ablate.mixture.pool import TOKENS, read_pool
+from refinery_ablate.mixture.proxy_data import ProxyData
+from refinery_ablate.mixture.search import judge, next_round
+from refinery_ablate.mixture.search_page import PAGE
+from refinery_ablate.mixture.search_plan import FOUND, SAMPLED, WITHOUT, Search, untrained
+from refinery_ablate.mixture.search_record import record_search
+from refinery_ablate.statistics import BETTER, SAME
 
-from pipeline_tasks.ablate.evidence import read_evidence
-from pipeline_tasks.ablate.mixture import search as searching
-from pipeline_tasks.ablate.mixture.found import Found, lines_of
-from pipeline_tasks.ablate.mixture.planning import Wanted, prepare
-from pipeline_tasks.ablate.mixture.pool import TOKENS, read_pool
-from pipeline_tasks.ablate.mixture.proxy_data import ProxyData
-from pipeline_tasks.ablate.mixture.search import judge, next_round
-from pipeline_tasks.ablate.mixture.search_page import PAGE
-from pipeline_tasks.ablate.mixture.search_plan import FOUND, SAMPLED, WITHOUT, Search, untrained
-from pipeline_tasks.ablate.mixture.search_record import record_search
-from pipeline_tasks.ablate.statistics import BETTER, SAME
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.publish import takedowns
@@ -286,7 +286,7 @@ def test_the_command_leaves_the_runs_to_another_machine(
     folder = tmp_path / "to"
     for planned in (18, 24, 27):
         assert main([*command, "--prepare", "--json"]) == 0
-        assert "python -m pipeline_tasks.ablate" in capsys.readouterr().err
+        assert "python -m refinery_ablate" in capsys.readouterr().err
         search = prepare(wanted, folder)
         assert len(search.proxies) == planned
         assert untrained(folder, search)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_ablate.mixture import predictor
+from refinery_ablate.mixture.predictor import FLOORS, Predictor, checked, fitted
+from refinery_ablate.mixture.swarm import Shares, around_prior
 from scipy.optimize import minimize
-
-from pipeline_tasks.ablate.mixture import predictor
-from pipeline_tasks.ablate.mixture.predictor import FLOORS, Predictor, checked, fitted
-from pipeline_tasks.ablate.mixture.swarm import Shares, around_prior
 
 NOISE = 0.002
 """Bits per byte: a quarter of a percent."""

@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from refinery_ablate.comparison import Wanted, judge, prepare
+from refinery_ablate.job import PLAN, read_plan
+from refinery_ablate.recording import record
+from refinery_ablate.statistics import BETTER, SAME, WORSE
 
-from pipeline_tasks.ablate.comparison import Wanted, judge, prepare
-from pipeline_tasks.ablate.job import PLAN, read_plan
-from pipeline_tasks.ablate.recording import record
-from pipeline_tasks.ablate.statistics import BETTER, SAME, WORSE
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.publish.ledger import Ledger, ledger_of

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_ablate.comparison import Wanted, prepare
+from refinery_ablate.job import read_plan
+from refinery_ablate.statistics import BETTER, SAME, UNDECIDED, WORSE
 
-from pipeline_tasks.ablate.comparison import Wanted, prepare
-from pipeline_tasks.ablate.job import read_plan
-from pipeline_tasks.ablate.statistics import BETTER, SAME, UNDECIDED, WORSE
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import gate_names

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline_tasks.ablate.held_out import HeldOut, halves
-from pipeline_tasks.ablate.mixture.predictor import fitted
-from pipeline_tasks.ablate.statistics import (
+from refinery_ablate.held_out import HeldOut, halves
+from refinery_ablate.mixture.predictor import fitted
+from refinery_ablate.statistics import (
     BETTER,
     SAME,
     UNDECIDED,
@@ -22,6 +21,7 @@ from pipeline_tasks.ablate.statistics import (
     outcome,
     seeds_for,
 )
+
 from pipeline_tasks.publish.recipe_verdicts import why_not
 
 DOCUMENTS = 60

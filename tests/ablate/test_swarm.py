@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline_tasks.ablate.mixture.swarm import Shares, apportioned, around_best, around_prior, within, without
+from refinery_ablate.mixture.swarm import Shares, apportioned, around_best, around_prior, within, without
 
 sizes = st.integers(2, 20)
 

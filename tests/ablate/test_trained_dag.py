@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_ablate import running
+from refinery_ablate.arms.data import ArmData
+from refinery_ablate.job import RESULT, jobs_of, read_plan
 
-from pipeline_tasks.ablate import running
-from pipeline_tasks.ablate.arms.data import ArmData
-from pipeline_tasks.ablate.job import RESULT, jobs_of, read_plan
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.publish.logs.ablation_log import ablations
 from tests.ablate import planted
@@ -23,12 +23,12 @@ from tests.embedded import PLUGINS, embed
 
 pytest.importorskip("torch", reason="needs torch: make models-test")
 
-from pipeline_tasks.ablate import training_run
+from refinery_ablate import training_run
 
 RUN = """
 import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from refinery_ablate import refinery_ablate as dag
+from ablate import refinery_ablate as dag
 
 run = dag.test(run_conf=json.loads(sys.argv[3]))
 found = [(task.task_id, task.map_index, str(task.state)) for task in run.get_task_instances()]

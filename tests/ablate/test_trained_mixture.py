@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_ablate.job import RESULT
 
-from pipeline_tasks.ablate.job import RESULT
 from pipeline_tasks.cli.main import main
 from tests.ablate import planted_domains as domains
 
@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="needs torch: make models-test")
 
 RUN = """
 import sys
-from pipeline_tasks.ablate import training_run
+from refinery_ablate import training_run
 from pipeline_tasks.cli.main import main
 
 training_run.KEPT_AFTER = 0.0

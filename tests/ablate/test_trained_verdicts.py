@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from refinery_ablate.attribution import attribute
+from refinery_ablate.comparison import Wanted, prepare
+from refinery_ablate.job import RESULT, Plan, jobs_of, unfinished
+from refinery_ablate.running import run_jobs
 
-from pipeline_tasks.ablate.attribution import attribute
-from pipeline_tasks.ablate.comparison import Wanted, prepare
-from pipeline_tasks.ablate.job import RESULT, Plan, jobs_of, unfinished
-from pipeline_tasks.ablate.running import run_jobs
 from pipeline_tasks.cli.main import main
 from tests.ablate import planted
 
@@ -22,8 +22,8 @@ RUN = """
 import os, signal, sys
 from pathlib import Path
 import torch
-from pipeline_tasks.ablate import training_run
-from pipeline_tasks.ablate.running import run_jobs
+from refinery_ablate import training_run
+from refinery_ablate.running import run_jobs
 
 left, keep = int(sys.argv[2]), training_run._keep
 

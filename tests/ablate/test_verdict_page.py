@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import vl_convert
+from refinery_ablate.comparison import LEAST_DOCUMENTS, Wanted, judge, prepare
+from refinery_ablate.held_out import load_held_out
+from refinery_ablate.job import HELD_OUT, PLAN, read_plan
+from refinery_ablate.plots import COLORS, LEFT_OUT, SIDES, curves_plot, forest_plot
+from refinery_ablate.report import PAGE, SMOKED, unsaid, words
+from refinery_ablate.statistics import BETTER, SAME, UNDECIDED, WORSE
+from refinery_ablate.verdict import Verdict
 
-from pipeline_tasks.ablate.comparison import LEAST_DOCUMENTS, Wanted, judge, prepare
-from pipeline_tasks.ablate.held_out import load_held_out
-from pipeline_tasks.ablate.job import HELD_OUT, PLAN, read_plan
-from pipeline_tasks.ablate.plots import COLORS, LEFT_OUT, SIDES, curves_plot, forest_plot
-from pipeline_tasks.ablate.report import PAGE, SMOKED, unsaid, words
-from pipeline_tasks.ablate.statistics import BETTER, SAME, UNDECIDED, WORSE
-from pipeline_tasks.ablate.verdict import Verdict
 from pipeline_tasks.publish.plots.drawing import COLORS as DRAWABLE
 from tests.ablate import planted
 

@@ -14,7 +14,7 @@ from tests.embedded import PLUGINS, embed
 RUN = """
 import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
-from refinery_ablate import refinery_ablate as dag
+from ablate import refinery_ablate as dag
 
 run = dag.test(run_conf=json.loads(sys.argv[3]))
 print("TASKS", json.dumps({task.task_id: str(task.state) for task in run.get_task_instances()}))
@@ -34,9 +34,7 @@ def test_runs_of_an_arm_are_a_mapped_task(parsed: dict[str, Any]) -> None:
 
 
 def test_a_pool_and_a_queue_are_those_of_the_devices(parse: Any) -> None:
-    dag = parse("refinery_ablate.py", REFINERY_TRAIN_POOL="devices", REFINERY_TRAIN_QUEUE="gpu")["dags"][
-        "refinery_ablate"
-    ]
+    dag = parse("ablate.py", REFINERY_TRAIN_POOL="devices", REFINERY_TRAIN_QUEUE="gpu")["dags"]["refinery_ablate"]
     assert {task["id"] for task in dag["tasks"] if task["pool"] == "devices"} == {"train_a", "train_b"}
     assert {task["queue"] for task in dag["tasks"]} == {"gpu"}
 

@@ -16,7 +16,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.gates import JudgeReply
-from pipeline_tasks.service.requests.wire import REQUESTS
+from pipeline_tasks.service.verbs import verbs
 from pipeline_tasks.upkeep.zone_users import engine_policy
 from tests.chain import reply, reply_type
 from tests.gate.samples import bad, healthy, judged, kept, stored
@@ -60,7 +60,7 @@ def forge(root: Path, **said: object) -> None:
 
 
 def test_every_request_that_judges_is_tried() -> None:
-    assert {*REFUSED} == {verb for verb, kind in REQUESTS.items() if reply_type(kind) is JudgeReply}
+    assert {*REFUSED} == {verb for verb, known in verbs().items() if reply_type(known.request) is JudgeReply}
 
 
 @pytest.mark.parametrize("verb", REFUSED)

@@ -14,7 +14,7 @@ from pipeline_tasks.binding import may_name_places
 from pipeline_tasks.constraints import Range, Word
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.seams import own_parts
-from pipeline_tasks.service.requests.wire import REQUESTS
+from pipeline_tasks.service.verbs import verbs
 from tests.sources.test_admission import QUERIES, source_of
 
 WORDS = ("a", "1", "/own/a", "a.json", "", "2026-01-01", "stages/a", "local", "not-worse")
@@ -76,6 +76,7 @@ def foreign(kind: Any, name: str, place: str) -> Any:
     return made(inner, place, **{place_fields(inner)[0]: place}) if inner else example(hint, place)
 
 
+REQUESTS = {verb: known.request for verb, known in verbs().items()}
 CASES = [(verb, name) for verb, kind in REQUESTS.items() for name in place_fields(kind)]
 
 

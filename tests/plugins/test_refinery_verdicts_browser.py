@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
+from refinery_ablate.statistics import SAME
 
-from pipeline_tasks.ablate.statistics import SAME
 from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, AblatedArm, ablations, record_ablation
 from tests.ablated_root import given_verdict, made
 from tests.plugins.browser import NEEDS_CHROMIUM, browser, opened, served

@@ -172,7 +172,7 @@ def test_a_daemon_of_older_code_is_replaced(folder: Path, monkeypatch: pytest.Mo
     (folder / "code").mkdir()
     (folder / "code" / "older.py").touch()
     with monkeypatch.context() as patch:
-        patch.setattr(daemon, "PACKAGE", folder / "code")
+        patch.setattr(daemon, "code", lambda: [folder / "code"])
         patch.setenv("PYTHONPATH", str(PROJECT))
         daemon.send(land(folder, "before"))
         (older,) = daemons(folder)

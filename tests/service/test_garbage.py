@@ -14,8 +14,9 @@ from pipeline_tasks.service import driver as drivers
 from pipeline_tasks.service.daemon import Daemon
 from pipeline_tasks.service.driver import Driver
 from pipeline_tasks.service.requests.stages import LandRequest
-from pipeline_tasks.service.requests.wire import DEEPEST, REQUESTS, encode
+from pipeline_tasks.service.requests.wire import DEEPEST, encode
 from pipeline_tasks.service.session import Session
+from pipeline_tasks.service.verbs import verbs
 from tests.cluster.containers import wait_until
 from tests.service.test_requests import request
 
@@ -30,13 +31,13 @@ def garbage(verb: str) -> Iterator[bytes]:
     yield from (whole[:-1], whole[: len(whole) // 2], whole + b"}", whole[:9] + b"\0" + whole[9:], b"\xff" + whole)
     yield from (b"[%s]" % whole, json.dumps(whole.decode()).encode(), b"7" * 5_000, b"null", b"{}")
     yield from (nested(levels).encode() for levels in (DEEPEST + 1, 100_000))
-    for name in (entry.name for entry in fields(REQUESTS[verb])):
+    for name in (entry.name for entry in fields(verbs()[verb].request)):
         yield json.dumps({**request(verb, "root"), name: "VALUE"}).replace('"VALUE"', nested(DEEPEST)).encode()
         yield json.dumps({**request(verb, "root"), name: {"\0": "\0\ud800"}}).encode()
     yield json.dumps({**request(verb, "root"), "engine": {"engine": []}, "\0": 1}).encode()
 
 
-EVERY = [body for verb in REQUESTS for body in garbage(verb)]
+EVERY = [body for verb in verbs() for body in garbage(verb)]
 
 
 def valid(root: Path) -> LandRequest:

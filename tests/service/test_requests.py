@@ -11,11 +11,10 @@ import pytest
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.recipe import trial_of
-from pipeline_tasks.seams import own_parts
-from pipeline_tasks.service import handle
-from pipeline_tasks.service.handle import VERBS, WORK, main, work_of
+from pipeline_tasks.service.handle import main
 from pipeline_tasks.service.requests.stages import LandRequest
-from pipeline_tasks.service.requests.wire import REQUESTS, decode, encode
+from pipeline_tasks.service.requests.wire import decode, encode
+from pipeline_tasks.service.verbs import verbs
 from tests.chain import reply_type
 
 ABOUT = {"recipe": "web", "snapshot": "d1", "run_id": "r"}
@@ -57,6 +56,9 @@ VALID: Mapping[str, dict[str, Any]] = {
     "judge_ablation": {"folder": "to"},
     "publish_model": {"name": "quality", "model": "models/a", "training": "models/b.json", "check": "models/c.json"},
 }
+
+REQUESTS = {verb: known.request for verb, known in verbs().items()}
+"""The type of the request of each verb that the core or an extension answers."""
 
 OF_A_STAGE = ("seal", "quarantine", "record")
 """Verbs whose root is that of the stage's request."""
@@ -106,20 +108,11 @@ def request(verb: str, root: str) -> dict[str, Any]:
     return {"verb": verb, **({} if verb in OF_A_STAGE else {"root": root}), **VALID[verb]}
 
 
-def test_each_verb_has_one_work() -> None:
-    assert sorted([*WORK, *own_parts(VERBS)]) == sorted(REQUESTS)
-
-
-def test_a_verb_whose_extension_is_not_installed_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "own_parts", lambda _seam: {})
-    with pytest.raises(RecipeError, match="nothing is installed here that does 'export'"):
-        work_of("export")
-
-
 @pytest.mark.parametrize("verb", REQUESTS)
 def test_the_work_of_a_verb_takes_its_request_and_returns_its_reply(verb: str) -> None:
     """The type checker follows a reply from `send` to its reader; that the work returns it is checked here."""
-    kind, types = REQUESTS[verb], get_type_hints(work_of(verb))
+    kind, types = REQUESTS[verb], get_type_hints(verbs()[verb].load_work())
+    assert kind.verb == verb
     assert (types["request"], types["return"]) == (kind, reply_type(kind))
 
 

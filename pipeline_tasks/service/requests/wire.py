@@ -8,58 +8,11 @@ from typing import Any
 from pipeline_tasks import errors
 from pipeline_tasks.binding import bind_fields, shown
 from pipeline_tasks.errors import RecipeError, RefineryError
-from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
-from pipeline_tasks.service.requests.ablation import ForecastAblationRequest, JudgeAblationRequest, PlanAblationRequest
-from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
-from pipeline_tasks.service.requests.models import CheckModelRequest, PublishModelRequest, TrainModelRequest
-from pipeline_tasks.service.requests.publication import ExportRequest, IndexRequest, PublishRequest
-from pipeline_tasks.service.requests.stages import (
-    ComposeRequest,
-    HistoryRequest,
-    LandRequest,
-    PreflightRequest,
-    QuarantineRequest,
-    RecordRequest,
-    SealRequest,
-    SpansRequest,
-)
-from pipeline_tasks.service.requests.upkeep import CompactRequest, RetentionRequest, VacuumRequest, VerifyRequest
+from pipeline_tasks.service.verbs import verb_of, verbs
 
 Wire = dict[str, Any]
 """A reply as JSON: that of its request, or `error`, the name of a class, and `message`."""
-
-_KINDS: tuple[type[Request[Any]], ...] = (
-    PreflightRequest,
-    LandRequest,
-    ComposeRequest,
-    HistoryRequest,
-    SpansRequest,
-    RefineRequest,
-    SealRequest,
-    QuarantineRequest,
-    RecordRequest,
-    JudgeRequest,
-    JudgeSnapshotRequest,
-    JudgeRecipeRequest,
-    PublishRequest,
-    ExportRequest,
-    IndexRequest,
-    CompactRequest,
-    VacuumRequest,
-    RetentionRequest,
-    VerifyRequest,
-    TrainModelRequest,
-    CheckModelRequest,
-    PublishModelRequest,
-    PlanAblationRequest,
-    ForecastAblationRequest,
-    JudgeAblationRequest,
-)
-
-REQUESTS: Mapping[str, type[Request[Any]]] = {kind.verb: kind for kind in _KINDS}
-"""The type of each verb's request."""
-
 
 DEEPEST = 100
 """Levels of lists and objects in a request; what reads it further on may recurse."""
@@ -102,11 +55,12 @@ def decode(raw: object) -> Request[Any]:
         message = f"{json.dumps(raw)[:100]} is not a JSON object; a request is an object with a verb"
         raise RecipeError(message)
     verb = str(raw.get("verb"))
-    if verb not in REQUESTS:
-        message = f"unknown verb {shown(verb)}; a request's verb is one of {', '.join(REQUESTS)}"
+    known = verb_of(verb)
+    if known is None:
+        message = f"unknown verb {shown(verb)}; a request's verb is one of {', '.join(verbs())}"
         raise RecipeError(message)
     written = {name: value for name, value in raw.items() if name != "verb"}
-    return bind_fields(REQUESTS[verb], written, f"the request to {verb}")
+    return bind_fields(known.request, written, f"the request to {verb}")
 
 
 def raise_refusal(reply: Mapping[str, Any], unknown: type[Exception] = RefineryError) -> None:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pipeline_tasks.ablate.attribution import COSTS, PAYS, WORDS
-from pipeline_tasks.ablate.evidence import Evidence, read_evidence
-from pipeline_tasks.ablate.plots import forest_plot, plot_of_curves
+from refinery_ablate.attribution import COSTS, PAYS, WORDS
+from refinery_ablate.evidence import Evidence, read_evidence
+from refinery_ablate.plots import forest_plot, plot_of_curves
+
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.choices import choices_of
 from pipeline_tasks.publish.logs import version_log

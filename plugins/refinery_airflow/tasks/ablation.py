@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
-
-from pipeline_tasks.ablate.sizes import SIZES, SMOKE
-from pipeline_tasks.recipe import MARGIN, NOT_WORSE
-from pipeline_tasks.run.request import Request
-from pipeline_tasks.service.requests.ablation import (
+from refinery_ablate.requests import (
     ForecastAblationRequest,
     JudgeAblationReply,
     JudgeAblationRequest,
     PlanAblationRequest,
     RunsReply,
 )
-from pipeline_tasks.service.training import require_trainer, train_run
+from refinery_ablate.sizes import SIZES, SMOKE
+from refinery_ablate.training import require_trainer, train_run
+
+from pipeline_tasks.recipe import MARGIN, NOT_WORSE
+from pipeline_tasks.run.request import Request
 from refinery_airflow.runs.credentials import adopt_credentials
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
 from refinery_airflow.tasks.launch import send_logged
