@@ -1,10 +1,12 @@
 """Says which questions there are: each is a command, with the module that answers it, and the group it is shown in."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from pipeline_tasks import seams
+from pipeline_tasks.errors import RecipeError
 
 SEAM = "refinery.questions"
 """The seam of questions: each of its parts is a dict of names and their `Entry`, in a module that imports little."""
@@ -131,7 +133,7 @@ QUESTIONS = {
         "keep in order",
     ),
     "retract": Entry(
-        "pipeline_tasks.upkeep.retract",
+        "pipeline_tasks.cli.commands.retract",
         "make the dataset what it would be without a snapshot",
         "keep in order",
         supervised=True,
@@ -257,6 +259,15 @@ def name_in(words: Sequence[str]) -> tuple[str, int]:
             if name := names.get(" ".join(words[:count])):
                 return name, min(count, len(words))
     return "", 0
+
+
+def module_of(name: str) -> ModuleType:
+    """Return the module that answers a question; RecipeError where nothing that is installed has it."""
+    entry = entry_of(name)
+    if entry is None:
+        message = f"nothing that is installed here answers {name!r}; install the package that has it"
+        raise RecipeError(message)
+    return import_module(entry.module)
 
 
 def questions() -> Mapping[str, Entry]:
