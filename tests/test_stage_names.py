@@ -17,6 +17,8 @@ WORDS = {
     "pipeline_tasks/cli/reference/walk.py": "the recipe that the first walk of the docs changes",
     "pipeline_tasks/inspect/disclose/croissant.py": "a property of Croissant",
     "pipeline_tasks/inspect/verify/erased.py": "a column",
+    "pipeline_tasks/inspect/why/__init__.py": "a key of its JSON",
+    "pipeline_tasks/inspect/why/standing.py": "a key of its JSON",
     "pipeline_tasks/publish/plots/map.py": "a property of Vega",
     "pipeline_tasks/publish/takedowns.py": "a column",
     "pipeline_tasks/recipe.py": "the stage of every build that takes the list of what was taken down, and that no recipe names",

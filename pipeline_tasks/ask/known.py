@@ -17,6 +17,7 @@ class Entry(NamedTuple):
     """A question's module, its line in `refinery --help`, and its group.
 
     `supervised`: it starts processes. `shows`: it shows texts, or names of pages, and logs its looks at a shared root.
+    `is_question`: its module has a `QUESTION`, which is a page, too.
     """
 
     module: str
@@ -24,6 +25,7 @@ class Entry(NamedTuple):
     group: str
     supervised: bool = False
     shows: bool = False
+    is_question: bool = False
 
 
 QUESTIONS = {
@@ -67,7 +69,10 @@ QUESTIONS = {
         "look",
     ),
     "versions": Entry(
-        "pipeline_tasks.inspect.versions", "list every published version, and whether it still counts", "look"
+        "pipeline_tasks.inspect.versions",
+        "list every published version, and whether it still counts",
+        "look",
+        is_question=True,
     ),
     "diff": Entry(
         "pipeline_tasks.inspect.diff", "compare two versions: settings, rows, distributions, documents by id", "look"
@@ -96,6 +101,13 @@ QUESTIONS = {
         "find every place where a document, URL or site is used in training datasets",
         "look",
         shows=True,
+    ),
+    "why": Entry(
+        "pipeline_tasks.inspect.why",
+        "say why a page is in the dataset or not: its whole story, by address, id or words",
+        "look",
+        shows=True,
+        is_question=True,
     ),
     "search": Entry(
         "pipeline_tasks.inspect.search",
@@ -223,6 +235,7 @@ QUESTIONS = {
         "pipeline_tasks.inspect.access",
         "list who saw texts: the looks of pages, and of commands at a shared root",
         "people and rights",
+        is_question=True,
     ),
     "sign": Entry(
         "pipeline_tasks.cli.commands.sign",

@@ -133,6 +133,10 @@ def build_parser(entries: Mapping[str, Entry], names: Container[str]) -> argpars
 
 
 def _module(entry: Entry) -> Command:
+    if entry.is_question:
+        from pipeline_tasks.cli.asking import AskedCommand
+
+        return AskedCommand(entry)
     return cast("Command", import_module(entry.module))
 
 

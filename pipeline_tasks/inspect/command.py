@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,14 +144,6 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         help=f"dataset and its version (default: the only one in ROOT, else {DEFAULT_BUILD}; its newest)",
     )
     add_json(parser)
-
-
-def aligned_lines(rows: Sequence[Sequence[str]], left: Collection[int]) -> Iterator[str]:
-    """Yield a line per row of cells, as wide as each column's widest; columns of `left` begin at the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        yield "  ".join(cell.ljust(width) if at in left else cell.rjust(width) for at, (cell, width) in cells).rstrip()
 
 
 def built_version(root: str, named: str) -> Version:

@@ -36,6 +36,7 @@ WORDS: Mapping[str, Sequence[Sequence[str]]] = {
     "trace": [(*CORPUS, "--random", "5")],
     "lineage": [OF, CORPUS],
     "find": [("--doc", "ID"), ("--url", GONE), ("--site", "mail.example")],
+    "why": [("ID",), (GONE,), (KEPT,), ("a phrase",)],
     "search": [("", *OF, "--where", "chars: {at_least: 0}"), ("a phrase", *OF)],
     "similar": [("--url", KEPT, *OF)],
     "map": [(*OF, "--to", "MAP")],
