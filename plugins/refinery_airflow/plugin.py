@@ -21,11 +21,13 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.cards import adds, makes_documents, reads_landed
 from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
 from pipeline_tasks.inspect.document.text_edits import COMPARED
 from pipeline_tasks.inspect.document.trace import trace
+from pipeline_tasks.inspect.evidence import evidence_of
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.read import outcome_line
 from pipeline_tasks.inspect.read.answers import LONGEST
@@ -62,7 +64,6 @@ from refinery_airflow.access.purpose import (
 )
 from refinery_airflow.access.roles import (
     OPEN,
-    Role,
     curator,
     holds,
     is_reader,
@@ -73,13 +74,14 @@ from refinery_airflow.access.roles import (
     steward,
     verdicts_of,
 )
-from refinery_airflow.pages import rendering
+from refinery_airflow.pages import ask, rendering
 from refinery_airflow.pages.answers import answers_of
 from refinery_airflow.pages.build import build_of
 from refinery_airflow.pages.compare import SETTINGS_SHOWN, compared
 from refinery_airflow.pages.dataset import SOURCES_SHOWN, card_of, dataset_of, is_dataset
 from refinery_airflow.pages.lineage import LISTED, PLACES_SHOWN, lineage_page
 from refinery_airflow.pages.overview import state_of, state_of_run
+from refinery_airflow.pages.rendering import show
 from refinery_airflow.pages.roots import root_overviews
 from refinery_airflow.pages.snapshot import builds_of, links_of, plots_of, run_of_snapshot
 from refinery_airflow.pages.standing import LINES, sources_page
@@ -107,7 +109,6 @@ from refinery_airflow.texts.document import (
     stretches,
 )
 from refinery_airflow.texts.document import MOST_BYTES as MOST_OF_DOCUMENT
-from refinery_airflow.texts.evidence import evidence_of
 from refinery_airflow.texts.find import find_of
 from refinery_airflow.texts.intruder import SHOWN as INTRUDER_SHOWN
 from refinery_airflow.texts.intruder import Asked, IntruderPage, intruder_page
@@ -255,6 +256,7 @@ app = FastAPI(
 
 
 app.router.route_class = LookRoute
+app.include_router(ask.router)
 
 
 @app.middleware("http")
@@ -324,11 +326,6 @@ def _told_root(status: int) -> str:
         return ""
 
 
-def render(page: str, **values: Any) -> Shown:  # noqa: ANN401 -- values of a template are of any type
-    """Render a page; every value is escaped."""
-    return Shown(rendering.render(page, root=root(), **values))
-
-
 # --- Pages -----------------------------------------------------------------------------------------------------
 
 
@@ -338,14 +335,14 @@ def snapshots(user: GetUserDep) -> HTMLResponse:
     shown = root_overviews(lambda recipe: is_reader(user, recipe))
     pages = sorted((page for one in shown for page in one.pages), key=lambda page: page.is_dataset)
     messages = [one.message for one in shown if one.message]
-    return render("snapshots.html", recipes=pages, landed=[one.landed for one in shown], messages=messages)
+    return show("snapshots.html", recipes=pages, landed=[one.landed for one in shown], messages=messages)
 
 
 @app.get("/sources")
 def sources() -> HTMLResponse:
     """Show per source what has landed and when, what is missing or not published, and which hosts refuse."""
     storage.require_folder(root())
-    return render("sources.html", shown=sources_page(root()), most=LINES)
+    return show("sources.html", shown=sources_page(root()), most=LINES)
 
 
 @app.get("/snapshot/{recipe}/{snapshot}")
@@ -367,7 +364,7 @@ def _run_page(known: UnpublishedRun) -> HTMLResponse:
     run = newest_runs(known.recipe, root()).get(known.snapshot)
     steps = funnel(root(), known)
     plot = funnel_plot(steps)
-    return render("run.html", known=known, state=state_of_run(known, run), steps=steps, plot=plot, run=links_of(run))
+    return show("run.html", known=known, state=state_of_run(known, run), steps=steps, plot=plot, run=links_of(run))
 
 
 def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLResponse:
@@ -379,7 +376,7 @@ def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLR
     earlier, run = published.earlier, run_of_snapshot(root(), version)
     known: dict[str, Any] = {name: getattr(published, name) for name in ("steps", "verdicts", "costs")}
     sites = site_shares(root(), version, earlier) if may_see(request, user, Role.CURATOR) else None
-    return render(
+    return show(
         "snapshot.html",
         version=version,
         state=state_of(root(), recipe, snapshot, run),
@@ -399,7 +396,7 @@ def _version_page(request: Request, version: Version, user: GetUserDep) -> HTMLR
 def _dataset_page(request: Request, published: Published, user: GetUserDep) -> HTMLResponse:
     """Show a version of a training dataset."""
     version, page = published.version, dataset_of(published)
-    return render(
+    return show(
         "dataset.html",
         version=version,
         shown=page,
@@ -421,14 +418,14 @@ def card_page(recipe: str, snapshot: str) -> HTMLResponse:
     version = version_log.current(root(), recipe, snapshot)
     if not is_dataset(version):
         raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has a report; a card is of a training dataset")
-    return render("card.html", version=version, card=card_of(root(), version))
+    return show("card.html", version=version, card=card_of(root(), version))
 
 
 @app.get("/build/{recipe}")
 def build_page(recipe: str, request: Request) -> Response:
     """Show what a build would take of the snapshots, weights and budget that are chosen; nothing is run."""
     page = build_of(root(), recipe, request.query_params.multi_items())
-    shown = render("build.html", shown=page, exact=page.exact(root()))
+    shown = show("build.html", shown=page, exact=page.exact(root()))
     shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
     return shown
 
@@ -438,7 +435,7 @@ def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
     """Show the manifests that a snapshot's version was made from, with their parents and what became of their rows."""
     shown = lineage_page(root(), version_log.current(root(), recipe, snapshot))
     limits = {"listed": LISTED, "places_shown": PLACES_SHOWN}
-    return render("lineage.html", shown=shown, command=shown.command(root()), **limits)
+    return show("lineage.html", shown=shown, command=shown.command(root()), **limits)
 
 
 @app.get("/whatif/{recipe}/{snapshot}")
@@ -449,7 +446,7 @@ def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
     page = whatif_of(root(), version, query, Published(root(), version).costs)
     if query != page.fields:
         return RedirectResponse(page.address, SEE_OTHER)
-    shown = render(
+    shown = show(
         "whatif.html",
         whatif=page,
         version=version,
@@ -466,7 +463,7 @@ def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name 
     """Show how many documents would stay if only those with some values in their columns did, and one `more` value."""
     version = version_log.current(root(), recipe, snapshot)
     page = columns_page(root(), version, where.strip(), by.strip(), more.strip())
-    shown = render("columns.html", shown=page, most=GROUPS_SHOWN, command=page.command(root()))
+    shown = show("columns.html", shown=page, most=GROUPS_SHOWN, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 
@@ -481,7 +478,7 @@ def breakdown_page(
     """
     version = version_log.current(root(), recipe, snapshot)
     page = breakdown_of(root(), version, by, across, sees_all=may_see(request, user, Role.STEWARD))
-    shown = render(
+    shown = show(
         "breakdown.html",
         shown=page,
         version=version,
@@ -498,7 +495,7 @@ def compare_page(recipe: str, user: GetUserDep, a: Name = "", b: Name = "", docu
     """Show what differs between two versions, named by number or snapshot; with `documents`, by id, too."""
     others = [name for name in version_log.recipes(root()) if name != recipe and is_reader(user, name)]
     page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents), others=others)
-    shown = render("compare.html", compared=page, settings_shown=SETTINGS_SHOWN, command=page.command(root()))
+    shown = show("compare.html", compared=page, settings_shown=SETTINGS_SHOWN, command=page.command(root()))
     shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
     return shown
 
@@ -508,14 +505,14 @@ def verdicts(user: GetUserDep) -> HTMLResponse:
     """Show which of two datasets gave the better models; and what recipes require: of those that the user may read."""
     storage.require_folder(root())
     page = verdicts_page(root(), verdicts_of(user), partial(is_reader, user))
-    return render("verdicts.html", shown=page)
+    return show("verdicts.html", shown=page)
 
 
 @app.get("/verdicts/{number}")
 def verdict(request: Request, number: int, user: GetUserDep) -> HTMLResponse:
     """Show one verdict with its intervals, curves, groups, cost and evidence; names of sites to who may read texts."""
     page = verdict_page(root(), number)
-    return render(
+    return show(
         "verdict.html",
         shown=page,
         entry=ablation_log.LOG.entry_path(number),
@@ -529,7 +526,7 @@ def _retracted(retraction: version_log.Retraction) -> HTMLResponse:
     """Show when and why a snapshot was retracted, and its versions."""
     versions = version_log.versions(root(), retraction.recipe)
     retracted = [version for version in versions if version.number in retraction.retracts]
-    return render("retracted.html", retraction=retraction, versions=retracted)
+    return show("retracted.html", retraction=retraction, versions=retracted)
 
 
 @app.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(steward)])
@@ -540,7 +537,7 @@ def rejects_page(recipe: str, snapshot: str, stage: str, reason: Reason = "", st
     of = {"version": known.shown, "is_published": known.version is not None}
     limits = {"most_rows": MOST_ROWS, "sample": SAMPLE}
     known_ids = [str(row["id"]) for row in page.shown.rows if row.get("id")]
-    return render(
+    return show(
         "rejects.html", **of, shown_page=page, evidence_of=evidence_of, **limits, command=page.command(root())
     ).of(len(page.shown.rows), known_ids)
 
@@ -601,7 +598,7 @@ def sample_page(request: Request, path: str, user: GetUserDep, reason: str = "")
     columns = [name for name, _ in manifest.schema if name in SAMPLED and name not in unread]
     kept = list(_sample(manifest.shards, columns=columns)) if columns else []
     rejected = list(_sample(manifest.rejects + manifest.quarantine, reason)) if sees_all else []
-    return render(
+    return show(
         "sample.html",
         path=path,
         stage=manifest.stage,
@@ -624,7 +621,7 @@ def trace_page(request: Request, recipe: str, snapshot: str, user: GetUserDep, t
     origin = trace(root(), version, token, MOST_HEADER)
     source = refined_version(root(), version, origin.snapshot)
     origin = origin if holds(request, user, Role.STEWARD) else replace(origin, header=(), record="")
-    return render("trace.html", version=version, origin=origin, source=source).of(1, [origin.document])
+    return show("trace.html", version=version, origin=origin, source=source).of(1, [origin.document])
 
 
 @app.get("/document/{recipe}/{snapshot}", dependencies=[Depends(curator)])
@@ -645,7 +642,7 @@ def document_page(
     limits |= {"most_bytes": MOST_OF_DOCUMENT, "most_clusters": MOST_OF_CLUSTERS, "most_blocks": BLOCKS_SHOWN}
     commands = {"command": page.command(root()), "duplicates": duplicates_command(root(), version, page.wanted)}
     known = page.document
-    shown = render("document.html", version=version, explored=page, sees_all=sees_all, **values, **limits, **commands)
+    shown = show("document.html", version=version, explored=page, sees_all=sees_all, **values, **limits, **commands)
     shown.of(len(known.records) if known else 0, [known.id] if known else [])
     shown.status_code = NOT_FOUND if page.message else shown.status_code
     return shown
@@ -674,7 +671,7 @@ def search_of_snapshot(
     page = search_page(root(), version, **query, start=start, kept_only=kept_only)
     limits = {"most_hits": HITS_SHOWN, "most_bytes": MOST_BYTES}
     hits = page.search.hits if page.search else ()
-    shown = render("search.html", shown=page, **limits, kept_only=kept_only, command=page.command(root()))
+    shown = show("search.html", shown=page, **limits, kept_only=kept_only, command=page.command(root()))
     shown.of(len(hits), [hit.id for hit in hits])
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
@@ -756,7 +753,7 @@ def _read_response(version: Version, page: ReadingPage, role: Role) -> HTMLRespo
     values = {"command": page.command(root()), "outcome_of": outcome_line, "may_read": role is not Role.VIEWER}
     values |= {"is_steward": role is Role.STEWARD}
     known = [document.id for document in (page.document, page.judged) if document]
-    return render("read.html", version=version, shown=page, most=MOST_DRAWN, **values).of(len(known), known)
+    return show("read.html", version=version, shown=page, most=MOST_DRAWN, **values).of(len(known), known)
 
 
 def intruder_asked(by: Name = "", column: Name = "", bands: Name = "", group: Reason = "", seed: Seed = 1) -> Asked:
@@ -811,7 +808,7 @@ def intruder_answer(
 def _intruder_response(page: IntruderPage, *, may_read: bool = True) -> HTMLResponse:
     values = {"command": page.command(root()), "may_read": may_read, "longest": INTRUDER_SHOWN}
     known = [document.id for document in page.documents]
-    return render("intruder.html", version=page.version, shown=page, **values).of(len(known), known)
+    return show("intruder.html", version=page.version, shown=page, **values).of(len(known), known)
 
 
 def find_query(
@@ -834,7 +831,7 @@ def find_page(
     if any(query[asked] for asked in ("doc", "url", "site", "text", "where")):
         require(request, user, Role.CURATOR)
     page = find_of(root(), query, start)
-    shown = render("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
+    shown = show("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
     return shown.of(len(page.documents), page.documents)
 
 
@@ -849,7 +846,7 @@ def similar_documents(recipe: str, query: Annotated[dict[str, str], Depends(simi
     version_log.current(root(), recipe)
     page = similar_page(root(), recipe, query)
     documents = page.found.documents if page.found else ()
-    shown = render("similar.html", shown=page, command=page.command(root()))
+    shown = show("similar.html", shown=page, command=page.command(root()))
     shown.of(len(documents), [each.id for each in documents])
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
@@ -859,7 +856,7 @@ def similar_documents(recipe: str, query: Annotated[dict[str, str], Depends(simi
 def map_of_snapshot(recipe: str, snapshot: str, by: Name = "") -> Response:
     """Show documents of a snapshot as points that are near by their vectors, colored by a column."""
     page = map_page(root(), version_log.current(root(), recipe, snapshot), by.strip())
-    shown = render("map.html", map=page, command=page.command(root())).of(len(page.shown.points) if page.shown else 0)
+    shown = show("map.html", map=page, command=page.command(root())).of(len(page.shown.points) if page.shown else 0)
     shown.status_code = UNPROCESSABLE if page.message else shown.status_code
     return shown
 
@@ -881,7 +878,7 @@ def purpose_answer(request: Request, user: GetUserDep, form: Annotated[PurposeFo
 
 def _purpose_page(user: str, purpose: str, following: str, message: str = "") -> Shown:
     values = {"token": form_token(user), "following": own_address(following), "longest": LONGEST_PURPOSE}
-    return render("purpose.html", purpose=purpose, message=message, **values)
+    return show("purpose.html", purpose=purpose, message=message, **values)
 
 
 @app.get("/manifest/{path:path}")
@@ -891,7 +888,7 @@ def manifest_page(path: str) -> HTMLResponse:
     shards = {name: manifest.pop(name, []) for name in ("shards", "rejects", "quarantine")}
     shards |= {f"history: {section}": saved for section, saved in manifest.pop("history", {}).items()}
     manifest.pop("metrics", None)
-    return render("manifest.html", path=path, facts=json.dumps(manifest, indent=2, ensure_ascii=False), shards=shards)
+    return show("manifest.html", path=path, facts=json.dumps(manifest, indent=2, ensure_ascii=False), shards=shards)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------
