@@ -18,6 +18,9 @@ from pipeline_tasks.sealed import path_of, sha256
 from refinery_airflow.access.looks import Shown
 from refinery_airflow.runs.run import base, root, site
 
+SAMPLE = 400
+"""Characters of a row's text that are shown."""
+
 FOLDER = Path(__file__).parents[1] / "templates"
 
 VEGA = "vega.js"
