@@ -95,6 +95,7 @@ QUESTIONS = {
         "pipeline_tasks.inspect.versions.lineage",
         "show the manifests that a version was made from, with their parents",
         "look",
+        is_question=True,
     ),
     "find": Entry(
         "pipeline_tasks.inspect.search.find",
@@ -229,6 +230,7 @@ QUESTIONS = {
         "pipeline_tasks.upkeep.upgrade",
         "say what an installed release makes outdated, why, and what it costs",
         "keep in order",
+        is_question=True,
     ),
     "ledger": Entry("pipeline_tasks.upkeep.ledger", "make the ledger anew from the root", "keep in order"),
     "access": Entry(

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
@@ -26,6 +26,32 @@ DEFAULT_RECIPE = "web"
 
 NEWEST, EVERY = "the one published last", "every one"
 """Which snapshot a command reads if none is named, as its help text puts it."""
+
+OnlyRecipe = Annotated[str, f"recipe (default: the only one in ROOT, else {DEFAULT_RECIPE})"]
+"""The param of a question that `recipe_of` reads."""
+
+NewestSnapshot = Annotated[str, f"snapshot (default: {NEWEST})"]
+"""The param of a question that `version_of` reads."""
+
+
+class OfRecipe(Protocol):
+    """Params that name a root, and may name a recipe."""
+
+    @property
+    def root(self) -> str:
+        """The root."""
+
+    @property
+    def recipe(self) -> str:
+        """The recipe, "" for the usual one."""
+
+
+class OfSnapshot(OfRecipe, Protocol):
+    """Params that may name a snapshot, too."""
+
+    @property
+    def snapshot(self) -> str:
+        """The snapshot, "" for the usual one."""
 
 
 def default_root() -> str:
@@ -112,7 +138,7 @@ def number(
     return read
 
 
-def recipe_of(options: argparse.Namespace) -> str:
+def recipe_of(options: OfRecipe) -> str:
     """Return the recipe that the options name, else the only one published in the root, else the default one.
 
     RecipeError if there are several without the default one: a guess would show, or retract, a snapshot of another.
@@ -218,7 +244,7 @@ def whoami() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def version_of(options: argparse.Namespace) -> Version:
+def version_of(options: OfSnapshot) -> Version:
     """Return the newest version of the named snapshot, or of the recipe.
 
     RecipeError if there is none, which names the runs that stopped.
