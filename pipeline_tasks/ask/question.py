@@ -126,10 +126,6 @@ def _value_hint(hint: Any) -> Any:  # noqa: ANN401 -- an annotation
     return Annotated[(kind, *constraints)] if constraints else kind
 
 
-Given = str | Sequence[str] | bool
-"""What is given for a param as text: one value, several, or whether it is on."""
-
-
 def read_params(question: Question[P], given: Mapping[str, object], root: str, role: Role) -> P:
     """Return the params of who asks at a root; RecipeError for one that is not known, missing, or not of its type.
 

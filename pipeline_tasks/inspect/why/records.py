@@ -176,7 +176,8 @@ def _rows(root: str, place: Place, wanted: Sought, reading: Reading, host: str) 
         masks.append(wanted.is_wanted(values))
         if host:
             same = values.filter(pc.fill_null(pc.match_substring(values, host, ignore_case=True), fill_value=False))
-            reading.hosted |= dict.fromkeys(same.to_pylist(), f"{place.outcome} by {place.stage}")
+            became = dict.fromkeys(same.to_pylist(), f"{place.outcome} by {place.stage}")
+            reading.hosted = became | reading.hosted  # what is kept is read first
     mask = pa.concat_arrays(masks) if masks else pa.array([], pa.bool_())
     if not pc.any(mask, min_count=0).as_py():
         return []
