@@ -95,6 +95,11 @@ def written_fields(group: type, written: object, where: str) -> dict[str, Any]:
 # --- Values ---------------------------------------------------------------------------------------------------
 
 
+def bound(hint: Any, value: object, where: str) -> Any:  # noqa: ANN401 -- any annotation, and a value of it
+    """Return `value` as the type of the annotation `hint`; RecipeError names `where` a wrong one is."""
+    return _as(hint, value, where)
+
+
 def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
     """Return `value` as the type of the annotation `hint` (lists become tuples, whole numbers become floats)."""
     hint = getattr(hint, "__supertype__", hint)

@@ -13,6 +13,8 @@ ASIDE = ("stages", "demo")
 WORDS = {
     "pipeline_tasks/cli/commands/train_topics.py": "a key of a model's file",
     "pipeline_tasks/cli/reference/walk.py": "the recipe that the first walk of the docs changes",
+    "pipeline_tasks/inspect/why/__init__.py": "a key of its JSON",
+    "pipeline_tasks/inspect/why/standing.py": "a key of its JSON",
     "pipeline_tasks/publish/takedowns.py": "a column",
     "pipeline_tasks/recipe.py": "the stage of every build that takes the list of what was taken down, and that no recipe names",
     "pipeline_tasks/scorers/topics.py": "a key of a model's file",

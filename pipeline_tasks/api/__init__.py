@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeline_tasks.api.applying import Applied, apply
 from pipeline_tasks.api.applying import filter_rows as filter  # noqa: A004 -- said with its module: `api.filter`
 from pipeline_tasks.api.rows import Rows
+from pipeline_tasks.ask.answer import Answer
 from pipeline_tasks.errors import ContractError, GateRefused, LookRefused, RecipeError, RefineryError, Transient
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
@@ -25,6 +26,7 @@ from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.training.share import Passes, Split
 
 __all__ = [
+    "Answer",
     "Applied",
     "ContractError",
     "GateRefused",
@@ -43,6 +45,7 @@ __all__ = [
     "Transient",
     "Version",
     "apply",
+    "ask",
     "build",
     "filter",
     "ledger_of",
@@ -137,3 +140,14 @@ def sql(
     options = Namespace(root=str(root), recipe=recipe, chosen=str(version), dataset=dataset)
     answered: pa.Table = module_of("sql").table(str(root), chosen_of(options), query, purpose)
     return answered
+
+
+def ask(name: str, root: str | Path, /, *values: object, purpose: str = "", **params: object) -> Answer:
+    """Return the answer to a question, such as `ask("why", root, "https://example.org/page")`.
+
+    It is what the command of that name prints, as data, as lines (`str`), and as a notebook shows it. `values` are what
+    the command takes first, `params` its options. Texts are looked at for a `purpose`, where one is needed.
+    """
+    from pipeline_tasks.api.asking import answered
+
+    return answered(name, _place(root), values, params, purpose)

@@ -20,6 +20,7 @@ class Entry(NamedTuple):
 
     `supervised`: it starts processes. `shows`: it shows texts, or names of pages, and logs its looks at a shared root.
     `was`: the name that it had, to which it still answers.
+    `is_question`: its module has a `QUESTION`, which is a page, too.
     """
 
     module: str
@@ -28,6 +29,7 @@ class Entry(NamedTuple):
     supervised: bool = False
     shows: bool = False
     was: str = ""
+    is_question: bool = False
 
 
 QUESTIONS = {
@@ -55,6 +57,7 @@ QUESTIONS = {
         "list every published version, and whether it still counts",
         "look",
         was="versions",
+        is_question=True,
     ),
     "diff": Entry(
         "pipeline_tasks.inspect.diff", "compare two versions: settings, rows, distributions, documents by id", "look"
@@ -77,6 +80,7 @@ QUESTIONS = {
         "show the manifests that a version was made from, with their parents",
         "look",
         was="lineage",
+        is_question=True,
     ),
     "look find": Entry(
         "pipeline_tasks.inspect.search.find",
@@ -84,6 +88,13 @@ QUESTIONS = {
         "look",
         shows=True,
         was="find",
+    ),
+    "why": Entry(
+        "pipeline_tasks.inspect.why",
+        "say why a page is in the dataset or not: its whole story, by address, id or words",
+        "look",
+        shows=True,
+        is_question=True,
     ),
     "search": Entry(
         "pipeline_tasks.inspect.search",
@@ -171,6 +182,7 @@ QUESTIONS = {
         "say what an installed release makes outdated, why, and what it costs",
         "keep in order",
         was="upgrade",
+        is_question=True,
     ),
     "keep ledger": Entry(
         "pipeline_tasks.upkeep.ledger",
@@ -183,6 +195,7 @@ QUESTIONS = {
         "list who saw texts: the looks of pages, and of commands at a shared root",
         "keep in order",
         was="access",
+        is_question=True,
     ),
     "model lm": Entry(
         "pipeline_tasks.cli.commands.train_lm",
@@ -273,6 +286,6 @@ def module_of(name: str) -> ModuleType:
 def questions() -> Mapping[str, Entry]:
     """Return every question by name, in the order of groups: the core's, of our extensions, and of other packages."""
     found = dict(QUESTIONS)
-    for part in (*seams.own_parts(SEAM).values(), *seams.parts(SEAM).values()):
+    for part in seams.all_parts(SEAM).values():
         found |= part.load(dict)
     return MappingProxyType(dict(sorted(found.items(), key=lambda each: GROUPS.index(each[1].group))))

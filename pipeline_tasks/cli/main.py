@@ -173,6 +173,10 @@ def _hide_old_spellings(parser: argparse.ArgumentParser) -> None:
 
 
 def _module(entry: Entry) -> Command:
+    if entry.is_question:
+        from pipeline_tasks.cli.asking import AskedCommand
+
+        return AskedCommand(entry)
     return cast("Command", import_module(entry.module))
 
 

@@ -8,9 +8,9 @@ import math
 import os
 import socket
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
@@ -26,6 +26,32 @@ DEFAULT_RECIPE = "web"
 
 NEWEST, EVERY = "the one published last", "every one"
 """Which snapshot a command reads if none is named, as its help text puts it."""
+
+OnlyRecipe = Annotated[str, f"recipe (default: the only one in ROOT, else {DEFAULT_RECIPE})"]
+"""The param of a question that `recipe_of` reads."""
+
+NewestSnapshot = Annotated[str, f"snapshot (default: {NEWEST})"]
+"""The param of a question that `version_of` reads."""
+
+
+class OfRecipe(Protocol):
+    """Params that name a root, and may name a recipe."""
+
+    @property
+    def root(self) -> str:
+        """The root."""
+
+    @property
+    def recipe(self) -> str:
+        """The recipe, "" for the usual one."""
+
+
+class OfSnapshot(OfRecipe, Protocol):
+    """Params that may name a snapshot, too."""
+
+    @property
+    def snapshot(self) -> str:
+        """The snapshot, "" for the usual one."""
 
 
 def default_root() -> str:
@@ -121,7 +147,7 @@ def number(
     return read
 
 
-def recipe_of(options: argparse.Namespace) -> str:
+def recipe_of(options: OfRecipe) -> str:
     """Return the recipe that the options name, else the only one published in the root, else the default one.
 
     RecipeError if there are several without the default one: a guess would show, or retract, a snapshot of another.
@@ -155,14 +181,6 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         help=f"dataset and its version (default: the only one in ROOT, else {DEFAULT_BUILD}; its newest)",
     )
     add_json(parser)
-
-
-def aligned_lines(rows: Sequence[Sequence[str]], left: Collection[int]) -> Iterator[str]:
-    """Yield a line per row of cells, as wide as each column's widest; columns of `left` begin at the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        yield "  ".join(cell.ljust(width) if at in left else cell.rjust(width) for at, (cell, width) in cells).rstrip()
 
 
 def built_version(root: str, named: str) -> Version:
@@ -237,7 +255,7 @@ def whoami() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def version_of(options: argparse.Namespace) -> Version:
+def version_of(options: OfSnapshot) -> Version:
     """Return the newest version of the named snapshot, or of the recipe.
 
     RecipeError if there is none, which names the runs that stopped.

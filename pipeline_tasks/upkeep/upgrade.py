@@ -1,18 +1,19 @@
 """Says before anything runs what an installed release makes outdated in a root, why, what it costs, and what stays."""
 
-import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
+from pipeline_tasks.ask.answer import Answer
+from pipeline_tasks.ask.parts import Column, Note, Part, Table
+from pipeline_tasks.ask.question import Question
 from pipeline_tasks.cards import known_cards
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.libraries import present
 from pipeline_tasks.manifest import FORMAT, WRITER
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.outdated import Outdated, OutdatedVersion, outdated
+from pipeline_tasks.publish.outdated import OutdatedVersion, outdated
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.run.sizes import in_bytes
 from pipeline_tasks.seams import REFINERY
@@ -21,18 +22,20 @@ SHOWN = 8
 """Snapshots of a recipe whose stages are listed; more of them have the same reasons."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root, one recipe, and JSON."""
-    add_root(parser)
-    parser.add_argument("--recipe", default="", help="recipe or dataset (default: all in ROOT)")
-    add_json(parser)
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Of which recipe."""
+
+    root: str
+    recipe: Annotated[str, "recipe or dataset (default: all in ROOT)"] = ""
 
 
-def answer(options: argparse.Namespace) -> int:
-    """Print what is outdated; return ContractError's exit code if a version cannot be read by this release."""
-    found = outdated_versions(options.root, options.recipe)
-    print_result(options, upgrade_facts(options.root, found), upgrade_lines(options.root, found))
-    return ContractError.exit_code if any(each.unreadable for each in found) else 0
+def answer(params: Params) -> Answer:
+    """Return what is outdated; its exit code is ContractError's if a version cannot be read by this release."""
+    found = outdated_versions(params.root, params.recipe)
+    code = ContractError.exit_code if any(each.unreadable for each in found) else 0
+    parts = [*_parts(params.root, found)]
+    return Answer("What this release makes outdated", parts, upgrade_facts(params.root, found), exit_code=code)
 
 
 def outdated_versions(root: str, recipe: str = "") -> list[OutdatedVersion]:
@@ -66,66 +69,72 @@ def _facts(found: OutdatedVersion) -> dict[str, Any]:
     return {**about, "outdated": stages, "current": list(found.current), "unreadable": found.unreadable}
 
 
-def upgrade_lines(root: str, found: Sequence[OutdatedVersion]) -> Iterator[str]:
-    """Yield what is outdated, per recipe and snapshot, as lines for a person."""
-    yield f"release   {present([REFINERY]).get(REFINERY, 'of a checkout')}, writes by {WRITER}"
-    yield f"reads     manifests of format {FORMAT}; a ledger of an earlier release is brought forward when it is opened"
+def _parts(root: str, found: Sequence[OutdatedVersion]) -> Iterator[Part]:
+    """Yield the release, what of each recipe is outdated, why, at what cost, and what stays."""
+    yield Note(f"Release {present([REFINERY]).get(REFINERY, 'of a checkout')} writes by {WRITER}.")
+    yield Note(
+        f"It reads manifests of format {FORMAT}; a ledger of an earlier one is brought forward when it is opened."
+    )
     if not found:
-        yield f"nothing   {root} has no published version: nothing in it can be outdated"
+        yield Note(f"{root} has no published version: nothing in it can be outdated.")
         return
+    behind, lost = [each for each in found if each.stages], [each for each in found if each.unreadable]
     for name in dict.fromkeys(each.version.recipe for each in found):
-        yield from _recipe_lines([each for each in found if each.version.recipe == name])
-    behind = [each for each in found if each.stages]
-    if behind:
-        cost = " and ".join([*_seconds(behind), f"{in_bytes(sum(each.stores for each in behind))} written"])
-        yield (
-            f"cost      {cost} to refine {counted(len(behind), 'version')} again; nothing is refined until somebody "
-            "runs it"
+        yield Note(_account(name, [each for each in found if each.version.recipe == name]))
+    if lost:
+        yield Table(
+            LOST, [_named(each) | {"problem": each.unreadable} for each in lost], "Versions that cannot be read"
         )
-    lost = any(each.unreadable for each in found)
-    yield (
-        f"stays     every {'other ' if lost else ''}published version is read, verified, traced and trained from as "
-        "before; new snapshots take the history of the published ones"
-    )
-    yield "rewrites  nothing: objects of a root are never written over, and no other part of it has to change"
+    if behind:
+        yield Table(STAGES, [*_stage_rows(behind)], "Stages that a run would refine again")
+        cost = " and ".join([*_seconds(behind), f"{in_bytes(sum(each.stores for each in behind))} written"])
+        again = f"To refine {counted(len(behind), 'version')} again costs {cost}"
+        yield Note(f"{again}; nothing is refined until somebody runs it.")
+    stay = f"Every {'other ' if lost else ''}published version is read, verified, traced and trained from as before"
+    yield Note(f"{stay}; new snapshots take the history of the published ones.")
+    yield Note("Objects of a root are never written over, and no other part of it has to change.")
 
 
-def _recipe_lines(found: Sequence[OutdatedVersion]) -> Iterator[str]:
-    """Yield the lines of one recipe; snapshots that are outdated by the same reasons as one before are counted."""
-    name, behind = found[0].version.recipe, [each for each in found if each.stages]
-    lost = [each for each in found if each.unreadable]
-    yield (
-        f"{name}: {counted(len(found), 'snapshot')}, {len(found) - len(behind) - len(lost)} up to date, "
-        f"{len(behind)} outdated{f', {len(lost)} not readable' if lost else ''}"
-    )
-    for each in lost:
-        yield f"  {each.version.snapshot:<20}PROBLEM   {each.unreadable}"
-    by_reasons: dict[tuple[tuple[str, str], ...], list[OutdatedVersion]] = {}
+def _account(name: str, found: Sequence[OutdatedVersion]) -> str:
+    behind, lost = sum(bool(each.stages) for each in found), sum(bool(each.unreadable) for each in found)
+    up_to_date = f"{len(found) - behind - lost} up to date, {behind} outdated"
+    return f"{name}: {counted(len(found), 'snapshot')}, {up_to_date}{f', {lost} not readable' if lost else ''}"
+
+
+def _named(found: OutdatedVersion) -> dict[str, object]:
+    return {"recipe": found.version.recipe, "snapshot": found.version.snapshot}
+
+
+def _stage_rows(behind: Sequence[OutdatedVersion]) -> Iterator[dict[str, object]]:
+    """Yield the outdated stages of each recipe; of snapshots that are outdated by the same reasons once."""
+    by_reasons: dict[tuple[object, ...], list[OutdatedVersion]] = {}
     for each in behind:
-        by_reasons.setdefault(tuple((stage.stage, stage.why) for stage in each.stages), []).append(each)
+        why = (each.version.recipe, *((stage.stage, stage.why) for stage in each.stages))
+        by_reasons.setdefault(why, []).append(each)
     for alike in by_reasons.values():
-        yield from _outdated_lines(alike)
+        names = [each.version.snapshot for each in alike]
+        shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        for at, stage in enumerate(alike[0].stages):
+            stages = [each.stages[at] for each in alike]
+            known = [each.seconds for each in stages if each.seconds is not None]
+            sums = {"reads": sum(each.reads for each in stages), "stores": sum(each.stores for each in stages)}
+            named = {"recipe": alike[0].version.recipe, "snapshots": shown, "stage": stage.stage, "why": stage.why}
+            yield {**named, **sums, "seconds": sum(known) if known else None}
 
 
-def _outdated_lines(alike: Sequence[OutdatedVersion]) -> Iterator[str]:
-    names = [each.version.snapshot for each in alike]
-    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    stages = len(alike[0].stages)
-    yield f"  {shown}: {stages} of {counted(stages + len(alike[0].current), 'stage')}"
-    for at, stage in enumerate(alike[0].stages):
-        yield _stage_line([each.stages[at] for each in alike])
-        yield from (f"      {reason}" for reason in stage.reasons)
-    if alike[0].current:
-        yield f"    {'as they are':<18}{', '.join(alike[0].current)}"
+STAGES = (
+    Column("recipe"),
+    Column("snapshots"),
+    Column("stage"),
+    Column("seconds", "core time", "seconds"),
+    Column("reads", "read", "bytes"),
+    Column("stores", "written", "bytes"),
+    Column("why"),
+)
 
+LOST = (Column("recipe"), Column("snapshot"), Column("problem"))
 
-def _stage_line(alike: Sequence[Outdated]) -> str:
-    """Return the line of a stage that is outdated in several snapshots by the same reasons."""
-    known = [stage.seconds for stage in alike if stage.seconds is not None]
-    seconds = f"{sum(known):,.1f} s" if known else "-"
-    first, reads, stores = alike[0], sum(stage.reads for stage in alike), sum(stage.stores for stage in alike)
-    follows = "" if first.reasons else f"  reads {first.follows}"
-    return f"    {first.stage:<18}{seconds:>12}{in_bytes(reads):>12} read{in_bytes(stores):>12} written{follows}"
+QUESTION = Question(Params, answer)
 
 
 def _seconds(found: Sequence[OutdatedVersion]) -> list[str]:

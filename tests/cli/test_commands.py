@@ -24,11 +24,12 @@ READERS = {
     "look funnel": [],
     "look report": [],
     "verify": [],
-    "keep upgrade": [],
-    "keep access": [],
-    "look trace": ["--token", "0"],
-    "look lineage": [],
-    "look find": ["--document", "0" * 32],
+    "upgrade": [],
+    "access": [],
+    "trace": ["--token", "0"],
+    "lineage": [],
+    "find": ["--doc", "0" * 32],
+    "why": ["example.org"],
     "search": ["a phrase"],
     "sql": [],
     "document": ["0" * 32],
@@ -87,7 +88,7 @@ HEAVY = ("pyarrow", "numpy", "airflow", "pyspark", "ray")
 @pytest.mark.parametrize("name", questions())
 def test_a_command_is_a_module_with_arguments_and_an_answer(name: str) -> None:
     command = import_module(questions()[name].module)
-    assert callable(command.answer)
+    assert callable(command.QUESTION.answer if questions()[name].is_question else command.answer)
     assert f"usage: refinery {name}" in _help(name)
 
 

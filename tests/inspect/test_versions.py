@@ -65,7 +65,7 @@ def test_a_copy_of_a_root_has_the_times_at_which_versions_were_published(
     [line] = list_versions(copy, "corpus")
     assert (line.published_at, line.is_file_time) == ("1970-01-01T00:00:00+00:00", True)
     assert main(["look", "versions", "--recipe", "corpus", copy]) == 0
-    assert capsys.readouterr().out.rstrip().endswith("1970-01-01 00:00 (of its file)")
+    assert capsys.readouterr().out.rstrip().endswith("1970-01-01 00:00  yes")
 
 
 def test_every_recipe_is_listed_unless_one_is_named(root: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ VOCABULARY = {
     "stage",
 }
 REQUESTS = {"run.plan", "run.request", "service.requests"}
-READS = {"gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
+READS = {"ask", "gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
 ALLOWED = {
     "plugins/refinery_airflow/alerts/alerts.py": {"alerts", "flow.gates", *VOCABULARY},
     "plugins/refinery_airflow/pages/answers.py": READS,
@@ -35,6 +35,13 @@ ALLOWED = {
         "store",
         *VOCABULARY,
     },
+    "plugins/refinery_airflow/pages/ask.py": READS,
+    "plugins/refinery_airflow/pages/errors.py": VOCABULARY,
+    "plugins/refinery_airflow/pages/fields.py": set(),
+    "plugins/refinery_airflow/pages/files.py": READS,
+    "plugins/refinery_airflow/pages/purpose.py": {"store.access_log"},
+    "plugins/refinery_airflow/texts/sample.py": READS,
+    "plugins/refinery_airflow/texts/trace.py": READS,
     "plugins/refinery_airflow/texts/breakdown.py": READS,
     "plugins/refinery_airflow/texts/columns.py": READS,
     "plugins/refinery_airflow/pages/build.py": READS,
@@ -65,7 +72,6 @@ ALLOWED = {
     },
     "plugins/refinery_airflow/embedded/standalone.py": set(),
     "plugins/refinery_airflow/embedded/up.py": {"demo.show", "run.loops", "service.daemon", "shipped", *VOCABULARY},
-    "plugins/refinery_airflow/texts/evidence.py": set(),
     "plugins/refinery_airflow/tasks/failures.py": {"alerts.sent", "deployment", "flow.failures"},
     "plugins/refinery_airflow/texts/find.py": READS | {"text.urls.takedown"},
     "plugins/refinery_airflow/runs/form.py": VOCABULARY,
@@ -91,14 +97,14 @@ ALLOWED = {
     "plugins/refinery_airflow/tasks/operators.py": {"flow", *VOCABULARY, *REQUESTS},
     "plugins/refinery_airflow/pages/overview.py": READS | {"flow.plan"},
     "plugins/refinery_airflow/runs/places.py": {"binding.places_in", "store.store_settings", *VOCABULARY},
-    "plugins/refinery_airflow/plugin.py": READS,
+    "plugins/refinery_airflow/plugin.py": {"ask.question"},
     "plugins/refinery_airflow/access/purpose.py": {"store.access_log"},
     "plugins/refinery_airflow/tasks/quarantine.py": {"flow"} | REQUESTS,
     "plugins/refinery_airflow/texts/read.py": READS,
     "plugins/refinery_airflow/texts/rejects.py": READS,
     "plugins/refinery_airflow/pages/rendering.py": READS,
     "plugins/refinery_airflow/tasks/retry.py": {"flow.tries"},
-    "plugins/refinery_airflow/access/roles.py": {"flow.plan", "publish.logs", *VOCABULARY},
+    "plugins/refinery_airflow/access/roles.py": {"ask.question", "flow.plan", "publish.logs", *VOCABULARY},
     "plugins/refinery_airflow/pages/roots.py": READS,
     "plugins/refinery_airflow/runs/run.py": {"flow.attempt", "flow.plan", *VOCABULARY},
     "plugins/refinery_airflow/texts/search.py": READS,

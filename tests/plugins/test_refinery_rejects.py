@@ -148,7 +148,7 @@ def test_who_may_not_read_texts_gets_neither_page_nor_file(visitor: Any, app: An
 
 
 def test_evidence_is_taken_apart() -> None:
-    from refinery_airflow.texts.evidence import evidence_of
+    from pipeline_tasks.inspect.evidence import evidence_of
 
     winner, near = "0" * 32, "a" * 32
     stored = {

@@ -119,6 +119,13 @@ def addresses(crawl: Crawl) -> dict[str, list[str]]:
     return {
         "GET /page": ["/page"],
         "GET /sources": ["/sources"],
+        "GET /ask": ["/ask"],
+        "GET /ask/{name}": [
+            *(f"/ask/why?what={each.partition('=')[2]}" for each in ids),
+            "/ask/why?what=example.org/no-such-page",
+            "/ask/why?what=the",
+            "/ask/versions",
+        ],
         "GET /snapshot/{recipe}/{snapshot}": [f"/snapshot/{day}", f"/snapshot/{data}"],
         "GET /build/{recipe}": ["/build/corpus"],
         "GET /lineage/{recipe}/{snapshot}": [f"/lineage/{day}", f"/lineage/{data}"],

@@ -151,7 +151,7 @@ def test_a_root_without_versions_has_nothing_that_is_outdated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["keep", "upgrade", str(tmp_path)]) == 0
-    assert f"nothing   {tmp_path}" in capsys.readouterr().out
+    assert f"{tmp_path} has no published version" in capsys.readouterr().out
     assert main(["keep", "upgrade", str(tmp_path / "none")]) == RecipeError.exit_code
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pipeline_tasks.ask.lines import aligned_lines
 from pipeline_tasks.cards import choosing_stages, plans_mixture, stage_that
 from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.counted import counted
@@ -13,7 +14,6 @@ from pipeline_tasks.inspect.command import (
     add_output_root,
     add_partitions,
     add_refining,
-    aligned_lines,
     overrides_of,
     print_result,
 )

@@ -235,12 +235,12 @@ class _Search(NamedTuple):
 def _pieces(manifests: Mapping[str, Manifest], wanted: str) -> Iterator[Piece]:
     """Yield the shards that may have a document, in the order of their stages."""
     landed = next((_stretches(manifest.shards) for manifest in manifests.values() if manifest.landed), [])
-    in_buckets = _in_buckets(manifests)
+    bucketed = in_buckets(manifests)
     for stage, manifest in manifests.items():
         if "id" not in dict(manifest.schema):
             continue
         kept = manifest.shards
-        if stage in in_buckets:
+        if stage in bucketed:
             yield Piece(stage, KEPT, kept[int(bucket_of(pa.array([wanted]), len(kept))[0])], is_indexed=True)
         elif len(kept) == len(landed) and not manifest.poison:
             yield from (Piece(stage, KEPT, shard, stretch) for shard, stretch in zip(kept, landed, strict=True))
@@ -261,7 +261,7 @@ def _stretches(landed: Shards) -> list[Stretch]:
     ]
 
 
-def _in_buckets(manifests: Mapping[str, Manifest]) -> frozenset[str]:
+def in_buckets(manifests: Mapping[str, Manifest]) -> frozenset[str]:
     """Return the stages whose kept shards are buckets by id: those that make them, and those that map them."""
     counts: dict[str, int] = {}  # of buckets, by fingerprint
     stages = set()

@@ -1,13 +1,14 @@
 """Lists the published versions of every recipe: what each has, and whether it still counts."""
 
-import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
-from pipeline_tasks.counted import or_dash
+from pipeline_tasks.ask.answer import Answer
+from pipeline_tasks.ask.parts import Column, Table
+from pipeline_tasks.ask.question import Question
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
@@ -16,9 +17,6 @@ from pipeline_tasks.store import storage
 
 PUBLISHED, SUPERSEDED, RETRACTED = "published", "superseded", "retracted"
 """States of a version: the newest of its snapshot, followed by a newer one of its snapshot, or taken out."""
-
-SHOWN = 12
-"""Digits of a tokenizer's digest in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +41,39 @@ class VersionLine:
     note: str = ""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root, the recipe and `--json`."""
-    add_root(parser)
-    parser.add_argument("--recipe", default="", help="recipe, or dataset of a build (default: every one)")
-    add_json(parser)
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Of which recipe versions are listed."""
+
+    root: str
+    recipe: Annotated[str, "recipe, or dataset of a build (default: every one)"] = ""
 
 
-def answer(options: argparse.Namespace) -> int:
-    """Print one line per version, the newest last."""
-    published = version_log.recipes(options.root)
-    names = [options.recipe] if options.recipe else published
+def answer(params: Params) -> Answer:
+    """Return a row per version, the newest of each recipe last."""
+    published = version_log.recipes(params.root)
+    names = [params.recipe] if params.recipe else published
     if not names or not set(names) <= set(published):
-        raise RecipeError(_nothing(options.root, options.recipe))
-    lines = [line for name in names for line in list_versions(options.root, name)]
-    print_result(options, [asdict(line) for line in lines], table_lines(lines))
-    return 0
+        raise RecipeError(_nothing(params.root, params.recipe))
+    lines = [asdict(line) for name in names for line in list_versions(params.root, name)]
+    return Answer("Versions", [Table(COLUMNS, lines)])
+
+
+COLUMNS = (
+    Column("recipe"),
+    Column("number", "version", "count"),
+    Column("snapshot", kind="version"),
+    Column("state", kind="state"),
+    Column("documents", kind="count"),
+    Column("tokens", kind="count"),
+    Column("sequences", kind="count"),
+    Column("tokenizer", kind="digest"),
+    Column("published_at", "published (UTC)", "time"),
+    Column("is_file_time", "time of its file", "flag"),
+    Column("note"),
+)
+
+QUESTION = Question(Params, answer)
 
 
 def _nothing(root: str, recipe: str) -> str:
@@ -115,18 +130,3 @@ def _state(root: str, version: Version, newest: Version | Retraction) -> tuple[s
         return SUPERSEDED, f"version {newest.number} follows it"
     partial = read_summary(root, version).partial
     return PUBLISHED, f"partial: {sum(partial.values()):,} rows failed with their partitions" if partial else ""
-
-
-def table_lines(lines: Sequence[VersionLine]) -> Iterator[str]:
-    """Yield the list as a table for a person."""
-    yield (
-        f"{'recipe':<12}{'version':>8}  {'snapshot':<20}{'state':<11}{'documents':>13}{'tokens':>19}{'sequences':>15}"
-        f"  {'tokenizer':<{SHOWN}}  published (UTC)"
-    )
-    for line in lines:
-        row = (
-            f"{line.recipe:<11} {line.number:>8}  {line.snapshot:<19} {line.state:<11}{line.documents:>13,}"
-            f"{or_dash(line.tokens):>19}{or_dash(line.sequences):>15}  {line.tokenizer[:SHOWN] or '-':<{SHOWN}}  "
-            f"{line.published_at[:16].replace('T', ' ')}{' (of its file)' if line.is_file_time else ''}"
-        )
-        yield f"{row}  {line.note}".rstrip()

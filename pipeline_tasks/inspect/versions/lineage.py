@@ -1,25 +1,23 @@
 """Shows what a version was made from: its manifests, and those of other versions that they read."""
 
-import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 
-from pipeline_tasks.counted import counted
+from pipeline_tasks.ask.answer import Answer
+from pipeline_tasks.ask.parts import Column, Part, Table
+from pipeline_tasks.ask.question import Question
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.command import add_snapshot, print_result, version_of
+from pipeline_tasks.inspect.command import NewestSnapshot, OnlyRecipe, version_of
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
 from pipeline_tasks.manifest import Manifest, fingerprint_in, manifest_path
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, Edge, ManifestNode
+from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
 from pipeline_tasks.publish.summary import StageSummary, read_summary
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import parent_of
-
-SHOWN = 8
-"""Manifests of other versions that are printed for a stage, the last ones; `--json` has all."""
 
 Key = tuple[str, str]
 """A stage and the fingerprint of its manifest."""
@@ -45,16 +43,54 @@ class Lineage:
         return [by_path[edge.parent] for edge in edges]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root and the snapshot."""
-    add_snapshot(parser)
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Of which version."""
+
+    root: str
+    recipe: OnlyRecipe = ""
+    snapshot: NewestSnapshot = ""
 
 
-def answer(options: argparse.Namespace) -> int:
-    """Print the manifests of a version with their parents."""
-    shown = lineage(options.root, version_of(options))
-    print_result(options, lineage_facts(shown), lineage_lines(shown))
-    return 0
+def answer(params: Params) -> Answer:
+    """Return the manifests of a version with their rows, what they read of other versions, and a drawing of both."""
+    shown = lineage(params.root, version_of(params))
+    title = f"{shown.version.recipe} version {shown.version.number}, snapshot {shown.version.snapshot}"
+    read = Table(READ, [*_read(shown)], "What it read of other versions", "It read nothing of other versions.")
+    plot = lineage_plot(shown.nodes, shown.edges, {})
+    parts: list[Part] = [Table(OWN, [asdict(node) for node in shown.own], title), read, *([plot] if plot else [])]
+    return Answer(f"Lineage of {title}", parts, lineage_facts(shown))
+
+
+def _read(shown: Lineage) -> Iterator[dict[str, object]]:
+    """Yield the manifests of other versions that each stage read, the newest snapshot first."""
+    for node in shown.own:
+        for kind in (HISTORY, COMPOSED, MADE_FROM):
+            parents = [parent for parent in shown.parents(node, kind) if not parent.is_own]
+            for parent in sorted(parents, key=attrgetter("snapshot"), reverse=True):
+                yield {**asdict(parent), "kind": kind, "by": node.stage, "place": parent.place}
+
+
+ROWS = (
+    Column("rows_in", "in", "count"),
+    Column("rows", "kept", "count"),
+    Column("rejected", kind="count"),
+    Column("quarantined", kind="count"),
+    Column("path", "manifest", "path"),
+)
+
+OWN = (Column("stage"), *ROWS)
+
+READ = (
+    Column("by", "stage"),
+    Column("kind", "read as"),
+    Column("place"),
+    Column("version", kind="count"),
+    Column("state", kind="state"),
+    *ROWS,
+)
+
+QUESTION = Question(Params, answer)
 
 
 def lineage(root: str, version: Version) -> Lineage:
@@ -170,9 +206,6 @@ def _publications(root: str, recipes: Iterable[str]) -> _Publications:
     return _Publications(versions)
 
 
-# --- Output ---------------------------------------------------------------------------------------------------------
-
-
 def lineage_facts(shown: Lineage) -> dict[str, object]:
     """Return a lineage as plain JSON values."""
     version = {name: getattr(shown.version, name) for name in ("recipe", "number", "snapshot")}
@@ -181,29 +214,3 @@ def lineage_facts(shown: Lineage) -> dict[str, object]:
         "manifests": [asdict(node) for node in shown.nodes],
         "edges": [asdict(edge) for edge in shown.edges],
     }
-
-
-def lineage_lines(shown: Lineage) -> Iterator[str]:
-    """Yield a line per manifest of the version, and below it what it read of others."""
-    version = shown.version
-    yield f"{version.recipe} version {version.number}, snapshot {version.snapshot}"
-    for node in shown.own:
-        yield f"{node.stage:<17} {_counts(node):<73} {node.path}"
-        for kind in (HISTORY, COMPOSED, MADE_FROM):
-            parents = [parent for parent in shown.parents(node, kind) if not parent.is_own]
-            if len(parents) > SHOWN:
-                yield f"  {kind:<16}{counted(len(parents) - SHOWN, 'earlier manifest')}; --json has all"
-            for parent in sorted(parents, key=attrgetter("snapshot"))[-SHOWN:]:
-                yield f"  {kind:<16}{_named(parent):<73} {parent.path}"
-
-
-def _counts(node: ManifestNode) -> str:
-    if node.rows is None:
-        return "rows not counted"
-    rows = f"{node.rows_in:>12,} in{node.rows:>14,} kept"
-    return f"{rows}{node.rejected:>12,} rejected{node.quarantined:>8,} quarantined"
-
-
-def _named(node: ManifestNode) -> str:
-    rows = "" if node.rows is None else f", {node.rows:,} kept"
-    return f"{node.place}, version {node.version} ({node.state}){rows}" if node.version else f"{node.place}{rows}"

@@ -16,6 +16,8 @@ COOKIE = "refinery_purpose"
 
 FORBIDDEN = 403
 
+STALE = "This form is not of this page, or not of yours. Open the page again and answer there."
+
 
 class PurposeNeeded(HTTPException):
     """Texts are shown for a purpose alone, and this user has named none today: the answer is the form that asks."""
@@ -80,3 +82,10 @@ def _today() -> str:
 def _signature(user: str, body: str) -> str:
     key = get_signing_key("api", "secret_key")
     return hmac.new(key.encode(), f"refinery purpose\n{user}\n{body}".encode(), hashlib.sha256).hexdigest()
+
+
+def require_own_form(request: Request, *, has_token: bool) -> None:
+    """Raise 403 for a form of another site, or one without the token of its user."""
+    is_own = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    if not is_own or not has_token:
+        raise HTTPException(FORBIDDEN, STALE)

@@ -8,7 +8,6 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, NoReturn
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -23,6 +22,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.sdk.configuration import conf
 from fastapi import HTTPException, Request
 
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.deployment import deployed
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.flow.plan import DEFAULT, dag_of
@@ -33,15 +33,6 @@ from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded, purpose_of
 from refinery_airflow.runs.credentials import CONNECTION, DEFAULTS
 from refinery_airflow.runs.newest import recipes_with_runs
 from refinery_airflow.runs.run import root
-
-
-class Role(StrEnum):
-    """What a user may see: counts; texts and pages that were kept; all texts, and what was found in them."""
-
-    VIEWER = "viewer"
-    CURATOR = "curator"
-    STEWARD = "steward"
-
 
 REFUSALS = {
     Role.VIEWER: "Pages of a recipe are shown to those who may read its DAG, and pages of all recipes to those who may "

@@ -8,6 +8,7 @@ from math import isfinite, nan
 from typing import Any
 from urllib.parse import quote
 
+from fastapi import APIRouter, Request, Response
 from refinery_study.plan.build_estimate import BuildEstimate, build_estimate
 
 from pipeline_tasks.errors import RecipeError
@@ -15,7 +16,14 @@ from pipeline_tasks.publish.datasets.composing import selected
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import BUILDS, Recipe, Versions, load_build, recipe_names
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.pages.fields import UNPROCESSABLE
 from refinery_airflow.pages.overview import airflow
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import root
+
+router = APIRouter(route_class=LookRoute)
+
 
 SNAPSHOT, WEIGHT, BUDGET, EPOCHS = "snapshot", "weight.", "budget_tokens", "max_epochs"
 """Names of the fields: of a snapshot, of the weight of a group (before its name), of the budget, of the epochs."""
@@ -158,3 +166,12 @@ def _usual(root: str, recipe: Recipe) -> frozenset[str]:
         return frozenset(version.snapshot for version in selected(root, recipe.versions or Versions("")))
     except RecipeError:
         return frozenset()
+
+
+@router.get("/build/{recipe}")
+def build_page(recipe: str, request: Request) -> Response:
+    """Show what a build would take of the snapshots, weights and budget that are chosen; nothing is run."""
+    page = build_of(root(), recipe, request.query_params.multi_items())
+    shown = show("build.html", shown=page, exact=page.exact(root()))
+    shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
+    return shown

@@ -5,6 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Response
+
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version, named_version
 from pipeline_tasks.inspect.diff import Diff, Retention, compare
@@ -20,7 +23,14 @@ from pipeline_tasks.publish.plots.distributions import distribution
 from pipeline_tasks.publish.plots.funnel import counts_documents
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.recipe_verdicts import said
-from refinery_airflow.runs.run import base
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import is_reader
+from refinery_airflow.pages.fields import UNPROCESSABLE, Name
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 FEWEST = 2
 """Versions that a comparison needs."""
@@ -299,3 +309,13 @@ def _distributions(root: str, diff: Diff) -> list[Plot]:
         distribution(stage, column, dict(zip(colors, reversed(profiles), strict=True)), colors)
         for stage, column, profiles in paired_distributions(root, diff.a, diff.b)
     ]
+
+
+@router.get("/compare/{recipe}")
+def compare_page(recipe: str, user: GetUserDep, a: Name = "", b: Name = "", documents: Name = "") -> Response:
+    """Show what differs between two versions, named by number or snapshot; with `documents`, by id, too."""
+    others = [name for name in version_log.recipes(root()) if name != recipe and is_reader(user, name)]
+    page = compared(root(), recipe, a.strip(), b.strip(), documents=bool(documents), others=others)
+    shown = show("compare.html", compared=page, settings_shown=SETTINGS_SHOWN, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message and (a or b) else shown.status_code
+    return shown

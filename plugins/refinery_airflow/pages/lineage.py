@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from operator import attrgetter
 from urllib.parse import quote
 
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
 from pipeline_tasks.inspect.versions.lineage import Lineage, lineage
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode, lineage_plot
 from pipeline_tasks.publish.plots.plot import Plot
-from refinery_airflow.runs.run import base
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 PLACES_SHOWN = 8
 """Versions that the first screen lists, the newest."""
@@ -57,3 +66,11 @@ def lineage_page(root: str, version: Version) -> LineagePage:
     shown = lineage(root, version)
     addresses = {node.path: f"{base()}/manifest/{quote(node.path)}" for node in shown.nodes}
     return LineagePage(shown, lineage_plot(shown.nodes, shown.edges, addresses))
+
+
+@router.get("/lineage/{recipe}/{snapshot}")
+def lineage_of_snapshot(recipe: str, snapshot: str) -> HTMLResponse:
+    """Show the manifests that a snapshot's version was made from, with their parents and what became of their rows."""
+    shown = lineage_page(root(), version_log.current(root(), recipe, snapshot))
+    limits = {"listed": LISTED, "places_shown": PLACES_SHOWN}
+    return show("lineage.html", shown=shown, command=shown.command(root()), **limits)

@@ -3,7 +3,7 @@
 import json
 from functools import lru_cache
 from importlib.metadata import version
-from math import floor, isinf, isnan, log10
+from math import isinf, isnan
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from refinery_study.read.shares import in_short
 
+from pipeline_tasks.ask.written import figure, number, percent, seconds, size, usd
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.diff import setting_text
 from pipeline_tasks.sealed import path_of, sha256
-from refinery_airflow.runs.run import base, site
+from refinery_airflow.access.looks import Shown
+from refinery_airflow.runs.run import base, root, site
+
+SAMPLE = 400
+"""Characters of a row's text that are shown."""
 
 FOLDER = Path(__file__).parents[1] / "templates"
 
@@ -35,15 +40,6 @@ STORED_POLICY = (
 )
 """A stored page (a report, Data Docs) is text and style: it runs no script and fetches nothing."""
 
-MINUTE = 60
-
-CENT = 0.01
-
-SHORT = 1000
-"""Numbers from here on are shown without decimals."""
-
-UNITS = ("B", "kB", "MB", "GB", "TB")
-
 
 @lru_cache(maxsize=8)
 def static_file(name: str) -> bytes:
@@ -62,11 +58,6 @@ def static(name: str) -> str:
     """Return the URL of a static file, which changes with its content so that browsers may keep it."""
     content = version("vl-convert-python") if name == VEGA else sha256(static_file(name))[:12]
     return f"{site()}/static/{name}?v={content}"
-
-
-def number(value: float | None) -> str:
-    """Return a whole number with commas, "-" for none."""
-    return "-" if value is None else f"{value:,.0f}"
 
 
 def signed(value: float) -> str:
@@ -90,38 +81,6 @@ def bound(value: float) -> str:
     return "skipped" if isnan(value) else "no bound" if isinf(value) else f"{value:.12g}"
 
 
-def percent(share: float | None) -> str:
-    """Return a share in percent, "-" for none."""
-    return "-" if share is None else f"{share * 100:.1f} %"
-
-
-def figure(value: float | None) -> str:
-    """Return a measured number in at most four digits, large ones whole and with commas, "-" for none."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= SHORT else f"{value:.4g}"
-
-
-def seconds(value: float | None) -> str:
-    """Return a duration in its largest units: `0.45 s`, `12.3 s`, `4 min 10 s`, `2 h 5 min`; "-" for none."""
-    if value is None:
-        return "-"
-    if value < MINUTE:
-        return f"{value:.3g} s"
-    minutes, rest = divmod(round(value), MINUTE)
-    hours, minutes = divmod(minutes, MINUTE)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
-
-
-def usd(value: float | None) -> str:
-    """Return dollars and cents; an amount below a cent in two digits and without an exponent; "-" for none."""
-    if value is None:
-        return "-"
-    if value == 0 or value >= CENT:
-        return f"${value:,.2f}"
-    return f"${value:.{1 - floor(log10(value))}f}"
-
-
 def prose(text: str) -> Markup:
     """Return text as escaped HTML in which what is between backticks is code."""
     parts = text.split("`")
@@ -136,14 +95,6 @@ def as_json(value: object) -> str:
 def manifest_id(path: str) -> str:
     """Return the first digits of the fingerprint in the path of a manifest."""
     return path.split("/")[-2][:12]
-
-
-def size(count: float) -> str:
-    """Return bytes in the largest unit that leaves at least one."""
-    at = 0
-    while count >= SHORT and at < len(UNITS) - 1:
-        count, at = count / SHORT, at + 1
-    return f"{count:,.0f} {UNITS[at]}" if at == 0 else f"{count:,.1f} {UNITS[at]}"
 
 
 class _Base:
@@ -193,3 +144,8 @@ PAGES.filters |= {
 def render(page: str, **values: Any) -> str:  # noqa: ANN401 -- values of a template are of any type
     """Render a page; every value is escaped."""
     return PAGES.get_template(page).render(**values)
+
+
+def show(page: str, **values: Any) -> Shown:  # noqa: ANN401 -- as above
+    """Return the response of a page of the root that is shown."""
+    return Shown(render(page, root=root(), **values))

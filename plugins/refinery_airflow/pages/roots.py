@@ -4,14 +4,24 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
 from pipeline_tasks.deployment import deployed, deployment, names_of, plain
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.store import storage
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import is_reader
 from refinery_airflow.pages.landed import Landed, landed_now
 from refinery_airflow.pages.overview import RecipePage, recipe_pages
+from refinery_airflow.pages.rendering import show
 from refinery_airflow.runs.credentials import give_credentials_to_pages, give_ledger_to_pages
 from refinery_airflow.runs.newest import recipes_with_runs
 from refinery_airflow.runs.run import SHOWN, landing, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 log = logging.getLogger("refinery")
 
@@ -68,3 +78,12 @@ def _is_here(recipe: str) -> bool:
     if not deployment().is_at(recipe, root()):
         return False
     return plain(deployed(recipe).its_landing) == plain(deployed(SHOWN.get()).its_landing)
+
+
+@router.get("/page")
+def snapshots(user: GetUserDep) -> HTMLResponse:
+    """Show the snapshots of recipes whose DAG a user may read: states, what to do, trends, and what each stage kept."""
+    shown = root_overviews(lambda recipe: is_reader(user, recipe))
+    pages = sorted((page for one in shown for page in one.pages), key=lambda page: page.is_dataset)
+    messages = [one.message for one in shown if one.message]
+    return show("snapshots.html", recipes=pages, landed=[one.landed for one in shown], messages=messages)

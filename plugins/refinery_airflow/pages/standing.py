@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
 from refinery_sources.recipe import SourceRecipe, chosen_sources
 from refinery_sources.standing import LandedSource, Standing, standings
 
@@ -14,9 +16,15 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.store import storage
+from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.pages.overview import airflow
+from refinery_airflow.pages.rendering import show
 from refinery_airflow.runs.newest import NewestRun, newest_run
-from refinery_airflow.runs.run import base, landing
+from refinery_airflow.runs.run import base, landing, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 log = logging.getLogger("refinery")
 
@@ -115,3 +123,10 @@ def _view(standing: Standing, published: Mapping[str, Mapping[str, str]], now: d
     ]
     address = f"{airflow()}/dags/{quote(dag)}" if standing.recipe else ""
     return SourceView(standing, landings, address, run, f"{airflow()}{run.path}" if run else "")
+
+
+@router.get("/sources")
+def sources() -> HTMLResponse:
+    """Show per source what has landed and when, what is missing or not published, and which hosts refuse."""
+    storage.require_folder(root())
+    return show("sources.html", shown=sources_page(root()), most=LINES)

@@ -3,15 +3,20 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
 from refinery_ablate.attribution import COSTS, PAYS, WORDS
 from refinery_ablate.evidence import Evidence, read_evidence
 from refinery_ablate.plots import forest_plot, plot_of_curves
 
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.choices import choices_of
-from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.ablation_log import (
     ATTRIBUTION,
     MIXTURE,
@@ -24,9 +29,16 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.publish.recipe_verdicts import UNCOUNTED, Judged, Standing, chosen_otherwise, short_names, standing
 from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names
+from pipeline_tasks.store import storage
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import is_reader, may_see, verdicts_of
 from refinery_airflow.pages.compare import address_of
 from refinery_airflow.pages.dataset import OPEN
-from refinery_airflow.runs.run import base
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 LOOKS = {"better": "pass", "worse": "refuse", "not decidable": "warn"}
 """The class of the style for an outcome; one without is neither good nor bad."""
@@ -240,3 +252,25 @@ def shares_of(rows: Sequence[Mapping[str, Sequence[int]]]) -> tuple[int, int]:
     """Return the tokens of all groups, of both arms."""
     first, second = (sum(row["tokens"][arm] for row in rows) for arm in (0, 1))
     return first, second
+
+
+@router.get("/verdicts")
+def verdicts(user: GetUserDep) -> HTMLResponse:
+    """Show which of two datasets gave the better models; and what recipes require: of those that the user may read."""
+    storage.require_folder(root())
+    page = verdicts_page(root(), verdicts_of(user), partial(is_reader, user))
+    return show("verdicts.html", shown=page)
+
+
+@router.get("/verdicts/{number}")
+def verdict(request: Request, number: int, user: GetUserDep) -> HTMLResponse:
+    """Show one verdict with its intervals, curves, groups, cost and evidence; names of sites to who may read texts."""
+    page = verdict_page(root(), number)
+    return show(
+        "verdict.html",
+        shown=page,
+        entry=ablation_log.LOG.entry_path(number),
+        totals=shares_of(page.evidence.mixture) if page.evidence else (0, 0),
+        shows_groups=page.is_open or may_see(request, user, Role.CURATOR),
+        most=GROUPS_SHOWN,
+    )

@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import dag_of
+from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.inspect.tokens import tokens_of
 from pipeline_tasks.inspect.whatif import JUDGE, Forecast, published, whatif
 from pipeline_tasks.inspect.whatif.bounds import (
@@ -30,13 +34,20 @@ from pipeline_tasks.inspect.whatif.stages import (
     stage_forecasts,
     stage_key,
 )
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
 from pipeline_tasks.publish.plots.change import change_plot
 from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.recipe import untried
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.pages.fields import SEE_OTHER, UNPROCESSABLE
 from refinery_airflow.pages.overview import airflow
+from refinery_airflow.pages.rendering import show
 from refinery_airflow.pages.target import TARGET, Goal, goal_of
-from refinery_airflow.runs.run import base
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 LANGUAGE = "language"
 """Name of the field that chooses whose bounds the form shows."""
@@ -329,3 +340,23 @@ def outlook_of(tokens: int, forecast: Forecast, costs: Sequence[Mapping[str, Any
     later = sum(float(row["cost_usd"]) for row in costs if row["stage"] in behind)
     cost = sum(float(row["cost_usd"]) for row in costs)
     return Outlook(pair, (cost, cost - later + later * share) if cost and now else None)
+
+
+@router.get("/whatif/{recipe}/{snapshot}")
+def whatif_page(recipe: str, snapshot: str, request: Request) -> Response:
+    """Show what other bounds would keep; its address names the bounds that were changed alone."""
+    version = version_log.current(root(), recipe, snapshot)
+    query = request.query_params.multi_items()
+    page = whatif_of(root(), version, query, Published(root(), version).costs)
+    if query != page.fields:
+        return RedirectResponse(page.address, SEE_OTHER)
+    shown = show(
+        "whatif.html",
+        whatif=page,
+        version=version,
+        forecast=page.forecast,
+        command=page.command(root()),
+        trial=page.trial(root()),
+    )
+    shown.status_code = UNPROCESSABLE if page.message and page.changes else shown.status_code
+    return shown

@@ -4,11 +4,23 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Request, Response
 from refinery_study.breakdown import ACROSS, USUAL, VALUES, Breakdown, Group, breakdown, shown_cell
 
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import read_manifest
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import curator, may_see
+from refinery_airflow.pages.fields import UNPROCESSABLE, Name
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import root
+
+router = APIRouter(route_class=LookRoute)
+
 
 MOST_BYTES = 64_000_000
 """Bytes of shards that the page reads; the command reads all."""
@@ -73,3 +85,25 @@ def breakdown_of(root: str, version: Version, by: str, across: str, *, sees_all:
         return BreakdownPage(version, column, second, columns, table)
     except RecipeError as error:
         return BreakdownPage(version, column, second, columns, None, str(error))
+
+
+@router.get("/breakdown/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def breakdown_page(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, by: Name = "", across: Name = ""
+) -> Response:
+    """Show documents by a column: kept, rejected for which reasons, and of which sites; or a table of two columns.
+
+    Stewards see the values of rejected rows, too.
+    """
+    version = version_log.current(root(), recipe, snapshot)
+    page = breakdown_of(root(), version, by, across, sees_all=may_see(request, user, Role.STEWARD))
+    shown = show(
+        "breakdown.html",
+        shown=page,
+        version=version,
+        most=SHOWN,
+        most_groups=GROUPS,
+        command=page.command(root()),
+    )
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown

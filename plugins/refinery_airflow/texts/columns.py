@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fastapi import APIRouter, Depends, Response
+
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import select_lines, split_conditions, with_value
 from pipeline_tasks.inspect.whatif.columns import (
@@ -14,7 +16,16 @@ from pipeline_tasks.inspect.whatif.columns import (
     known_columns,
     whatif_columns,
 )
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import curator
+from refinery_airflow.pages.fields import UNPROCESSABLE, Name, Where
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import root
+
+router = APIRouter(route_class=LookRoute)
+
 
 MOST_ROWS = 500_000
 """Documents whose columns a request reads; of a larger version a sample of whole shards."""
@@ -56,3 +67,13 @@ def columns_page(root: str, version: Version, where: str, by: str, more: str = "
         return replace(page, forecast=whatif_columns(root, version, split_conditions(where), page.by, MOST_ROWS))
     except RecipeError as error:
         return replace(page, message=str(error))
+
+
+@router.get("/columns/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def columns_of_snapshot(recipe: str, snapshot: str, where: Where = "", by: Name = "", more: Where = "") -> Response:
+    """Show how many documents would stay if only those with some values in their columns did, and one `more` value."""
+    version = version_log.current(root(), recipe, snapshot)
+    page = columns_page(root(), version, where.strip(), by.strip(), more.strip())
+    shown = show("columns.html", shown=page, most=GROUPS_SHOWN, command=page.command(root()))
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown

@@ -6,6 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Request, Response
+
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.cards import known_card
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document import (
@@ -23,12 +27,21 @@ from pipeline_tasks.inspect.document.duplicates import Cluster, compares_documen
 from pipeline_tasks.inspect.document.page_blocks import PageBlocks
 from pipeline_tasks.inspect.document.text_edits import COMPARED, Piece, TextEdit, marked, marked_redactions, scrubbed
 from pipeline_tasks.inspect.document.trace import landed_header
+from pipeline_tasks.inspect.evidence import evidence_of
 from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.places import Place, placed
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.urls.takedown import DOC
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import curator, may_see
+from refinery_airflow.pages.fields import NOT_FOUND, Term
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import root
+
+router = APIRouter(route_class=LookRoute)
+
 
 MOST_BYTES = 256_000_000
 """Bytes of a snapshot's shards that a request reads to find a document."""
@@ -248,3 +261,27 @@ def stretches(step: Step) -> list[tuple[str, Sequence[Mapping[str, Any]]]]:
     """Return the stretches of the text that a stage replaced or took out, as places and never as texts."""
     lists = [(name, value) for name, value in step.facts.items() if isinstance(value, list) and value]
     return [(name, value) for name, value in lists if all(isinstance(part, Mapping) for part in value)]
+
+
+@router.get("/document/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def document_page(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, doc: Term = "", file: Term = ""
+) -> Response:
+    """Show every decision on a document of a snapshot, its duplicates, its landed records, its tokens and its text.
+
+    Curators see documents that were kept, without what was found or cut in them and without their duplicates.
+
+    A page that leads here may name the landed `file` of a record of it, so that the shards of that are read first.
+    """
+    version = version_log.current(root(), recipe, snapshot)
+    sees_all = may_see(request, user, Role.STEWARD)
+    page = explored(root(), version, doc.strip(), file, sees_all=sees_all)
+    values = {"evidence_of": evidence_of, "singles_of": single_facts, "signals_of": signals, "stretches_of": stretches}
+    limits = {"most": MEMBERS_SHOWN, "longest": TEXT_SHOWN, "compared": COMPARED}
+    limits |= {"most_bytes": MOST_BYTES, "most_clusters": MOST_OF_CLUSTERS, "most_blocks": BLOCKS_SHOWN}
+    commands = {"command": page.command(root()), "duplicates": duplicates_command(root(), version, page.wanted)}
+    known = page.document
+    shown = show("document.html", version=version, explored=page, sees_all=sees_all, **values, **limits, **commands)
+    shown.of(len(known.records) if known else 0, [known.id] if known else [])
+    shown.status_code = NOT_FOUND if page.message else shown.status_code
+    return shown

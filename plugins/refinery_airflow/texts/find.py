@@ -4,8 +4,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Annotated
 from urllib.parse import urlencode
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse
+
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.phrases import PhraseSearch, looked_for, read_text, search_phrase
@@ -13,7 +19,14 @@ from pipeline_tasks.inspect.search.places import Place, placed
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL
-from refinery_airflow.runs.run import base
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import require
+from refinery_airflow.pages.fields import Name, Row, Term, Where
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 TEXT, WHERE = "text", "where"
 
@@ -89,3 +102,27 @@ def find_of(root: str, query: Mapping[str, str], start: int) -> Found:
     reach = reach_of(root, versions, start, MOST_BYTES)
     places = list(islice(placed(root, versions, entries, reach), PLACES_SHOWN + 1))
     return Found(query, places[:PLACES_SHOWN], len(places) > PLACES_SHOWN, reach)
+
+
+def find_query(
+    doc: Term = "", url: Term = "", site: Term = "", text: Name = "", where: Where = "", recipe: Term = ""
+) -> dict[str, str]:
+    """Return what is asked for."""
+    asked = {"doc": doc, "url": url, "site": site, "text": text, "where": where}
+    return {**{name: value.strip() for name, value in asked.items()}, "recipe": recipe}
+
+
+@router.get("/find")
+def find_page(
+    request: Request, user: GetUserDep, query: Annotated[dict[str, str], Depends(find_query)], start: Row = 0
+) -> HTMLResponse:
+    """Show where a document, URL or site is used in training datasets, or which published documents have a phrase.
+
+    What is found is shown to who may read texts; others see the form. Of datasets the lineage of each shard is read,
+    from shard `start` on: as many as a request reads, up to the last place that is shown.
+    """
+    if any(query[asked] for asked in ("doc", "url", "site", "text", "where")):
+        require(request, user, Role.CURATOR)
+    page = find_of(root(), query, start)
+    shown = show("find.html", shown=page, datasets=version_log.datasets(root()), command=page.command(root()))
+    return shown.of(len(page.documents), page.documents)

@@ -4,19 +4,32 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, Field
 from refinery_study.intruder import outcome_line
 from refinery_study.intruder.answers import Found, IntruderAnswer, answers, found, save
 from refinery_study.intruder.drawing import CHANCE, Draw, Population, draw, population, rows_of, schema_of
 from refinery_study.intruder.groups import groupable, grouping
 from refinery_study.read.sample import Sampled, read_drawn
 
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from refinery_airflow.runs.run import base
-from refinery_airflow.texts.read import MOST_ROWS, token_of
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import curator, holds, require
+from refinery_airflow.pages.fields import SEE_OTHER, UNPROCESSABLE, Name, Reason, Seed
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+from refinery_airflow.texts.read import MOST_ROWS, _require_own, token_of
+
+router = APIRouter(route_class=LookRoute)
+
 
 SHOWN = 3_000
 """Characters of a text that are shown."""
@@ -170,3 +183,65 @@ def answered(root: str, version: Version, asked: Asked, reader: str, form: Mappi
         raise RecipeError(OTHERS)
     save(root, version, by, drawn, form["chosen"], reader)
     return address_of(version, replace(asked, by=by))
+
+
+class IntruderForm(BaseModel):
+    """What the page of the foreign document sends: the document that was chosen."""
+
+    chosen: str = Field("", max_length=64)
+    token: str = Field("", max_length=100)
+
+
+def intruder_asked(by: Name = "", column: Name = "", bands: Name = "", group: Reason = "", seed: Seed = 1) -> Asked:
+    """Return which draw is asked for: an address names the grouping, the form its column and bands."""
+    named = f"{column.strip()}/{bands.strip()}" if bands.strip() else column.strip()
+    return Asked(by.strip() or named, group.strip(), seed)
+
+
+IntruderDraw = Annotated[Asked, Depends(intruder_asked)]
+
+
+@router.get("/intruder/{recipe}/{snapshot}")
+def intruder_of_snapshot(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, asked: IntruderDraw
+) -> HTMLResponse:
+    """Show five documents, four of one group, to say which is foreign, and how often readers have found it.
+
+    Who may not read texts sees the shares alone.
+    """
+    version = version_log.current(root(), recipe, snapshot)
+    may_read = holds(request, user, Role.CURATOR)
+    if may_read:
+        require(request, user, Role.CURATOR)
+    page = intruder_page(root(), version, asked, user.get_name() if may_read else "")
+    shown = _intruder_response(page, may_read=may_read)
+    shown.status_code = UNPROCESSABLE if page.message and request.query_params else shown.status_code
+    return shown
+
+
+@router.post("/intruder/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def intruder_answer(
+    request: Request,
+    recipe: str,
+    snapshot: str,
+    user: GetUserDep,
+    asked: IntruderDraw,
+    form: Annotated[IntruderForm, Form()],
+) -> Response:
+    """Store a reader's answer, and show the draw with what was foreign; 403 for a form not of this reader's page."""
+    version, reader = version_log.current(root(), recipe, snapshot), user.get_name()
+    _require_own(request, form.token, reader, version)
+    try:
+        address = answered(root(), version, asked, reader, form.model_dump())
+    except RecipeError as error:
+        page = replace(intruder_page(root(), version, asked, reader), message=str(error))
+        shown = _intruder_response(page)
+        shown.status_code = UNPROCESSABLE
+        return shown
+    return RedirectResponse(address, SEE_OTHER)
+
+
+def _intruder_response(page: IntruderPage, *, may_read: bool = True) -> HTMLResponse:
+    values = {"command": page.command(root()), "may_read": may_read, "longest": SHOWN}
+    known = [document.id for document in page.documents]
+    return show("intruder.html", version=page.version, shown=page, **values).of(len(known), known)

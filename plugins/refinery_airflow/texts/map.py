@@ -5,14 +5,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from fastapi import APIRouter, Depends, Response
 from refinery_study.map.plot import map_plot
 from refinery_study.map.points import ColoredMap, colored, columns_to_color
 from refinery_study.map.projecting import DocumentMap, stored_map
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.plots.plot import Plot
-from refinery_airflow.runs.run import base
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import curator
+from refinery_airflow.pages.fields import UNPROCESSABLE, Name
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +59,12 @@ def map_page(root: str, version: Version, by: str) -> MapPage:
     place = f"{quote(version.recipe, safe='')}/{quote(version.snapshot, safe='')}"
     plot = map_plot(f"Documents by {page.by}", page.by, shown.points, f"{base()}/document/{place}?doc=")
     return MapPage(version, page.by, page.columns, drawn, shown, plot)
+
+
+@router.get("/map/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def map_of_snapshot(recipe: str, snapshot: str, by: Name = "") -> Response:
+    """Show documents of a snapshot as points that are near by their vectors, colored by a column."""
+    page = map_page(root(), version_log.current(root(), recipe, snapshot), by.strip())
+    shown = show("map.html", map=page, command=page.command(root())).of(len(page.shown.points) if page.shown else 0)
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown

@@ -6,10 +6,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
 from airflow.api_fastapi.auth.tokens import get_signing_key
-from refinery_study.read import answer_of
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, Field
+from refinery_study.read import answer_of, outcome_line
 from refinery_study.read.answers import LONGEST, answers, save
 from refinery_study.read.beside import LandedPage, cut_pieces, landed_page
 from refinery_study.read.sample import (
@@ -23,11 +28,20 @@ from refinery_study.read.sample import (
 )
 from refinery_study.read.shares import Reading, findings, reading
 
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.text_edits import Piece
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from refinery_airflow.runs.run import base
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.purpose import require_own_form
+from refinery_airflow.access.roles import curator, holds, require
+from refinery_airflow.pages.fields import SEE_OTHER, UNPROCESSABLE, Reason, Row, Seed
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 MOST_ROWS = 500_000
 """Rows among which a request draws; the command has no bound."""
@@ -35,9 +49,14 @@ MOST_ROWS = 500_000
 MOST_DRAWN = 200
 """Documents of each kind that a sample has."""
 
+Names = Annotated[list[Reason], Query(max_length=20)]
+"""Reasons or languages."""
+
+Count = Annotated[int, Query(ge=0, le=MOST_DRAWN)]
+"""How many documents are drawn."""
+
 GOOD, BAD = "good", "bad"
 NO_ANSWER = "An answer is good, or bad with the reason in a few words, such as: a menu, half of the page is missing."
-STALE = "This form is not of this page, or not of yours. Open the page again and answer there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +217,85 @@ def token_of(reader: str, version: Version) -> str:
 def is_token(token: str, reader: str, version: Version) -> bool:
     """Return whether a form has the token of its reader."""
     return hmac.compare_digest(token.encode(), token_of(reader, version).encode())
+
+
+class ReadForm(BaseModel):
+    """What the reading page's form sends: the document, the verdict on it, and why."""
+
+    id: str = Field(max_length=64)
+    verdict: str = Field("", max_length=10)
+    why: str = Field("", max_length=LONGEST)
+    after: int = Field(0, ge=0)
+    token: str = Field("", max_length=100)
+
+
+def read_choice(
+    reason: Names = [],  # noqa: B006 -- FastAPI copies it
+    language: Names = [],  # noqa: B006
+    kept: Count = 30,
+    rejected: Count = 30,
+    seed: Seed = 1,
+) -> Choice:
+    """Return which documents are drawn to be read; empty fields of the form choose nothing."""
+    return Choice(kept, rejected, seed, *(tuple(filter(None, names)) for names in (reason, language)))
+
+
+Drawing = Annotated[Choice, Depends(read_choice)]
+
+
+@router.get("/read/{recipe}/{snapshot}")
+def read_page(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, choice: Drawing, after: Row = 0
+) -> HTMLResponse:
+    """Show a document of a blind sample beside its landed page, to judge it, and what readers have said so far.
+
+    Who may not read texts sees the shares alone; curators read kept documents, without the landed page.
+    """
+    version = version_log.current(root(), recipe, snapshot)
+    if not holds(request, user, Role.CURATOR):
+        return _read_response(version, shares_of(root(), version), Role.VIEWER)
+    role = _reader(request, user)
+    page = reading_page(root(), version, _readable(choice, role), after, user.get_name(), beside=role is Role.STEWARD)
+    return _read_response(version, page, role)
+
+
+@router.post("/read/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def read_answer(
+    request: Request, recipe: str, snapshot: str, user: GetUserDep, choice: Drawing, form: Annotated[ReadForm, Form()]
+) -> Response:
+    """Store a reader's answer, and show the next document; 403 for a form that is not of this reader's page."""
+    version, reader, role = version_log.current(root(), recipe, snapshot), user.get_name(), _reader(request, user)
+    choice = _readable(choice, role)
+    _require_own(request, form.token, reader, version)
+    try:
+        following = answered(root(), version, choice, reader, form.model_dump())
+    except RecipeError as error:
+        page = reading_page(root(), version, choice, form.after, reader, beside=role is Role.STEWARD)
+        shown = _read_response(version, replace(page, message=str(error)), role)
+        shown.status_code = UNPROCESSABLE
+        return shown
+    return RedirectResponse(following, SEE_OTHER)
+
+
+def _reader(request: Request, user: GetUserDep) -> Role:
+    """Return as what a curator or steward reads, and have the look logged."""
+    role = Role.STEWARD if holds(request, user, Role.STEWARD) else Role.CURATOR
+    require(request, user, role)
+    return role
+
+
+def _readable(choice: Choice, role: Role) -> Choice:
+    """Return the sample without rejected documents for who is no steward."""
+    return choice if role is Role.STEWARD else replace(choice, rejected=0, reasons=())
+
+
+def _require_own(request: Request, token: str, reader: str, version: Version) -> None:
+    """Raise 403 for a form that is not of this reader's page."""
+    require_own_form(request, has_token=is_token(token, reader, version))
+
+
+def _read_response(version: Version, page: ReadingPage, role: Role) -> HTMLResponse:
+    values = {"command": page.command(root()), "outcome_of": outcome_line, "may_read": role is not Role.VIEWER}
+    values |= {"is_steward": role is Role.STEWARD}
+    known = [document.id for document in (page.document, page.judged) if document]
+    return show("read.html", version=version, shown=page, most=MOST_DRAWN, **values).of(len(known), known)

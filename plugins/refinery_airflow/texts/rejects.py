@@ -10,14 +10,26 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from fastapi import APIRouter, Depends, HTTPException, Response
+from fastapi.responses import HTMLResponse
+
+from pipeline_tasks.inspect.evidence import evidence_of
 from pipeline_tasks.inspect.expired import expired_note
 from pipeline_tasks.inspect.rejects import reasons_of
 from pipeline_tasks.inspect.rejects.rows import RejectedRows, rejected_rows
 from pipeline_tasks.inspect.search import Bounds
-from pipeline_tasks.inspect.unpublished import UnpublishedRun
+from pipeline_tasks.inspect.unpublished import Committed, UnpublishedRun, committed
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from refinery_airflow.runs.run import base
+from pipeline_tasks.store.reading import read_manifest
+from refinery_airflow.access.looks import LookRoute, ShownFile
+from refinery_airflow.access.roles import steward
+from refinery_airflow.pages.fields import NOT_FOUND, Reason, Row
+from refinery_airflow.pages.rendering import SAMPLE, show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 ROWS_SHOWN = 20
 """Rows of a page."""
@@ -145,3 +157,38 @@ def _inert(value: object) -> object:
 
 def _jsonl(rows: Iterator[Mapping[str, Any]], _: list[str]) -> bytes:
     return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in rows)
+
+
+@router.get("/rejects/{recipe}/{snapshot}/{stage}", dependencies=[Depends(steward)])
+def rejects_page(recipe: str, snapshot: str, stage: str, reason: Reason = "", start: Row = 0) -> HTMLResponse:
+    """Show rows that a stage rejected or quarantined, from row `start` on, with the evidence."""
+    known, manifest = _of_stage(recipe, snapshot, stage)
+    page = rejects_of(root(), known.shown, manifest, reason, start)
+    of = {"version": known.shown, "is_published": known.version is not None}
+    limits = {"most_rows": MOST_ROWS, "sample": SAMPLE}
+    known_ids = [str(row["id"]) for row in page.shown.rows if row.get("id")]
+    return show(
+        "rejects.html", **of, shown_page=page, evidence_of=evidence_of, **limits, command=page.command(root())
+    ).of(len(page.shown.rows), known_ids)
+
+
+@router.get("/rejects/{recipe}/{snapshot}/{stage}/rows.{kind}", dependencies=[Depends(steward)])
+def rejects_file(recipe: str, snapshot: str, stage: str, kind: str, reason: Reason = "") -> Response:
+    """Return rows that a stage rejected or quarantined as a file, CSV or JSON lines: of many the first ones."""
+    if kind not in MEDIA_TYPES:
+        raise HTTPException(NOT_FOUND, f"rows are written as {' or '.join(MEDIA_TYPES)}, and not as {kind}")
+    _, manifest = _of_stage(recipe, snapshot, stage)
+    body, is_whole = file_of(root(), manifest, reason, kind)
+    name = file_name(manifest, reason, kind, is_whole=is_whole)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    rows = reasons_of(manifest)
+    wanted = rows.get(reason, 0) if reason else sum(rows.values())
+    return ShownFile(body, media_type=MEDIA_TYPES[kind], headers=headers).of(min(wanted, MOST_ROWS))
+
+
+def _of_stage(recipe: str, snapshot: str, stage: str) -> tuple[Committed, Manifest]:
+    """Return what is committed of a snapshot, and the manifest of one of its stages; 404 if it has none."""
+    known = committed(root(), recipe, snapshot)
+    if stage not in known.shown.manifests:
+        raise HTTPException(NOT_FOUND, f"snapshot {snapshot} has no stage {stage}")
+    return known, read_manifest(root(), known.shown.manifests[stage])

@@ -3,13 +3,26 @@
 import shlex
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Request, Response
+
+from pipeline_tasks.ask.question import Role
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.search import Bounds, TextSearch, part_text, search_texts, search_urls
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from refinery_airflow.runs.run import base
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import curator, may_see
+from refinery_airflow.pages.fields import UNPROCESSABLE, Name, Row, Term, Where
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
 
 MOST_BYTES = 256_000_000
 """Bytes of texts that a request searches; the page leads to the next part."""
@@ -88,3 +101,32 @@ def search_page(
         return replace(page, search=found)
     except RecipeError as error:
         return replace(page, message=str(error))
+
+
+def search_query(phrase: Name = "", url: Term = "", where: Where = "") -> dict[str, str]:
+    """Return what is looked for in a snapshot."""
+    return {"phrase": phrase.strip(), "url": url.strip(), "where": where.strip()}
+
+
+@router.get("/search/{recipe}/{snapshot}", dependencies=[Depends(curator)])
+def search_of_snapshot(
+    request: Request,
+    recipe: str,
+    snapshot: str,
+    user: GetUserDep,
+    query: Annotated[dict[str, str], Depends(search_query)],
+    start: Row = 0,
+) -> Response:
+    """Show a snapshot's documents by phrase, URL or columns, from row `start` on, up to many bytes.
+
+    Curators search those that were kept, stewards rejected ones, too.
+    """
+    kept_only = not may_see(request, user, Role.STEWARD)
+    version = version_log.current(root(), recipe, snapshot)
+    page = search_page(root(), version, **query, start=start, kept_only=kept_only)
+    limits = {"most_hits": HITS_SHOWN, "most_bytes": MOST_BYTES}
+    hits = page.search.hits if page.search else ()
+    shown = show("search.html", shown=page, **limits, kept_only=kept_only, command=page.command(root()))
+    shown.of(len(hits), [hit.id for hit in hits])
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown

@@ -4,11 +4,23 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.inspect.search.similar import STORE, Found, Query, compared_text, left_out, similar
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.vectors.documents import FACTS
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import curator
+from refinery_airflow.pages.fields import UNPROCESSABLE, Term, Where
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import root
+
+router = APIRouter(route_class=LookRoute)
+
 
 MOST_BYTES = 256_000_000
 """Bytes of shards of snapshots without a store that a request reads."""
@@ -59,3 +71,20 @@ def similar_page(root: str, recipe: str, query: Mapping[str, str]) -> SimilarPag
         return replace(page, found=similar(root, recipe, asked, os.environ.get(STORE, "")))
     except RecipeError as error:
         return replace(page, message=str(error))
+
+
+def similar_query(doc: Term = "", url: Term = "", where: Where = "") -> dict[str, str]:
+    """Return what documents are to be like, and conditions on them."""
+    return {"doc": doc.strip(), "url": url.strip(), "where": where.strip()}
+
+
+@router.get("/similar/{recipe}", dependencies=[Depends(curator)])
+def similar_documents(recipe: str, query: Annotated[dict[str, str], Depends(similar_query)]) -> Response:
+    """Show the published documents of a recipe that are most like one of them; a snapshot's shards up to many bytes."""
+    version_log.current(root(), recipe)
+    page = similar_page(root(), recipe, query)
+    documents = page.found.documents if page.found else ()
+    shown = show("similar.html", shown=page, command=page.command(root()))
+    shown.of(len(documents), [each.id for each in documents])
+    shown.status_code = UNPROCESSABLE if page.message else shown.status_code
+    return shown

@@ -14,8 +14,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline_tasks.ask.lines import aligned_lines
 from pipeline_tasks.counted import counted
-from pipeline_tasks.inspect.command import aligned_lines
 
 TABLE, CSV, JSONL, PARQUET = "table", "csv", "jsonl", "parquet"
 FORMATS = (TABLE, CSV, JSONL, PARQUET)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipeline_tasks.ask.written import figure
+
 MOST_FACTS = 12
 """Facts of an evidence that are shown."""
 
@@ -89,3 +91,22 @@ def _short(value: object) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
     return (value if isinstance(value, str) else json.dumps(value))[:MOST_CHARACTERS]
+
+
+def evidence_text(stored: str | None) -> str:
+    """Return an evidence in one line: each rule with its value and bound, or the facts, but those of a winner."""
+    known = evidence_of(stored)
+    rules = [f"{each.rule} {said(each.value)} {_side(each.side, said(each.bound))}" for each in known.rules]
+    facts = [f"{each.name} {said(each.value)}" for each in known.facts if not each.name.startswith("winner")]
+    return "; ".join([*rules, *facts, *filter(None, [known.text])])
+
+
+def _side(side: str, bound: str) -> str:
+    return f"is {side} {bound}" if side else f"where {bound} is asked for"
+
+
+def said(value: object) -> str:
+    """Return a value of an evidence for a person."""
+    if value is None or isinstance(value, bool):
+        return {None: "-", True: "yes", False: "no"}[value]
+    return figure(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,28 @@
+"""Asks a question from Python."""
+
+from argparse import Namespace
+
+from pipeline_tasks.ask.answer import Answer
+from pipeline_tasks.ask.known import entry_of, questions
+from pipeline_tasks.ask.question import Role, params_of, question_of, read_params
+from pipeline_tasks.binding import nearest
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.store.storage import require_root
+
+
+def answered(name: str, root: str, values: tuple[object, ...], params: dict[str, object], purpose: str) -> Answer:
+    """Return the answer to a question; it is logged as a look where it shows texts, and looks at the root are."""
+    entry = entry_of(name)
+    if entry is None or not entry.is_question:
+        known = [each for each, entry in questions().items() if entry.is_question]
+        message = f"there is no question {name!r}{nearest(name, known)}; questions are: {', '.join(known)}"
+        raise RecipeError(message)
+    require_root(root)
+    question = question_of(entry)
+    named = [param.name for param in params_of(question)]
+    given = {**dict(zip(named, values, strict=False)), **params}
+    answer = question.answer(read_params(question, given, root, Role.STEWARD))
+    if entry.shows:
+        looked(Namespace(**{**given, "root": root, "command": name, "purpose": purpose}), answer.rows, answer.documents)
+    return answer

@@ -1,0 +1,80 @@
+"""What is looked for: an address in any of its forms, a document by its id or the beginning of one, or words."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import pyarrow.compute
+
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.text.urls.takedown import DOC, URL, evidence, of_entries
+
+pc: Any = pyarrow.compute
+
+_ID = re.compile("[0-9a-f]{8,32}", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"'“„«](.+)[\"'”“»]", re.DOTALL)
+_SCHEME = re.compile("[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/?#:]+\.[^\s/?#:.]+\.?|localhost)(:\d+)?([/?#]\S*)?", re.IGNORECASE)
+
+WHOLE = 32
+"""Digits of an id."""
+
+WWW = "www."
+
+IS = {"address": "this address", "document": "this id", "text": "these words"}
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What was asked for, and what it is; `value` is the address, the digits of an id, or the words."""
+
+    kind: Literal["address", "document", "text"]
+    value: str
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        return IS[self.kind]
+
+    @property
+    def column(self) -> str:
+        """The column that is looked at."""
+        return URL if self.kind == "address" else "id"
+
+    @property
+    def entries(self) -> list[tuple[str, str]]:
+        """What names it in lists of takedowns and datasets: forms of the address, or a whole id."""
+        if self.kind == "address":
+            scheme, _, rest = self.value.partition("://")
+            other = rest.removeprefix(WWW) if rest.startswith(WWW) else f"{WWW}{rest}"
+            return [(URL, self.value), (URL, f"{scheme}://{other}")]
+        return [(DOC, self.value)] if self.kind == "document" and len(self.value) == WHOLE else []
+
+    @cached_property
+    def is_wanted(self) -> Callable[[Any], Any]:
+        """What says which values of the column are wanted."""
+        if self.kind == "address":
+            listed = of_entries(self.entries)
+            return lambda urls: pc.is_valid(evidence(listed, urls))
+        return lambda ids: pc.fill_null(pc.starts_with(ids, self.value), fill_value=False)
+
+
+def sought(asked: str) -> Sought:
+    """Return what a person means: words in quotes, an id, an address with or without its scheme, else words.
+
+    RecipeError for nothing.
+    """
+    text = asked.strip()
+    if not text:
+        message = "name an address, the id of a document, or words of its text"
+        raise RecipeError(message)
+    if quoted := _QUOTED.fullmatch(text):
+        return Sought("text", quoted[1])
+    if _ID.fullmatch(text):
+        return Sought("document", text.lower())
+    if _SCHEME.match(text) and "://" in text and not any(map(str.isspace, text)):
+        return Sought("address", text)
+    bare = text.removeprefix("//")
+    return Sought("address", f"http://{bare}") if _HOST.fullmatch(bare) else Sought("text", text)

@@ -1,0 +1,157 @@
+"""Says what became of records: which document is in the place of a copy, and what is taken down or used."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from pipeline_tasks.inspect.document import KEPT
+from pipeline_tasks.inspect.document.duplicates import compares_documents
+from pipeline_tasks.inspect.search.find import reach_of, uses
+from pipeline_tasks.inspect.why.records import Reading, Record, Snapshot, records_of
+from pipeline_tasks.inspect.why.sought import Sought
+from pipeline_tasks.profiles.removals import WINNER
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.superseded import read_replaced, read_superseded
+from pipeline_tasks.publish.takedowns import rows_of, takedowns
+from pipeline_tasks.store.erasures import completed
+from pipeline_tasks.text.urls.takedown import DOC, URL, evidence, of_entries, of_rows
+
+pc: Any = pyarrow.compute
+
+WINNERS = 10
+"""Documents in the place of copies that are looked up."""
+
+NEAREST = 5
+"""Addresses of a host that are shown."""
+
+COMPARED = 2000
+"""Addresses of a host that are compared with the one that is sought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A document that gave way to another: it is a copy of it, or superseded or outdated by one of a later snapshot.
+
+    `where` says where the other one is, as far as it was found.
+    """
+
+    recipe: str
+    snapshot: str
+    id: str
+    became: str
+    by: str
+    by_snapshot: str
+    by_url: str = ""
+    where: str = ""
+
+
+def replaced(root: str, found: Sequence[Record], every: Sequence[Snapshot], reading: Reading) -> list[Replaced]:
+    """Return what gave way to other documents, with where those are: the first of them are looked up."""
+    known = [*_copies(found), *_later(root, found)]
+    return [_found(root, each, every, reading) if at < WINNERS else each for at, each in enumerate(known)]
+
+
+def _copies(found: Iterable[Record]) -> Iterator[Replaced]:
+    """Yield the copies among records, by their evidence."""
+    for record in found:
+        match = re.search(WINNER, record.evidence) if compares_documents(record.stage) else None
+        if match or (record.reason and record.evidence and compares_documents(record.stage)):
+            proof = json.loads(record.evidence)
+            winner = proof.get("winner", proof)
+            of = winner if isinstance(winner, dict) else proof
+            by = match["id"] if match else record.id
+            snapshot, url = str(of.get("snapshot") or record.of.name), str(of.get("url") or "")
+            yield Replaced(record.of.recipe, record.of.name, record.id, f"copy ({record.reason})", by, snapshot, url)
+
+
+def _later(root: str, found: Iterable[Record]) -> Iterator[Replaced]:
+    """Yield the documents among kept records that later snapshots superseded, or whose address has a newer one."""
+    kept = sorted((record for record in found if record.is_published), key=lambda record: record.of.recipe)
+    for recipe, records in groupby(kept, key=lambda record: record.of.recipe):
+        own = {(record.id, record.of.name) for record in records}
+        ids = pa.array(sorted({id_ for id_, _ in own}), pa.string())
+        rows = read_superseded(root, recipe)
+        for row in rows.filter(pc.is_in(rows["id"], value_set=ids)).to_pylist():
+            if (row["id"], row["snapshot"]) in own:
+                yield Replaced(recipe, row["snapshot"], row["id"], "superseded", row["winner"], row["winner_snapshot"])
+        first = min(snapshot for _, snapshot in own)
+        for version in version_log.latest_by_snapshot(root, recipe):
+            for batch in read_replaced(root, version) if version.snapshot > first else ():
+                for row in batch.filter(pc.is_in(batch["id"], value_set=ids)).to_pylist():
+                    if (row["id"], row["snapshot"]) in own:
+                        yield Replaced(recipe, row["snapshot"], row["id"], "outdated", row["by_id"], row["by_snapshot"])
+
+
+def _found(root: str, each: Replaced, every: Sequence[Snapshot], reading: Reading) -> Replaced:
+    """Return it with where the other document is: in its snapshot alone."""
+    of = [one for one in every if (one.recipe, one.name) == (each.recipe, each.by_snapshot)]
+    known = list(records_of(root, of, Sought("document", each.by), reading))
+    named = [record for record in known if each.by_url in ("", record.url)]
+    for record in [*(one for one in known if one.outcome == KEPT), *named]:
+        where = f"{record.outcome} by {record.stage}{f': {record.reason}' if record.reason else ''}"
+        return replace(each, by_url=record.url, where=where)
+    return each
+
+
+def taken_down(root: str, wanted: Sought, found: Sequence[Record]) -> list[dict[str, object]]:
+    """Return the takedowns that hold of what is sought, or of a record of it."""
+    log = takedowns(root)
+    if not log:
+        return []
+    urls = [*(value for kind, value in wanted.entries if kind == URL), *(record.url for record in found)]
+    ids = [*(value for kind, value in wanted.entries if kind == DOC), *(record.id for record in found)]
+    listed = of_rows(rows_of(log))
+    proofs = [
+        *evidence(listed, urls=pa.array(urls, pa.string())).to_pylist(),
+        *evidence(listed, ids=pa.array(ids, pa.string())).to_pylist(),
+    ]
+    numbers = {json.loads(proof)["takedown"]: json.loads(proof) for proof in proofs if proof}
+    erased, by_number = completed(root), {each.number: each for each in log}
+    return [
+        {
+            "takedown": number,
+            "at": by_number[number].at,
+            "of": {name: value for name, value in numbers[number].items() if name != "takedown"},
+            "state": "erased" if number <= erased else "taken down",
+            "reason": by_number[number].reason,
+        }
+        for number in sorted(numbers)
+    ]
+
+
+def used(root: str, wanted: Sought, found: Sequence[Record], reading: Reading) -> list[dict[str, object]]:
+    """Return the newest versions of training datasets that have what is sought, with the tokens of each document."""
+    named = [*wanted.entries, *((DOC, record.id) for record in found if record.id)]
+    versions = version_log.built_versions(root)
+    if not named or not versions:
+        return []
+    left = max(reading.most - reading.bytes, 1) if reading.most else 1 << 62
+    reach = reach_of(root, versions, 0, left)
+    reading.bytes += reach.read
+    reading.unread += reach.total - reach.end
+    by = attrgetter("recipe", "version", "id", "url", "snapshot")
+    places = sorted(uses(root, versions, of_entries(list(dict.fromkeys(named))), reach), key=by)
+    return [
+        {**dict(zip(("recipe", "version", "id", "url", "snapshot"), key, strict=True)), **_sums(list(own))}
+        for key, own in groupby(places, key=by)
+    ]
+
+
+def _sums(places: Sequence[Any]) -> dict[str, object]:
+    return {"places": len(places), "tokens": sum(place.length for place in places)}
+
+
+def nearest(wanted: Sought, hosted: Mapping[str, str]) -> list[dict[str, object]]:
+    """Return the addresses of the host that are most like the one that is sought, with what became of their records."""
+    urls = sorted(filter(None, hosted))[:COMPARED]
+    likeness = {url: SequenceMatcher(None, wanted.value.partition("://")[2], url.partition("://")[2]) for url in urls}
+    best = sorted(urls, key=lambda url: -likeness[url].ratio())[:NEAREST]
+    return [{"url": url, "became": hosted[url]} for url in best]

@@ -1,0 +1,148 @@
+"""Shows questions: an index of them, and for each a form of its params with the answer, for those who may ask."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import HTMLResponse
+from markupsafe import Markup
+
+from pipeline_tasks.ask.answer import Answer
+from pipeline_tasks.ask.html import html_of
+from pipeline_tasks.ask.known import GROUPS, Entry, entry_of, questions
+from pipeline_tasks.ask.parts import Column, Row
+from pipeline_tasks.ask.question import Param, Question, Role, params_of, question_of, read_params
+from pipeline_tasks.errors import RecipeError
+from refinery_airflow.access.looks import LookRoute
+from refinery_airflow.access.roles import holds, may_see, refuse, require
+from refinery_airflow.pages.rendering import show
+from refinery_airflow.runs.run import base, root
+
+router = APIRouter(route_class=LookRoute)
+
+LONGEST = 4096
+"""Characters of a value: no address is longer."""
+
+NOT_FOUND, UNPROCESSABLE = 404, 422
+
+ID = 32
+"""Digits of the id of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPage:
+    """The page of a question: what was given for its params, and the answer, or the message of what is wrong."""
+
+    name: str
+    entry: Entry
+    params: Sequence[Param]
+    given: Mapping[str, Sequence[str]]
+    answer: Answer | None = None
+    message: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        return self.answer.title if self.answer else f"{self.entry.help[:1].upper()}{self.entry.help[1:]}"
+
+    @property
+    def is_asked(self) -> bool:
+        """Return whether all is given that has to be named."""
+        return not any(param.is_required and not self.given[param.name] for param in self.params)
+
+    @property
+    def html(self) -> Markup:
+        """The answer; `html_of` has escaped it."""
+        return Markup(html_of(self.answer.parts, address_of) if self.answer else "")  # noqa: S704 -- see above
+
+    @property
+    def command(self) -> str:
+        """The command that asks the same without a bound."""
+        words = [value for param in self.params if param.is_required for value in self.given.get(param.name, ())]
+        options = [
+            word
+            for param in self.params
+            if not param.is_required
+            for value in self.given.get(param.name, ())
+            for word in ([param.flag] if param.kind is bool else [param.flag, value])
+        ]
+        return shlex.join(["refinery", *self.name.split(), *words, root(), *options])
+
+
+@router.get("/ask")
+def questions_page(request: Request, user: GetUserDep) -> HTMLResponse:
+    """List the questions that a user may ask, by group."""
+    held = [role for role in Role if holds(request, user, role)]
+    asked = [(name, each) for name, each in questions().items() if each.is_question and question_of(each).role in held]
+    asked.sort(key=lambda pair: GROUPS.index(pair[1].group))
+    groups = [(group, list(every)) for group, every in groupby(asked, key=lambda pair: pair[1].group)]
+    return show("questions.html", groups=groups)
+
+
+@router.get("/ask/{name}")
+def question_page(name: str, request: Request, user: GetUserDep) -> HTMLResponse:
+    """Ask a question, and show the answer to those who have its role; it shows more to some."""
+    entry = entry_of(name)
+    if entry is None or not entry.is_question:
+        raise HTTPException(NOT_FOUND, f"there is no question {name[:40]}; {base()}/ask lists all")
+    question = question_of(entry)
+    if not holds(request, user, question.role):
+        refuse(question.role)
+    page = form_of(name, entry, request.query_params.multi_items())
+    if page.is_asked:
+        page = answered(page, question, _role(request, user, entry, question))
+    response = show("ask.html", shown=page)
+    response.status_code = UNPROCESSABLE if page.message else response.status_code
+    return response.of(page.answer.rows, page.answer.documents) if page.answer else response
+
+
+def _role(request: Request, user: GetUserDep, entry: Entry, question: Question[Any]) -> Role:
+    """Return as what a user asks who has the role; the look is logged where texts are shown."""
+    if not entry.shows:
+        return question.role
+    require(request, user, question.role)
+    return Role.STEWARD if may_see(request, user, Role.STEWARD) else question.role
+
+
+def form_of(name: str, entry: Entry, query: Iterable[tuple[str, str]]) -> AskPage:
+    """Return the page of a question without an answer: params that a page bounds are no part of its form."""
+    question = question_of(entry)
+    params = [param for param in params_of(question) if param.name not in question.bounds]
+    given: dict[str, list[str]] = {param.name: [] for param in params}
+    for key, value in query:
+        if key in given and value.strip():
+            given[key].append(value.strip()[:LONGEST])
+    return AskPage(name, entry, params, given)
+
+
+def answered(page: AskPage, question: Question[Any], role: Role) -> AskPage:
+    """Return the page with the answer to who has a role, or the message of what is wrong."""
+    values = {each.name: _value(each, page.given[each.name]) for each in page.params if page.given[each.name]}
+    try:
+        answer = question.answer(read_params(question, {**question.bounds, **values}, root(), role))
+    except RecipeError as error:
+        return replace(page, message=str(error))
+    return replace(page, answer=answer)
+
+
+def _value(param: Param, values: Sequence[str]) -> object:
+    return list(values) if param.is_repeated else values[-1]
+
+
+def address_of(column: Column, row: Row) -> str:
+    """Return the page that a value of a row leads to: a document, a version, or the story of an address."""
+    value, recipe = str(row[column.key]), str(row.get("recipe") or "")
+    snapshot = str(row.get(f"{column.key}_snapshot") or row.get("snapshot") or "")
+    path = f"{quote(recipe, safe='')}/{quote(snapshot, safe='')}"
+    if column.kind == "url":
+        return f"{base()}/ask/why?{urlencode({'what': value})}"
+    if not recipe or row.get("version", "") is None:  # of no version
+        return ""
+    if column.kind == "id" and len(value) == ID:
+        return f"{base()}/document/{path}?{urlencode({'doc': value})}"
+    return f"{base()}/snapshot/{path}" if column.kind == "version" else ""
