@@ -163,7 +163,7 @@ def test_without_a_network_the_way_out_is_named(
     site.address = "http://127.0.0.1:9"  # discard: nothing listens there
     assert fetch(kind, tmp_path / "sets", site, "--only", name) == Transient.exit_code
     shown = capsys.readouterr().err
-    assert "--source" in shown
+    assert "--from" in shown
     assert "another machine" in shown
 
 

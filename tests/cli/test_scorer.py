@@ -78,7 +78,7 @@ def test_a_report_is_beside_the_model_and_replaces_none(tmp_path: Path, refinery
     assert check(refinery, model, "--sample", sample)[0] == 0
     done = refinery("model", "check", model, "--label", "__label__good", "--sample", sample, "--texts", 30)
     assert done.returncode == RecipeError.exit_code
-    assert "--output" in done.stderr
+    assert "--to" in done.stderr
     body = Path(report["report"]).read_bytes()
     Path(report["report"]).write_bytes(body.replace(b'"outcome":"warn"', b'"outcome":"pass"'))
     with pytest.raises(ContractError):
