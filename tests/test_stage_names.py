@@ -12,7 +12,6 @@ ASIDE = ("stages", "demo")
 
 WORDS = {
     "pipeline_tasks/cli/commands/takedown.py": "a key of its JSON, and a word of its messages",
-    "pipeline_tasks/cli/commands/train_topics.py": "a key of a model's file",
     "pipeline_tasks/ask/known.py": "a command",
     "pipeline_tasks/cli/reference/walk.py": "the recipe that the first walk of the docs changes",
     "pipeline_tasks/inspect/disclose/croissant.py": "a property of Croissant",
@@ -26,6 +25,8 @@ WORDS = {
     "pipeline_tasks/text/urls/takedown.py": "a column",
     "pipeline_tasks/training/dataset.py": "a key of a loader's state",
     "plugins/refinery_airflow/tasks/sources.py": "what is done about deletions of a source",
+    "plugins/refinery_models/commands/train_topics.py": "a key of a model's file",
+    "plugins/refinery_models/topics.py": "a key of a command's JSON",
 }
 """Files with a word that is a stage's name, too, and what it is there."""
 

@@ -246,29 +246,6 @@ QUESTIONS = {
         "people and rights",
         supervised=True,
     ),
-    "train-lm": Entry(
-        "pipeline_tasks.cli.commands.train_lm",
-        "train a language's n-gram model on trusted text, for score_quality",
-        "models",
-    ),
-    "train-quality-model": Entry(
-        "pipeline_tasks.cli.commands.train_quality_model",
-        "train a model of the quality of texts on good ones and a crawl, for score_quality",
-        "models",
-    ),
-    "train-extractor": Entry(
-        "pipeline_tasks.cli.commands.train_extractor",
-        "train the model that reads a page's blocks on pages whose text people marked",
-        "models",
-    ),
-    "train-topics": Entry(
-        "pipeline_tasks.cli.commands.train_topics",
-        "find what texts are about, by their vectors, for the stage topics",
-        "models",
-    ),
-    "scorer": Entry(
-        "pipeline_tasks.cli.commands.scorer", "check a model that scores documents, before it may decide", "models"
-    ),
     "demo": Entry(
         "pipeline_tasks.demo.show",
         "write two small crawl snapshots, refine both, compare with the truth",
