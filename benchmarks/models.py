@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from refinery_models.huggingface import huggingface_scorer
 
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.encoder import EncoderScorer
-from pipeline_tasks.scorers.huggingface import huggingface_scorer
 from pipeline_tasks.scorers.scorer import STEPS
 from pipeline_tasks.stage import FilePath
 

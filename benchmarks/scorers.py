@@ -25,15 +25,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from refinery_models.measures import joined_correlation, rank_correlation, source_area, variance_between
+from refinery_models.planted import KINDS, Pool, Text, draws
+from refinery_models.scorers import training
+from refinery_models.scorers.check import check
+from refinery_models.scorers.judges import Judge, of_classifier, of_recipe
+from refinery_models.scorers.texts import read_texts
+from refinery_models.training import train_head
 
-from pipeline_tasks.inspect.scorers import training
-from pipeline_tasks.inspect.scorers.check import check
-from pipeline_tasks.inspect.scorers.judges import Judge, of_classifier, of_recipe
-from pipeline_tasks.inspect.scorers.texts import read_texts
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.measures import joined_correlation, rank_correlation, source_area, variance_between
-from pipeline_tasks.scorers.planted import KINDS, Pool, Text, draws
-from pipeline_tasks.scorers.training import train_head
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.text.base.sampling import uniform_draws
 from pipeline_tasks.text.words.fasttext_training import Size, train

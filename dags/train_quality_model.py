@@ -22,9 +22,9 @@ from airflow.sdk import DAG, get_current_context, task
 from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.models import check_model, params_of_training, publish_model, train_model
 from refinery_airflow.tasks.wiring import arguments_of, of_roots, task_arguments_by
+from refinery_models.requests import CheckModelReply, PublishModelReply, TrainModelReply
 
 from pipeline_tasks.deployment import Settings, deployment
-from pipeline_tasks.service.requests.models import CheckModelReply, PublishModelReply, TrainModelReply
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any

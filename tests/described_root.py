@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from refinery_models.topics import train_topics
 
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.scorers.topics import dump_topics, train_topics
+from pipeline_tasks.scorers.topics import dump_topics
 from pipeline_tasks.text.near.vectors import packed, unpacked
 from tests.documents import documents
 from tests.refining import commit_parent, refined

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from refinery_models.topics import train_topics
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pipeline_tasks.engines.choose import engine
@@ -16,7 +17,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import Refined, refine
 from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.schema import VERDICT
-from pipeline_tasks.scorers.topics import dump_topics, train_topics
+from pipeline_tasks.scorers.topics import dump_topics
 from pipeline_tasks.stages import NAMES
 from pipeline_tasks.stages.filter_quality import FILTERS
 from tests.archives import http, response

@@ -26,8 +26,8 @@ def test_only_engines_pickle() -> None:
     assert {path for path, text in sources().items() if imports.search(text)} <= engines
     torch = {path for path, text in sources().items() if re.search(r"^\s*(?:import|from) +torch\b", text, re.MULTILINE)}
     judges = {f"plugins/refinery_ablate/{name}.py" for name in ("network", "running", "scoring", "training_run")}
-    assert torch <= {"pipeline_tasks/training/batch.py", "pipeline_tasks/scorers/huggingface.py", *judges}
-    networks = sources()["pipeline_tasks/scorers/huggingface.py"]
+    assert torch <= {"pipeline_tasks/training/batch.py", "plugins/refinery_models/huggingface.py", *judges}
+    networks = sources()["plugins/refinery_models/huggingface.py"]
     assert networks.count("from_pretrained(") == networks.count("use_safetensors=True") == 1
     assert {path for path, text in sources().items() if re.search(r"torch\.(load|save|jit|hub)\b", text)} == set()
     assert {path for path, text in sources().items() if "allow_pickle" in text} == set()

@@ -11,7 +11,6 @@ ASIDE = ("stages", "demo")
 """Rooms of `pipeline_tasks` that may name stages: their own, and the demo, which tells of some."""
 
 WORDS = {
-    "pipeline_tasks/cli/commands/train_topics.py": "a key of a model's file",
     "pipeline_tasks/cli/reference/walk.py": "the recipe that the first walk of the docs changes",
     "pipeline_tasks/inspect/why/__init__.py": "a key of its JSON",
     "pipeline_tasks/inspect/why/standing.py": "a key of its JSON",
@@ -28,6 +27,8 @@ WORDS = {
     "plugins/refinery_rights/verify/erased.py": "a column",
     "plugins/refinery_study/map/plot.py": "a property of Vega",
     "plugins/refinery_sources/recipe.py": "what is done about deletions of a source",
+    "plugins/refinery_models/commands/train_topics.py": "a key of a model's file",
+    "plugins/refinery_models/topics.py": "a key of a command's JSON",
 }
 """Files with a word that is a stage's name, too, and what it is there."""
 

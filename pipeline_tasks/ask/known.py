@@ -197,36 +197,6 @@ QUESTIONS = {
         was="access",
         is_question=True,
     ),
-    "model lm": Entry(
-        "pipeline_tasks.cli.commands.train_lm",
-        "train a language's n-gram model on trusted text, for score_quality",
-        "models",
-        was="train-lm",
-    ),
-    "model quality": Entry(
-        "pipeline_tasks.cli.commands.train_quality_model",
-        "train a model of the quality of texts on good ones and a crawl, for score_quality",
-        "models",
-        was="train-quality-model",
-    ),
-    "model extractor": Entry(
-        "pipeline_tasks.cli.commands.train_extractor",
-        "train the model that reads a page's blocks on pages whose text people marked",
-        "models",
-        was="train-extractor",
-    ),
-    "model topics": Entry(
-        "pipeline_tasks.cli.commands.train_topics",
-        "find what texts are about, by their vectors, for the stage topics",
-        "models",
-        was="train-topics",
-    ),
-    "model check": Entry(
-        "pipeline_tasks.cli.commands.scorer",
-        "measure what a model of scores tells from nonsense, and by what it sorts, before it may decide",
-        "models",
-        was="scorer check",
-    ),
     "demo": Entry(
         "pipeline_tasks.demo.show",
         "write two small crawl snapshots, refine both, compare with the truth",

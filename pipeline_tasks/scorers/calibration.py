@@ -2,20 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.measures import Column, Steps, values_at
 from pipeline_tasks.scorers.report import read_report
+from pipeline_tasks.scorers.scorer import Column
 
 ALL = "*"
 """The group of all documents, and of all types of a language (`*/en`)."""
 
 DIGITS = 6
-"""Digits of a calibrated score."""
+"""Digits of a calibrated score, and of the starts and values of steps.
+
+A step of scores, 1/1,024, has ten, and is the one score near its start.
+"""
+
+
+class Steps(NamedTuple):
+    """A calibration: a score from `starts[i]` on, below `starts[i + 1]`, means `values[i]`; values ascend."""
+
+    starts: tuple[float, ...]
+    values: tuple[float, ...]
+    documents: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +82,9 @@ def _steps(written: Mapping[str, Any], classifier: Classifier) -> Steps:
         message = f"{classifier.report}: a step of its calibration has no start or no value; check the model again"
         raise ContractError(message)
     return steps
+
+
+def values_at(steps: Steps, scores: Column) -> Column:
+    """Return what scores mean, compared with as many digits as the starts; below the first that of the first step."""
+    at = np.searchsorted(steps.starts, np.round(scores, DIGITS), "right") - 1
+    return np.array(steps.values, np.float64)[np.maximum(at, 0)]

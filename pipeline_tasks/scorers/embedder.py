@@ -1,6 +1,7 @@
-"""Makes one vector of each text: static embeddings, encoders exported to ONNX, and those of transformers."""
+"""Makes one vector of each text: by static embeddings, or by encoders, which extensions load."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Protocol
@@ -13,6 +14,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Numerics
 from pipeline_tasks.scorers.encoder import Model, Tokens, Window, read_windows, require_whole
 from pipeline_tasks.scorers.model_card import languages_of
+from pipeline_tasks.scorers.networks import known_files, network_of
 from pipeline_tasks.scorers.report import digest_of_model
 from pipeline_tasks.scorers.scorer import Column
 from pipeline_tasks.stage import FilePath
@@ -63,29 +65,33 @@ class Embedder(Protocol):
 
 def load_embedder(model: EmbeddingModel) -> Embedder:
     """Load a model; RecipeError if the folder has none."""
-    folder = Path(model.model)
-    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
-    if "tokenizer.json" not in names:
+    folder, files = Path(model.model), _files(model)
+    if "tokenizer.json" not in files:
         message = f"{folder} has no tokenizer.json: it is no folder of a model that embeds texts; name one that is"
         raise RecipeError(message)
-    if "model.onnx" in names:
-        from pipeline_tasks.scorers.onnx import onnx_encoder
-
-        return WindowEmbedder(model, onnx_encoder(folder, pool_of(model)))
-    if _is_static(folder):
+    if _is_static(folder, files):
         return StaticEmbedder(model)
-    from pipeline_tasks.scorers.huggingface import PROBED, huggingface_encoder
-
-    return WindowEmbedder(model, huggingface_encoder(folder, pool_of(model), model.length, model.numerics), PROBED)
+    if network := network_of(files):
+        return network.embedder(model)
+    known = known_files("model.safetensors (static embeddings)")
+    message = f"{folder} is no folder of a model that embeds texts: it has none of {known}; name one that has"
+    raise RecipeError(message)
 
 
 def check_embedder(model: EmbeddingModel) -> None:
-    """Raise RecipeError for a model that cannot be used, as far as this machine can tell without torch."""
-    folder = Path(model.model)
-    if (folder / "config.json").exists() and not (folder / "model.onnx").exists() and not _is_static(folder):
+    """Raise RecipeError for a model that cannot be used, as far as every machine can tell."""
+    folder, files = Path(model.model), _files(model)
+    network = network_of(files)
+    if network and network.is_heavy and not _is_static(folder, files):
         Tokens.of(folder / "tokenizer.json")
         return
     load_embedder(model)
+
+
+def _files(model: EmbeddingModel) -> set[str]:
+    """Return the names in a model's folder, none where it is no folder."""
+    folder = Path(model.model)
+    return {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
 
 
 def name_of(model: EmbeddingModel, *, is_static: bool) -> str:
@@ -96,8 +102,7 @@ def name_of(model: EmbeddingModel, *, is_static: bool) -> str:
 
 def name_of_vectors(model: EmbeddingModel) -> str:
     """Return the name that vectors of a model have, which is not loaded for it."""
-    folder = Path(model.model)
-    return name_of(model, is_static=not (folder / "model.onnx").exists() and _is_static(folder))
+    return name_of(model, is_static=_is_static(Path(model.model), _files(model)))
 
 
 def pool_of(model: EmbeddingModel) -> str:
@@ -118,13 +123,16 @@ def pool_of(model: EmbeddingModel) -> str:
     return known[ways[0]]
 
 
-def _is_static(folder: Path) -> bool:
+def _is_static(folder: Path, files: Collection[str]) -> bool:
     """Return whether a folder has static embeddings: its tensors say so, which are not loaded for it.
 
-    RecipeError for a `model.safetensors` that is none.
+    One with a network of its own file has that. RecipeError for a `model.safetensors` that is none.
     """
     from safetensors import SafetensorError, safe_open
 
+    network = network_of(files)
+    if network and not network.is_last:
+        return False
     try:
         with safe_open(folder / "model.safetensors", "numpy") as tensors:
             names = set(tensors.keys())

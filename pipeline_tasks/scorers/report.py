@@ -15,6 +15,33 @@ from pipeline_tasks.stage import FilePath
 COMPUTING = ("label", "lowest", "highest", "length", "windows", "pool", "numerics")
 """Params of a classifier that its scores follow from, beside the model."""
 
+FACTS: Mapping[str, str] = {
+    "documents": "texts of the sample",
+    "unscored_share": "share of them without a score: the model knows no token of theirs",
+    "seen_share": "mean share of a text that the model reads",
+    "auc.<kind>": "share of pairs of a text and nonsense in which the text scores higher, by kind of nonsense",
+    "rank_correlation": "Spearman's correlation of scores and labels within each type and language",
+    "source_auc": "share of pairs above and below the median that the mean of the source's other half tells; .5: none",
+    "sources": "sources with eight documents of one type and language",
+    "flat_source_share": "share of them whose scores deviate by less than 1/1,024",
+    "source_spread": "median of the standard deviation within a source, by that of all scores",
+    "source_variance": "share of the variance of scores that the source explains, beyond chance",
+    "distinct_scores": "different scores",
+}
+"""What each fact of a check means; a source is a site, unless the sample names another."""
+
+NONSENSE: Mapping[str, str] = {
+    "words": "its words in disorder",
+    "sentences": "sentences of other documents in turns",
+    "listing": "a list of links and prices that have its words",
+    "repeated": "one sentence of it again and again",
+    "generated": "a text that a machine made of pairs of words",
+    "threats": "itself with a threat behind every second sentence",
+    "keywords": "its longest words in ever new pairs",
+    "misread": "the text as a poor optical reader has it",
+}
+"""What each kind of nonsense in `auc.<kind>` has in place of a text."""
+
 REFUSE = "refuse"
 
 _WAY_OUT = "check the model again with `refinery model check`"

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.networks import known_files, network_of
 
 STEPS = 1024
 """Steps of a network's score: what floats lose by another order of sums, or another GPU, is far less than one.
@@ -17,11 +18,11 @@ STEPS = 1024
 fastText's scores, which compiled loops sum in one order, are rounded to six digits: DCLM's bound is .018112.
 """
 
-FASTTEXT, STATIC, ONNX, HUGGING_FACE = "fastText", "static embeddings", "ONNX", "Hugging Face"
-"""Kinds of models, as reports name them."""
+FASTTEXT, STATIC = "fastText", "static embeddings"
+"""Kinds of models that are no networks, as reports name them."""
 
-OF_FOLDER = (("head.safetensors", STATIC), ("model.onnx", ONNX), ("config.json", HUGGING_FACE))
-"""The file by which a folder is of a kind; the first that is there decides."""
+HEAD = "head.safetensors"
+"""The file by which a folder is one of static embeddings that score."""
 
 APART: Mapping[str, int] = {"fp32": 1, "tf32": 4, "bf16": 64}
 """Steps by which a network's score may differ where other hardware computes it again, by the numerics of a GPU.
@@ -61,24 +62,18 @@ def load(classifier: Classifier) -> Scorer:
         from pipeline_tasks.scorers.static import StaticScorer
 
         return StaticScorer(classifier)
-    if kind == ONNX:
-        from pipeline_tasks.scorers.onnx import onnx_scorer
-
-        return onnx_scorer(classifier)
-    if kind == HUGGING_FACE:
-        from pipeline_tasks.scorers.huggingface import huggingface_scorer
-
-        return huggingface_scorer(classifier)
-    message = (
-        f"{classifier.model} is no model's folder: it has neither config.json (Hugging Face), model.onnx nor "
-        "head.safetensors (static embeddings); name the folder that has"
-    )
+    if network := network_of(_files(classifier.model)):
+        return network.scorer(classifier)
+    known = known_files(f"{HEAD} ({STATIC})")
+    message = f"{classifier.model} is no model's folder: it has none of {known}; name the folder that has"
     raise RecipeError(message)
 
 
 def check(classifier: Classifier) -> None:
-    """Raise RecipeError for a model that cannot be used, as far as this machine can tell without torch."""
-    if kind_of(classifier.model) != HUGGING_FACE:
+    """Raise RecipeError for a model that cannot be used, as far as every machine can tell."""
+    files = _files(classifier.model)
+    network = network_of(files)
+    if network is None or not network.is_heavy or HEAD in files:
         load(classifier)
         return
     from pipeline_tasks.scorers.encoder import Head, Tokens
@@ -99,8 +94,15 @@ def tolerance(kind: str, numerics: str) -> float:
 
 def kind_of(path: str) -> str:
     """Return the kind of model at a path, in words."""
-    folder = Path(path)
-    if not folder.is_dir():
+    if not Path(path).is_dir():
         return FASTTEXT
-    names = {entry.name for entry in folder.iterdir()}
-    return next((kind for name, kind in OF_FOLDER if name in names), "unknown")
+    files = _files(path)
+    if HEAD in files:
+        return STATIC
+    network = network_of(files)
+    return network.name if network else "unknown"
+
+
+def _files(path: str) -> set[str]:
+    """Return the names in a model's folder, none of a file."""
+    return {entry.name for entry in Path(path).iterdir()} if Path(path).is_dir() else set()

@@ -24,12 +24,6 @@ vacuum   list or remove what no manifest names
 retention
          list or apply what a policy says of how long objects are kept
 verify   re-check what is published
-train_model
-         train a model of the quality of texts, and store it below the root
-check_model
-         check a stored model; refuse one that sorts by source, or does not tell texts from nonsense
-publish_model
-         publish a stored model with its reports
 
 Extensions bring more verbs (`verbs.SEAM`).
 """

@@ -8,7 +8,6 @@ from pipeline_tasks import seams
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
-from pipeline_tasks.service.requests.models import CheckModelRequest, PublishModelRequest, TrainModelRequest
 from pipeline_tasks.service.requests.publication import IndexRequest, PublishRequest
 from pipeline_tasks.service.requests.stages import (
     ComposeRequest,
@@ -40,8 +39,8 @@ class Verb(NamedTuple):
         return seams.Part(self.request.verb, self.work).load()
 
 
-_STAGES, _GATES, _PUBLICATION, _UPKEEP, _MODELS = (
-    f"pipeline_tasks.service.work.{name}" for name in ("stages", "gates", "publication", "upkeep", "models")
+_STAGES, _GATES, _PUBLICATION, _UPKEEP = (
+    f"pipeline_tasks.service.work.{name}" for name in ("stages", "gates", "publication", "upkeep")
 )
 
 VERBS: Mapping[str, Verb] = {
@@ -63,9 +62,6 @@ VERBS: Mapping[str, Verb] = {
     "vacuum": Verb(VacuumRequest, f"{_UPKEEP}:vacuum"),
     "retention": Verb(RetentionRequest, f"{_UPKEEP}:retention"),
     "verify": Verb(VerifyRequest, f"{_UPKEEP}:verify"),
-    "train_model": Verb(TrainModelRequest, f"{_MODELS}:train"),
-    "check_model": Verb(CheckModelRequest, f"{_MODELS}:check"),
-    "publish_model": Verb(PublishModelRequest, f"{_MODELS}:publish"),
 }
 """The verbs that the core answers."""
 

@@ -1,1 +1,4 @@
-"""Models: those that score documents by their networks, and the training of those that the project ships."""
+"""Networks that score and embed documents, the check of what scores them, and the training of models.
+
+Imports the core, and no other extension.
+"""

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refinery_models.planted import KINDS
+from refinery_models.scorers.check import SUITE
+from refinery_models.scorers.texts import read_texts
 
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.gate.suites import load_suite
-from pipeline_tasks.inspect.scorers.check import MEANINGS, SUITE
-from pipeline_tasks.inspect.scorers.texts import read_texts
-from pipeline_tasks.scorers.planted import KINDS
-from pipeline_tasks.scorers.report import digest_of_model, read_report
+from pipeline_tasks.scorers.report import FACTS, digest_of_model, read_report
 from pipeline_tasks.store.files import digest_of_named
 from tests.commands import Refinery
 from tests.scorer_samples import by_source, by_text, write_sample
@@ -49,7 +49,7 @@ def test_a_scorer_that_judges_texts_may_decide(tmp_path: Path, refinery: Refiner
     assert facts["auc.listing"][0] > 0.9
     assert facts["rank_correlation"][1] > 0.3
     assert facts["auc.words"][3] == sum(row["size"] for row in report["tables"]["planted"] if row["kind"] == "words")
-    assert facts.keys() == MEANINGS.keys() - {"auc.<kind>"} | {f"auc.{kind}" for kind in KINDS}
+    assert facts.keys() == FACTS.keys() - {"auc.<kind>"} | {f"auc.{kind}" for kind in KINDS}
     assert {bound["kwargs"]["column"] for bound in load_suite(SUITE)} <= facts.keys()
     steps = report["calibration"]["/en"]
     assert steps["values"] == sorted(steps["values"])

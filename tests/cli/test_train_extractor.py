@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from refinery_models.extractor.pages import read_pages
+from refinery_models.extractor.training import MAIN, chosen, fold_of, packed
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.extractor.pages import read_pages
-from pipeline_tasks.inspect.extractor.training import MAIN, chosen, fold_of, packed
 from pipeline_tasks.text.blocks.coupling import RELATIONS
 from pipeline_tasks.text.blocks.model import dump_model, load_model, score_blocks
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from refinery_models.commands.train_lm import read_texts
 
-from pipeline_tasks.cli.commands.train_lm import read_texts
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.text.words.language_model import read_model

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refinery_models.scorers.training import LEAST, gather
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.scorers.training import LEAST, gather
 from pipeline_tasks.store.files import digest_of_named
 from tests.commands import Refinery
 from tests.scorer_samples import GOOD, passages

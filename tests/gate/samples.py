@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from refinery_models.scorers.check import SUITE
 
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.gate.suites import EVERY, EXPECTATIONS
 from pipeline_tasks.gate.verdicts import Verdict, judge
-from pipeline_tasks.inspect.scorers.check import SUITE
 from pipeline_tasks.manifest import PARTITION, Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.signals import with_quantiles

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-
-from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
-from pipeline_tasks.inspect.scorers.publishing import (
+from refinery_models.scorers.publishing import (
     Sources,
     check_below,
     publish_below,
@@ -16,6 +14,8 @@ from pipeline_tasks.inspect.scorers.publishing import (
     train_below,
     uri_of,
 )
+
+from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.model_log import published_models
 from pipeline_tasks.store import storage

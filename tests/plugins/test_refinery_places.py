@@ -71,8 +71,8 @@ def test_every_request_of_a_task_is_confined_and_without_the_variable_none_is(
     monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
     from refinery_airflow.tasks.launch import prepared
+    from refinery_models.requests import TrainModelRequest
 
-    from pipeline_tasks.service.requests.models import TrainModelRequest
     from pipeline_tasks.service.requests.stages import LandRequest
     from pipeline_tasks.service.requests.upkeep import VerifyRequest
 

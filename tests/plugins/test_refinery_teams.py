@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from refinery_models.requests import TrainModelRequest
 from refinery_ray import cluster_jobs, ray_jobs
 
 from pipeline_tasks.alerts.alert import Alert
@@ -23,7 +24,6 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.processes import environment
-from pipeline_tasks.service.requests.models import TrainModelRequest
 from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.upkeep import VerifyRequest
 from pipeline_tasks.store import storage, store_settings

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from refinery_models.topics import train_topics
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
@@ -14,7 +15,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe, parse_recipe
-from pipeline_tasks.scorers.topics import dump_topics, train_topics
+from pipeline_tasks.scorers.topics import dump_topics
 from pipeline_tasks.stages.dedup_minhash.params import history_version as of_words
 from pipeline_tasks.stages.dedup_semantic.params import history_version as of_meaning
 from pipeline_tasks.store.reading import read_committed

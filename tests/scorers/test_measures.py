@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline_tasks.scorers.measures import (
+from refinery_models.measures import (
     LEAST_CALIBRATED,
     area,
     by_source,
@@ -15,9 +14,10 @@ from pipeline_tasks.scorers.measures import (
     rank_correlation,
     share,
     source_area,
-    values_at,
     variance_between,
 )
+
+from pipeline_tasks.scorers.calibration import values_at
 
 Values = st.lists(st.integers(0, 6), min_size=2, max_size=20)
 

@@ -4,8 +4,9 @@ from itertools import pairwise
 from pydoc_data.topics import topics
 
 import pytest
+from refinery_models.planted import CONFUSED, KINDS, THREATS, Pool, Text, cut
 
-from pipeline_tasks.scorers.planted import CONFUSED, KINDS, MEANINGS, THREATS, Pool, Text, cut
+from pipeline_tasks.scorers.report import NONSENSE
 
 PROSE = [text.replace("\n", " ").replace("  ", " ") for text in topics.values() if len(text) > 1500][:12]
 CHINESE = [
@@ -87,4 +88,4 @@ def test_a_reader_confuses_a_share_of_letters() -> None:
 
 
 def test_every_kind_says_what_it_is() -> None:
-    assert MEANINGS.keys() == KINDS.keys()
+    assert NONSENSE.keys() == KINDS.keys()

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refinery_models.topics import facts_of, train_topics
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
-from pipeline_tasks.scorers.topics import TopicModel, dump_topics, facts_of, read_topics, train_topics
+from pipeline_tasks.scorers.topics import TopicModel, dump_topics, read_topics
 from pipeline_tasks.text.near.vectors import packed, unpacked
 
 WORDS = ("garden tomato soil", "engine piston fuel", "court judge ruling", "violin concert score", "river flood dam")

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from refinery_models.huggingface import Likelihood, OnGpu
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Tokens
-from pipeline_tasks.scorers.huggingface import Likelihood, OnGpu
 from pipeline_tasks.scorers.scorer import STEPS, load
 from pipeline_tasks.stage import FilePath
 from tests.scorers.networks import WORDS, bert_folder, gpt_folder

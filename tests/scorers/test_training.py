@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refinery_models.training import PENALTY, fit_logistic, train_head
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import digest_of_model
 from pipeline_tasks.scorers.scorer import kind_of, load
-from pipeline_tasks.scorers.training import PENALTY, fit_logistic, train_head
 from pipeline_tasks.stage import FilePath
 from tests.static_embeddings import write_embeddings
 from tests.text.words.test_fasttext_training import column

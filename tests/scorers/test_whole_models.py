@@ -13,7 +13,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.answers import NothingKnown, answered
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.embedder import EmbeddingModel, check_embedder
-from pipeline_tasks.scorers.scorer import FASTTEXT, HUGGING_FACE, OF_FOLDER, check
+from pipeline_tasks.scorers.networks import networks
+from pipeline_tasks.scorers.scorer import FASTTEXT, HEAD, STATIC, check, kind_of
 from pipeline_tasks.stage import FilePath
 from tests.scorers.networks import embedding_folder, onnx_folder, static_folder
 
@@ -81,7 +82,22 @@ def test_an_encoder_has_a_vector_for_all_of_its_tokens(tmp_path: Path) -> None:
 
 def test_every_kind_of_model_is_in_these_tests() -> None:
     """fastText's are in `test_damaged_models`, those of transformers in `test_torch`."""
-    assert {kind for _, kind in OF_FOLDER} | {FASTTEXT} == {"static embeddings", "ONNX", HUGGING_FACE, FASTTEXT}
+    assert {network.name for network in networks()} == {"ONNX", "Hugging Face"}
+
+
+def test_a_folder_is_of_the_kind_that_its_file_says(tmp_path: Path) -> None:
+    """Static embeddings and what was exported have a `config.json`, too: the kind that it stands for is asked last."""
+    assert kind_of(str(tmp_path)) == "unknown"
+    for network in networks():
+        (folder := tmp_path / network.name).mkdir()
+        (folder / network.file).touch()
+        assert kind_of(str(folder)) == network.name
+    for network in reversed(networks()):
+        (tmp_path / network.file).touch()
+        assert kind_of(str(tmp_path)) == network.name
+    (tmp_path / HEAD).touch()
+    assert kind_of(str(tmp_path)) == STATIC
+    assert kind_of(str(tmp_path / HEAD)) == FASTTEXT
 
 
 @pytest.mark.parametrize("answers", [0, 1, 3])

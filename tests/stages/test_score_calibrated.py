@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from refinery_models.scorers.check import check
+from refinery_models.scorers.judges import of_classifier
+from refinery_models.scorers.texts import read_texts
 
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.scorers.check import check
-from pipeline_tasks.inspect.scorers.judges import of_classifier
-from pipeline_tasks.inspect.scorers.texts import read_texts
 from pipeline_tasks.inspect.whatif.stages import stage_forecasts
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import parse_recipe
@@ -204,7 +204,7 @@ def test_calibration_needs_a_report_and_takes_no_bound_of_a_card() -> None:
 
 def test_steps_of_networks_begin_where_they_were_fitted(tmp_path: Path, word: Classifier) -> None:
     """A score of 1/1,024 has more digits than the start of a step, and is no less than it."""
-    from pipeline_tasks.scorers.measures import calibrated
+    from refinery_models.measures import calibrated
 
     scores = np.arange(1025) / 1024
     steps = calibrated(scores, scores)

@@ -8,8 +8,8 @@ from pipeline_tasks.cli.reference.markdown import generated_note, table
 from pipeline_tasks.gate.facts import FACTS
 from pipeline_tasks.gate.facts.snapshots import SNAPSHOT_FACTS, VERDICT_FACTS
 from pipeline_tasks.gate.suites import EXPECTATIONS, learned_from
-from pipeline_tasks.inspect.scorers.check import MEANINGS as CHECK_FACTS
-from pipeline_tasks.scorers.planted import MEANINGS as KINDS
+from pipeline_tasks.scorers.report import FACTS as CHECK_FACTS
+from pipeline_tasks.scorers.report import NONSENSE as KINDS
 
 HEAD = """
 After each stage a gate computes facts of the manifest and bounds them by two suites: `every_stage` and the stage's own.

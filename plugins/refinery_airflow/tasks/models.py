@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Param
-
-from pipeline_tasks.service.requests.models import (
+from refinery_models.requests import (
     CheckModelReply,
     CheckModelRequest,
     PublishModelReply,
@@ -13,6 +12,7 @@ from pipeline_tasks.service.requests.models import (
     TrainModelReply,
     TrainModelRequest,
 )
+
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
 from refinery_airflow.tasks.launch import send_logged
 from refinery_airflow.tasks.wiring import confined

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refinery_models.extractor.probes import PAGES, reading_digest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.extractor.probes import PAGES, reading_digest
 from pipeline_tasks.text.blocks import SHIPPED
 from pipeline_tasks.text.blocks.blocks import read_blocks
 from pipeline_tasks.text.blocks.choice import best_cut

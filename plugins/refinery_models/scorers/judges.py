@@ -16,11 +16,11 @@ from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.report import computing_params, digest_of_model
 from pipeline_tasks.scorers.scorer import Scores, kind_of, load
-from pipeline_tasks.scorers.training import HIGH
 from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import NO_FILE, FilePath
 from pipeline_tasks.stages.score_quality import STAGE, Params, score
 from pipeline_tasks.store.files import digest_of_named, localize
+from refinery_models.training import HIGH
 
 BATCH = 256
 """Texts that are scored together."""

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_tasks.scorers.measures import Column, rank_correlation, ranks
+from pipeline_tasks.scorers.scorer import Column
+from refinery_models.measures import rank_correlation, ranks
 
 MOVED = 0.25
 """Change of a document's place among all, from 0 to 1, from which on it has moved."""

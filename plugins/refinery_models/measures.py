@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Column = npt.NDArray[np.float64]
+from pipeline_tasks.scorers.calibration import DIGITS, Steps
+from pipeline_tasks.scorers.scorer import Column
 
 SIGMAS = 2.326
 """Standard deviations of each side of an interval: right with 99 %, as gates have it (`gate.estimates.ALONE`)."""
@@ -26,9 +27,6 @@ LEAST_RANKED = 10
 
 LEAST_CALIBRATED = 50
 """Labelled documents of a group that is calibrated by itself."""
-
-DIGITS = 6
-"""Digits of the starts and values of a calibration: a step of 1/1,024 has ten, and is the one score near its start."""
 
 FLAT = 1 / 1024
 """A standard deviation below which a source has no spread: the step of scores."""
@@ -50,14 +48,6 @@ class Area(NamedTuple):
     variance: float
     higher: int
     lower: int
-
-
-class Steps(NamedTuple):
-    """A calibration: a score from `starts[i]` on, below `starts[i + 1]`, means `values[i]`; values ascend."""
-
-    starts: tuple[float, ...]
-    values: tuple[float, ...]
-    documents: int
 
 
 # --- Pairs ----------------------------------------------------------------------------------------------------
@@ -268,9 +258,3 @@ def calibrated(scores: Column, labels: Column) -> Steps | None:
             pools.append((first, (lower * below + upper * above) / (below + above), below + above))
     starts, values = (np.round([pool[at] for pool in pools], DIGITS).tolist() for at in (0, 1))
     return Steps(tuple(starts), tuple(values), len(scores))
-
-
-def values_at(steps: Steps, scores: Column) -> Column:
-    """Return what scores mean, compared with as many digits as the starts; below the first that of the first step."""
-    at = np.searchsorted(steps.starts, np.round(scores, DIGITS), "right") - 1
-    return np.array(steps.values, np.float64)[np.maximum(at, 0)]

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.extractor.pages import MAIN, MarkedPage
-from pipeline_tasks.inspect.extractor.probes import reading_digest
 from pipeline_tasks.libraries import installed
 from pipeline_tasks.text.blocks.choice import best_cut
 from pipeline_tasks.text.blocks.coupling import counted_couplings, coupled
 from pipeline_tasks.text.blocks.model import LEAF, POINT, Model, score_blocks
+from refinery_models.extractor.pages import MAIN, MarkedPage
+from refinery_models.extractor.probes import reading_digest
 
 MOST_BLOCKS = 200
 """Blocks of a page that a model is trained on: long pages do not outweigh the others' variety."""

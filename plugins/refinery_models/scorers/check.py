@@ -11,34 +11,19 @@ import pyarrow as pa
 from pipeline_tasks.gate.estimates import Estimate, Facts, exact
 from pipeline_tasks.gate.judging import Failure, failures_of, judge_facts
 from pipeline_tasks.gate.suites import load_suite, split_judgeable
-from pipeline_tasks.inspect.scorers.judges import Judge
-from pipeline_tasks.scorers import measures
 from pipeline_tasks.scorers.calibration import ALL
-from pipeline_tasks.scorers.measures import Measure, area, joined
-from pipeline_tasks.scorers.planted import KINDS, Pool, Text
 from pipeline_tasks.scorers.report import REFUSE, CheckReport
 from pipeline_tasks.text.base.sampling import uniform_draws
+from refinery_models import measures
+from refinery_models.measures import Measure, area, joined
+from refinery_models.planted import KINDS, Pool, Text
+from refinery_models.scorers.judges import Judge
 
 SUITE = "scorer_check"
 """The suite of bounds, `expectations/scorer_check.json`."""
 
 LEAST = 5
 """Documents of a language of which nonsense is made."""
-
-MEANINGS: Mapping[str, str] = {
-    "documents": "texts of the sample",
-    "unscored_share": "share of them without a score: the model knows no token of theirs",
-    "seen_share": "mean share of a text that the model reads",
-    "auc.<kind>": "share of pairs of a text and nonsense in which the text scores higher, by kind of nonsense",
-    "rank_correlation": "Spearman's correlation of scores and labels within each type and language",
-    "source_auc": "share of pairs above and below the median that the mean of the source's other half tells; .5: none",
-    "sources": "sources with eight documents of one type and language",
-    "flat_source_share": "share of them whose scores deviate by less than 1/1,024",
-    "source_spread": "median of the standard deviation within a source, by that of all scores",
-    "source_variance": "share of the variance of scores that the source explains, beyond chance",
-    "distinct_scores": "different scores",
-}
-"""What each fact of a check means; a source is a site, unless the sample names another."""
 
 Column = npt.NDArray[np.float64]
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.embedder import EmbeddingModel, WindowEmbedder, pool_of
 from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens, one_by_one
+from pipeline_tasks.scorers.networks import Network
 
 log = logging.getLogger("refinery")
 
@@ -35,9 +37,17 @@ def huggingface_scorer(classifier: Classifier) -> EncoderScorer:
     return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), placed, head, PROBED)
 
 
-def huggingface_encoder(folder: Path, pool: str, length: int, numerics: str) -> "OnCpu | OnGpu":
+def huggingface_embedder(model: EmbeddingModel) -> WindowEmbedder:
     """Load an encoder, whose output for a window is one vector; RecipeError as in `_network`."""
-    return _placed(Pooled(_network(folder, "AutoModel", "an encoder"), pool), folder, length, numerics)
+    folder, pool = Path(model.model), pool_of(model)
+    read = Pooled(_network(folder, "AutoModel", "an encoder"), pool)
+    return WindowEmbedder(model, _placed(read, folder, model.length, model.numerics), PROBED)
+
+
+HUGGING_FACE = Network(
+    "Hugging Face", "config.json", huggingface_scorer, huggingface_embedder, is_last=True, is_heavy=True
+)
+"""Folders of the hub, whose `config.json` exported networks and static embeddings have, too."""
 
 
 def _network(folder: Path, kind: str, what: str) -> Any:  # noqa: ANN401 -- a PreTrainedModel

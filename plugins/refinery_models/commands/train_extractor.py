@@ -43,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Train on all pages, write the model, and print what models of the other sites choose on each site's pages."""
-    from pipeline_tasks.inspect.extractor.lines import report_lines
-    from pipeline_tasks.inspect.extractor.pages import read_pages
-    from pipeline_tasks.inspect.extractor.training import Settings, held_out_report, installed_trainer, train
     from pipeline_tasks.text.blocks.model import dump_model
+    from refinery_models.extractor.lines import report_lines
+    from refinery_models.extractor.pages import read_pages
+    from refinery_models.extractor.training import Settings, held_out_report, installed_trainer, train
 
     output = Path(options.output)
     if output.exists():

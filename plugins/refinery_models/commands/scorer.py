@@ -49,10 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Check, write the report and print it; return GateRefused's exit code if a bound refuses the model."""
-    from pipeline_tasks.inspect.scorers.check import check
-    from pipeline_tasks.inspect.scorers.lines import check_lines
-    from pipeline_tasks.inspect.scorers.texts import read_texts
     from pipeline_tasks.sealed import seal
+    from refinery_models.scorers.check import check
+    from refinery_models.scorers.lines import check_lines
+    from refinery_models.scorers.texts import read_texts
 
     judge = _judge(options)
     texts, inputs = read_texts(options.sample, options.texts, options.seed)
@@ -65,10 +65,10 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def _judge(options: argparse.Namespace) -> Any:  # noqa: ANN401 -- a Judge, whose import loads the stages
-    from pipeline_tasks.inspect.scorers.judges import of_classifier, of_recipe
     from pipeline_tasks.scorers.classifier import Classifier
     from pipeline_tasks.stage import FilePath
     from pipeline_tasks.store.files import digest_of_named, localize
+    from refinery_models.scorers.judges import of_classifier, of_recipe
 
     if bool(options.model) == bool(options.classifier_of):
         message = "name a MODEL, or a classifier by --classifier-of RECIPE:NAME, and not both"

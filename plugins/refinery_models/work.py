@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from typing import cast
 
-from pipeline_tasks.inspect.scorers.lines import check_lines, training_lines
-from pipeline_tasks.service.requests.models import (
+from refinery_models.requests import (
     CheckModelReply,
     CheckModelRequest,
     PublishModelReply,
@@ -12,11 +11,12 @@ from pipeline_tasks.service.requests.models import (
     TrainModelReply,
     TrainModelRequest,
 )
+from refinery_models.scorers.lines import check_lines, training_lines
 
 
 def train(request: TrainModelRequest) -> TrainModelReply:
     """Train a model, and store it below the root with its report."""
-    from pipeline_tasks.inspect.scorers import publishing as models
+    from refinery_models.scorers import publishing as models
 
     sources = (request.positives, request.negatives, request.embeddings, request.against, request.texts, request.seed)
     path, training, report = models.train_below(request.root, request.name, models.Sources(*sources))
@@ -26,7 +26,7 @@ def train(request: TrainModelRequest) -> TrainModelReply:
 
 def check(request: CheckModelRequest) -> CheckModelReply:
     """Check a stored model; GateRefused if the check refuses it, and nobody has accepted it."""
-    from pipeline_tasks.inspect.scorers import publishing as models
+    from refinery_models.scorers import publishing as models
 
     drawn = (request.sample, request.texts, request.seed)
     path, report = models.check_below(request.root, request.name, request.model, request.label, *drawn)
@@ -36,7 +36,7 @@ def check(request: CheckModelRequest) -> CheckModelReply:
 
 def publish(request: PublishModelRequest) -> PublishModelReply:
     """Publish a stored model with both reports."""
-    from pipeline_tasks.inspect.scorers import publishing as models
+    from refinery_models.scorers import publishing as models
 
     reports = (request.training, request.check)
     published = models.publish_below(request.root, request.name, request.model, *reports, request.accepted)

@@ -9,7 +9,9 @@ import numpy as np
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
+from pipeline_tasks.scorers.embedder import EmbeddingModel, WindowEmbedder, pool_of
 from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens, one_by_one
+from pipeline_tasks.scorers.networks import Network
 
 DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul")
 """Operators that take the scale of their input from the batch: a text's score would depend on the texts beside it."""
@@ -22,9 +24,14 @@ def onnx_scorer(classifier: Classifier) -> EncoderScorer:
     return EncoderScorer(classifier, Tokens.of(folder / "tokenizer.json"), model, Head.of(classifier))
 
 
-def onnx_encoder(folder: Path, pool: str) -> "OnnxModel":
+def onnx_embedder(model: EmbeddingModel) -> WindowEmbedder:
     """Load the `model.onnx` of an encoder, whose output for a window is one vector; RecipeError as in `_session`."""
-    return OnnxModel(_session(folder), {"mean": mean_of_tokens, "cls": first_row}[pool])
+    read = {"mean": mean_of_tokens, "cls": first_row}[pool_of(model)]
+    return WindowEmbedder(model, OnnxModel(_session(Path(model.model)), read))
+
+
+ONNX = Network("ONNX", "model.onnx", onnx_scorer, onnx_embedder)
+"""Networks that were exported to ONNX."""
 
 
 def _session(folder: Path) -> Any:  # noqa: ANN401 -- an InferenceSession

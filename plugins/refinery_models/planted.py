@@ -255,15 +255,3 @@ KINDS: Mapping[str, Plant] = {
     "misread": misread,
 }
 """Makes a kind of nonsense of a document; None where the document has too little for it."""
-
-MEANINGS: Mapping[str, str] = {
-    "words": "its words in disorder",
-    "sentences": "sentences of other documents in turns",
-    "listing": "a list of links and prices that have its words",
-    "repeated": "one sentence of it again and again",
-    "generated": "a text that a machine made of pairs of words",
-    "threats": "itself with a threat behind every second sentence",
-    "keywords": "its longest words in ever new pairs",
-    "misread": "the text as a poor optical reader has it",
-}
-"""What each kind of nonsense has in place of the document."""

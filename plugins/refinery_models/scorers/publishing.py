@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
-from pipeline_tasks.inspect.scorers.check import check
-from pipeline_tasks.inspect.scorers.judges import Judge, of_classifier, of_trained
-from pipeline_tasks.inspect.scorers.texts import read_texts
-from pipeline_tasks.inspect.scorers.training import TrainingReport, gather, train
 from pipeline_tasks.publish.logs.model_log import (
     PublishedModel,
     commit_report,
@@ -24,6 +20,10 @@ from pipeline_tasks.sealed import seal, unseal
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named, localize
+from refinery_models.scorers.check import check
+from refinery_models.scorers.judges import Judge, of_classifier, of_trained
+from refinery_models.scorers.texts import read_texts
+from refinery_models.scorers.training import TrainingReport, gather, train
 
 WAY_OUT = "train the model again"
 

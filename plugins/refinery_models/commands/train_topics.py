@@ -35,11 +35,12 @@ def answer(options: argparse.Namespace) -> int:
     """Embed the sample, train and write the topics; print them, and how well they describe the sample."""
     import numpy as np
 
-    from pipeline_tasks.inspect.scorers.texts import read_texts
     from pipeline_tasks.scorers.embedder import EmbeddingModel, load_embedder
-    from pipeline_tasks.scorers.topics import dump_topics, facts_of, read_topics, train_topics
+    from pipeline_tasks.scorers.topics import dump_topics, read_topics
     from pipeline_tasks.stage import FilePath
     from pipeline_tasks.text.near.vectors import packed, unpacked
+    from refinery_models.scorers.texts import read_texts
+    from refinery_models.topics import facts_of, train_topics
 
     output = Path(options.output)
     if output.exists():

@@ -77,10 +77,10 @@ def answer(options: argparse.Namespace) -> int:
 
 
 def _written(options: argparse.Namespace) -> int:
-    from pipeline_tasks.inspect.scorers.judges import of_trained
-    from pipeline_tasks.inspect.scorers.lines import training_lines
-    from pipeline_tasks.inspect.scorers.training import gather, train
     from pipeline_tasks.sealed import seal
+    from refinery_models.scorers.judges import of_trained
+    from refinery_models.scorers.lines import training_lines
+    from refinery_models.scorers.training import gather, train
 
     output = Path(options.output)
     if output.exists():

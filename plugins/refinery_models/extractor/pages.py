@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.scorers.texts import digest_of_input, records_of
 from pipeline_tasks.text.blocks.blocks import read_blocks
 from pipeline_tasks.text.blocks.coupling import relations
 from pipeline_tasks.text.blocks.features import block_features, shown_blocks
 from pipeline_tasks.text.blocks.labels import label_blocks, word_keys
 from pipeline_tasks.text.page.charset import decode
 from pipeline_tasks.text.urls.sites import sites
+from refinery_models.scorers.texts import digest_of_input, records_of
 
 COLUMNS = ("id", "html", "main_content", "url", "page_type", "language", "weight")
 """What a record may have; the first three it must."""

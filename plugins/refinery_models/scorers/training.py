@@ -12,17 +12,18 @@ import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.scorers.comparison import compare
-from pipeline_tasks.inspect.scorers.judges import Judge, of_classifier
-from pipeline_tasks.inspect.scorers.texts import KIND, read_texts
 from pipeline_tasks.scorers.classifier import Classifier
-from pipeline_tasks.scorers.measures import Column, area, joined
-from pipeline_tasks.scorers.planted import KINDS, Pool, Text
 from pipeline_tasks.scorers.report import digest_of_model
-from pipeline_tasks.scorers.training import HIGH, LOW, train_head
+from pipeline_tasks.scorers.scorer import Column
 from pipeline_tasks.stage import FilePath
 from pipeline_tasks.text.base.sampling import uniform_draws
 from pipeline_tasks.text.page.identity import identity
+from refinery_models.measures import area, joined
+from refinery_models.planted import KINDS, Pool, Text
+from refinery_models.scorers.comparison import compare
+from refinery_models.scorers.judges import Judge, of_classifier
+from refinery_models.scorers.texts import KIND, read_texts
+from refinery_models.training import HIGH, LOW, train_head
 
 HELD_OUT = 5
 """One text in so many is held out, with all others of its site."""

@@ -1,1 +1,0 @@
-"""Checks models that score documents before they decide, and compares two of them; imports what `inspect` does."""
