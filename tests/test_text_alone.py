@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import grimp
 import pytest
 
 from pipeline_tasks.demo.crawl import write_crawl
@@ -22,6 +23,9 @@ from tests.embedded import PLUGINS, PROJECT
 from tests.installed import distributions_of, lines_of
 
 DAY = "2026-11-19"
+
+PUBLISH, LINES = "pipeline_tasks.publish", 36_950
+"""A room, and the most lines that it and all it imports may have: 15,000 are wanted."""
 
 WITHOUT = """
 import sys
@@ -115,3 +119,13 @@ def test_a_missing_library_is_named_with_an_extra_that_brings_it(module: str) ->
     named = {re.split(r"[^\w.-]", line)[0] for line in lines_of(EXTRAS[module])}
     assert named & {owner.replace("_", "-") for owner in packages_distributions()[module]}
     assert f"extra `{EXTRAS[module]}`" in str(named_fault(ModuleNotFoundError("", name=f"{module}.part")))
+
+
+def test_the_closure_of_publish_only_shrinks() -> None:
+    """Lines of all modules that `publish` imports, itself with them: what somebody reads to know what leaves."""
+    graph = grimp.build_graph("pipeline_tasks", cache_dir=None)
+    room = {PUBLISH, *graph.find_descendants(PUBLISH)}
+    closure = room.union(*map(graph.find_upstream_modules, room))
+    files = (PROJECT.joinpath(*module.split(".")) for module in closure)
+    paths = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in files]
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths if path.exists()) <= LINES

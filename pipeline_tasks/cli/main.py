@@ -66,7 +66,7 @@ def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
         sys.stderr.write(f"refinery: {error}\n")
         return error.exit_code
     except ModuleNotFoundError as error:
-        if "--debug" in arguments or error.name is None or error.name.startswith("pipeline_tasks"):
+        if "--debug" in arguments or error.name is None or error.name.startswith(("pipeline_tasks", "refinery_")):
             raise
         from pipeline_tasks.libraries import way_to
 
