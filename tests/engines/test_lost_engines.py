@@ -7,7 +7,8 @@ import pytest
 from refinery_ray import ray as ray_engine
 from refinery_spark.spark import session
 
-from pipeline_tasks.engines.choose import MODULES, engine, lives
+from pipeline_tasks.engines.choose import engine, lives
+from pipeline_tasks.recipe import engine_names
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.service.dispatch import Dispatcher
@@ -27,7 +28,7 @@ def stop_spark(address: str) -> None:
 
 
 def test_every_engine_says_whether_it_lives() -> None:
-    assert all(lives(name) for name in MODULES)
+    assert all(lives(name) for name in engine_names())
 
 
 def test_a_context_that_was_stopped_is_not_used_again(spark: str, tmp_path: Path) -> None:
