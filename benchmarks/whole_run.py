@@ -28,7 +28,7 @@ import processes
 
 from pipeline_tasks.engines import choose
 from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
-from pipeline_tasks.recipe import LAND, LOCAL, PUBLISH, SPARK, Recipe, load_recipe
+from pipeline_tasks.recipe import LAND, LOCAL, PUBLISH, Recipe, engine_names, load_recipe
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import Request
 from pipeline_tasks.service.handle import handle
@@ -160,14 +160,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--input", required=True)
     parser.add_argument("--root", required=True)
-    parser.add_argument("--engine", default=LOCAL, choices=tuple(choose.MODULES))
+    parser.add_argument("--engine", default=LOCAL, choices=engine_names())
     parser.add_argument("--cores", default=1, type=int)
     parser.add_argument("--first", default=0, type=int, help="the first of its processors")
     parser.add_argument("--recipe", default="web")
     parser.add_argument("--until", default="", help="the last stage; nothing is published then")
     options = parser.parse_args()
     os.sched_setaffinity(0, range(options.first, options.first + options.cores))
-    address = f"local[{options.cores}]" if options.engine == SPARK else ""  # the others take what the process may use
+    address = f"local[{options.cores}]" if options.engine == "spark" else ""  # the others take what the process may use
     recipe = load_recipe(options.recipe)
     with redirect_stdout(sys.stderr):
         run = Run(options.root, Path(options.input).name, recipe, options.engine, address, asked=Asked())

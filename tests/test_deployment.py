@@ -243,5 +243,7 @@ def test_lint_says_where_a_recipe_goes_and_what_is_refused(tmp_path: Path, monke
 
 def test_each_key_has_its_line_in_the_reference() -> None:
     page = Path(__file__).parents[1].joinpath("docs/reference/deployment.md").read_text()
-    keys = [entry.name for kind in (Settings, Connections, Channels, OpenStore) for entry in fields(kind)]
+    keys = [entry.name for kind in (Settings, Channels, OpenStore) for entry in fields(kind)] + [
+        *Connections().by_key()
+    ]
     assert [key for key in keys if f"`{key}`" not in page and f"{key}:" not in page] == []
