@@ -34,7 +34,12 @@ ADDRESSES = 4 * 1024**3
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells have it."""
 
-STOPPED = "stopped; finished work is kept, and the same command continues from there"
+KEPT = "finished work is kept, and the same command continues from there"
+
+STOPPED = f"stopped; {KEPT}"
+
+DEFECT, SIGNALED = 70, 128
+"""Exit code of a defect; and that from which on codes say by what signal a process ended."""
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
 WATCHED = (*STOPS, signal.SIGHUP, signal.SIGCHLD)
@@ -52,6 +57,7 @@ def supervised(work: Callable[[], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    heard, returned = os.pipe()
     waiting = os.getpid()
     watcher = os.fork()
     if watcher:
@@ -62,7 +68,8 @@ def supervised(work: Callable[[], int]) -> int:
     watching = os.getpid()
     command = os.fork()
     if command:
-        _watch(command, folder)
+        os.close(returned)
+        _watch(command, folder, heard)
     _die_with(watching, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -70,7 +77,10 @@ def supervised(work: Callable[[], int]) -> int:
     try:
         return work()
     except KeyboardInterrupt:
+        os.write(returned, b".")
         os._exit(INTERRUPTED)  # the watcher ends Spark, Ray and whatever else their own teardown would wait for
+    finally:
+        os.write(returned, b".")
 
 
 def _require_addresses() -> None:
@@ -107,15 +117,31 @@ def _relay(watcher: int) -> int:
             return _exit_code(status)
 
 
-def _watch(command: int, folder: TemporaryFolder) -> None:
-    """Wait for the command, end what is left of it, and exit with its code."""
-    code = 70
+def _watch(command: int, folder: TemporaryFolder, heard: int) -> None:
+    """Wait for the command, end what is left of it, and exit with its code.
+
+    `heard` is a pipe in which the command says that its work returned: `os._exit` of a kernel or a library may have the
+    exit code of a success.
+    """
+    code = DEFECT
     try:
         code = _outcome(command)
+        if code < SIGNALED and not _has_returned(heard):
+            _say(f"something in the process ended it with exit code {code}, a kernel or a library; {KEPT}")
+            code = DEFECT
         _end_descendants()
         folder.remove()
     finally:
         os._exit(code)
+
+
+def _has_returned(heard: int) -> bool:
+    """Return whether the command's work returned or raised; processes below it may hold the other end of the pipe."""
+    os.set_blocking(heard, False)
+    try:
+        return bool(os.read(heard, 1))
+    except BlockingIOError:
+        return False
 
 
 def _outcome(command: int) -> int:
@@ -152,7 +178,7 @@ def _code_after(stop: int, status: int) -> int:
     if not stop and os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         why = " (no memory left, or a small `ulimit -v`?)" if name in {"SIGKILL", "SIGABRT", "SIGSEGV"} else ""
-        _say(f"killed by {name}{why}; finished work is kept, and the same command continues from there")
+        _say(f"killed by {name}{why}; {KEPT}")
     return code
 
 

@@ -80,8 +80,8 @@ def _foreign_vectors(recipe: Recipe) -> Iterator[Finding]:
         if of != made:
             message = (
                 f"its {step.stage} are of vectors of {of}, and those of {maker.stage} are of {made}, which cannot be "
-                f"compared; train {step.stage} with the model of `{maker.stage}` (`refinery train-{step.stage}`), or "
-                "name that model there"
+                f"compared; make the files of {step.stage} with the model of `{maker.stage}`, "
+                f"or name that of {step.stage} there"
             )
             yield Finding(fault=True, where=step.stage, message=message)
 

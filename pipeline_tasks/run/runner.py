@@ -305,6 +305,9 @@ def _check_writes(planned: Plan, manifest: Manifest) -> None:
     if wrong:
         message = f"{planned.card.name} promised columns {wrong} and wrote {written}; its card or its kernel is wrong"
         raise SchemaBroken(message)
+    if unknown := sorted(set(manifest.rejected) - set(planned.card.reasons)):
+        message = f"{planned.card.name} rejects for {unknown}, not in the `reasons` of its card; add them there"
+        raise SchemaBroken(message)
 
 
 def _check_history(card: Stage[Any], engine: RunningEngine) -> None:

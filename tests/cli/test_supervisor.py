@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 OTHERS, WATCHERS = 200, 30
 """Processes that are ended meanwhile, and those that see the first one die, as the worker daemon sees the JVM."""
 
@@ -43,3 +45,25 @@ def test_no_process_says_that_another_died_when_a_command_is_stopped() -> None:
     assert process.returncode == 128 + signal.SIGTERM
     assert said.startswith("refinery: stopped; ")
     assert "gone" not in said
+
+
+def _ended(body: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command whose work is `body`."""
+    program = f"import os, sys, time\nfrom pipeline_tasks.cli.supervisor import supervised\ndef work(): {body}\nsys.exit(supervised(work))"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("below", ["", "os.fork() or time.sleep(600); "])
+def test_a_command_that_something_in_it_ends_is_no_success(code: int, below: str) -> None:
+    """A kernel that called `os._exit(0)` ended a run as if all of it had been done, without a line."""
+    done = _ended(f"{below}os._exit({code})")
+    assert done.returncode == 70
+    assert f"ended it with exit code {code}, a kernel or a library" in done.stderr
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("how", ["return ", "sys.exit"])
+def test_a_command_that_ends_by_itself_has_its_own_exit_code(code: int, how: str) -> None:
+    done = _ended(f"{how}({code})")
+    assert (done.returncode, done.stderr) == (code, "")

@@ -4,19 +4,19 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import adds, stage_card
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.recipe import Recipe, kept_languages
-from pipeline_tasks.run.plan import resources_of, secret_of
-from pipeline_tasks.run.recipe_faults import Finding
-from pipeline_tasks.scorers.model_card import languages_of
+from pipeline_tasks.recipe import Recipe, Step, kept_languages
+from pipeline_tasks.run.plan import secret_of
+from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
+from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stage import Secret, Stage
-from pipeline_tasks.stages import dedup_semantic, embed
-from pipeline_tasks.store.files import localize
+
+NAMED = "languages"
+"""The param that names the languages whose documents a stage compares, by its model's card without it."""
 
 
 def idle_stages(recipe: Recipe) -> Iterator[Finding]:
@@ -47,23 +47,28 @@ def _unread_languages(recipe: Recipe) -> Iterator[Finding]:
 
 
 def _model_of_unknown_languages(recipe: Recipe) -> Iterator[Finding]:
-    """Find `dedup_semantic` that compares documents in languages of which nobody knows whether the model knows them."""
-    steps = {step.stage: bind(stage_card(step.stage), step.params) for step in recipe.steps}
-    name = dedup_semantic.STAGE.name
-    if name not in steps or embed.STAGE.name not in steps or steps[name].languages:
+    """Find stages that compare vectors in all languages, of which nobody knows whether the model knows them."""
+    maker = maker_of_vectors(recipe)
+    if maker is None:
         return
-    if not any(adds("language", stage) for stage in steps):
-        message = (
+    for step in recipe.steps:
+        card = stage_card(step.stage)
+        if card.copies.compared and EMBEDDING in card.reads.names and not getattr(bind(card, step.params), NAMED, ()):
+            for message in _unknown(recipe, maker):
+                yield Finding(fault=False, where=step.stage, message=message)
+
+
+def _unknown(recipe: Recipe, maker: Step) -> Iterator[str]:
+    """Yield what is not known of the languages of documents and of the model that makes their vectors."""
+    if not any(adds("language", step.stage) for step in recipe.steps):
+        yield (
             "compares documents in all languages, whether or not the model knows them: nothing says what language they "
             "are in; put filter_language before"
         )
-        yield Finding(fault=False, where=name, message=message)
         return
     with contextlib.suppress(RefineryError, OSError):  # a model that cannot be had is a fault, reported already
-        params, digests = resources_of(embed.STAGE, steps[embed.STAGE.name])
-        if not languages_of(Path(localize(params.model, digests[params.model]))):
-            message = (
-                "the languages that the model of embed knows are unknown: its folder has no README.md with "
-                "`language`; name them in `languages`, for documents in others are removed wrongly"
+        if not vectors_of(maker).languages:
+            yield (
+                f"the languages that the model of {maker.stage} knows are unknown: its folder has no README.md with "
+                f"`language`; name them in `{NAMED}`, for documents in others are removed wrongly"
             )
-            yield Finding(fault=False, where=name, message=message)
