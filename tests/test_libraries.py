@@ -42,10 +42,7 @@ EXPLAINED = {
     "botocore": "bytes as they are stored",
     "pyyaml": "reads files of ours, whose digests are identity as they are",
     "huggingface-hub": "fetches a file that has its commit and digest",
-    "onnxruntime": "behind a state",
     "safetensors": "behind a state",
-    "torch": "behind a state",
-    "transformers": "behind a state",
     "spacy": "behind a state",
 }
 """Why a library below rows is on no card; what is behind a state differs between classes of hardware, too."""

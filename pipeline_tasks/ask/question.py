@@ -35,12 +35,17 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[P]):
-    """What is asked by params, and by whom; `bounds` are params that a page gives, as a request reads so much."""
+    """What is asked by params, and by whom.
+
+    `bounds` are params that a page gives, as a request reads so much. `was` are names that options had, to which they
+    still answer, by the param.
+    """
 
     params: type[P]
     answer: Callable[[P], Answer]
     role: Role = Role.VIEWER
     bounds: Mapping[str, object] = field(default_factory=dict)
+    was: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ class AskedCommand:
         add_root(parser)
         for param in self._params:
             if not param.is_required:
-                parser.add_argument(param.flag, dest=param.name, **_option(param))
+                earlier = [self._question.was[param.name]] if param.name in self._question.was else []
+                parser.add_argument(param.flag, *earlier, dest=param.name, **_option(param))
         add_json(parser)
 
     def answer(self, options: argparse.Namespace) -> int:

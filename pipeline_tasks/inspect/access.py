@@ -19,7 +19,7 @@ class Params:
 
     root: str
     since: Annotated[str, DAY, "looks of this day, in UTC, and later", "DAY"] = ""
-    by: Annotated[str, "looks of this user; of a command NAME or NAME@HOST", "NAME"] = ""
+    who: Annotated[str, "looks of this user; of a command NAME or NAME@HOST", "NAME"] = ""
     document: Annotated[str, "looks at this document, by its id", "ID"] = ""
 
 
@@ -31,7 +31,7 @@ def answer(params: Params) -> Answer:
 
 
 def _is_chosen(look: Look, params: Params) -> bool:
-    return params.by in ("", look.by, look.by.partition("@")[0]) and params.document in ("", *look.documents)
+    return params.who in ("", look.by, look.by.partition("@")[0]) and params.document in ("", *look.documents)
 
 
 COLUMNS = (
@@ -46,4 +46,4 @@ COLUMNS = (
     Column("purpose", "for"),
 )
 
-QUESTION = Question(Params, answer, Role.STEWARD)
+QUESTION = Question(Params, answer, Role.STEWARD, was={"who": "--by"})

@@ -114,10 +114,10 @@ def _engine(name: str, root: str) -> Iterator[Check]:
         return
     place = place_of(os.environ.get(variable_of(name), ""))
     for check, look in card.checks(place, root) or [(name, partial(_is_here, card))]:
-        yield _guarded(check, partial(_looked, check, look))
+        yield _guarded(check, partial(_seen, check, look))
 
 
-def _looked(name: str, look: Callable[[], str]) -> Check:
+def _seen(name: str, look: Callable[[], str]) -> Check:
     return Check(name, ok=True, message=look())
 
 

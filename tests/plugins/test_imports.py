@@ -60,7 +60,12 @@ ALLOWED = {
     "plugins/refinery_airflow/pages/dataset.py": READS,
     "plugins/refinery_airflow/texts/document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_airflow/embedded/airflow.py": {"shipped"},
-    "plugins/refinery_airflow/embedded/airflow_home.py": {"engines.early_start", "shipped", *VOCABULARY},
+    "plugins/refinery_airflow/embedded/airflow_home.py": {
+        "engines.card",
+        "engines.early_start",
+        "shipped",
+        *VOCABULARY,
+    },
     "plugins/refinery_airflow/embedded/connections.py": set(),
     "plugins/refinery_airflow/embedded/postgresql.py": VOCABULARY,
     "plugins/refinery_airflow/embedded/runner.py": {
@@ -135,8 +140,6 @@ ALLOWED = {
     "plugins/refinery_airflow/pages/verdicts.py": READS,
     "plugins/refinery_airflow/pages/whatif.py": READS | {"flow.plan"},
     "plugins/refinery_airflow/tasks/wiring.py": {"flow.plan", *VOCABULARY},
-    "plugins/refinery_gates/docs_page.py": {"gate.explaining", "gate.judging"},
-    "plugins/refinery_gates/validation.py": {"gate.judging", "gate.suites", *VOCABULARY},
     "dags/arrivals.py": {"deployment", "recipe"},
     "dags/build.py": {"flow.plan", "recipe"},
     "dags/maintenance.py": {"deployment", "recipe", *REQUESTS},
