@@ -89,6 +89,8 @@ def _brought(seam: str) -> Mapping[str, Part]:
 def own_parts(seam: str) -> Mapping[str, Part]:
     """Return the parts of a seam that our own extensions bring, by name, sorted: they are in our distribution."""
     points = [point for point in entry_points(group=seam) if point.dist is not None and point.dist.name == REFINERY]
+    if not points:
+        _require_installed()
     return MappingProxyType({each.name: Part(each.name, each.value) for each in sorted(points)})
 
 
@@ -125,6 +127,18 @@ def _has_module(name: str, module: str) -> bool:
     place = module.replace(".", "/")
     wanted = {f"{place}.py", f"{place}/__init__.py"}
     return any(file.as_posix() in wanted for file in distribution(name).files or ())
+
+
+def _require_installed() -> None:
+    """Raise RecipeError unless our distribution is installed: without its metadata, parts are missing in silence."""
+    try:
+        distribution(REFINERY)
+    except PackageNotFoundError as error:
+        message = (
+            f"{REFINERY} is not installed here, and what its extensions bring is found by its metadata; install it "
+            "(`make demo` does, or `pip install -e .` in a checkout)"
+        )
+        raise RecipeError(message) from error
 
 
 def all_parts(seam: str) -> Mapping[str, Part]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from refinery_sources.recipe import each_source
 
+from pipeline_tasks import seams
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import load_filters, require_loaded
@@ -165,3 +166,12 @@ def test_a_store_has_a_scheme_that_means_nothing_to_us(install: Install) -> None
         RecipeError, match=r"'file' is brought_two:Shelf of the package two 1.2, and Refinery has a part"
     ):
         is_bucket("shelf://a")
+
+
+def test_code_without_its_metadata_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With sources and checks missing in silence, `verify` said that all is well of a root that it had checked in part."""
+    monkeypatch.setattr(seams, "REFINERY", "refinery-that-nobody-installed")
+    seams.own_parts.cache_clear()
+    with pytest.raises(RecipeError, match=r"is not installed here.*pip install -e"):
+        own_parts("refinery.checks")
+    seams.own_parts.cache_clear()
