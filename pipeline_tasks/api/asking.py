@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from pipeline_tasks.ask.answer import Answer
-from pipeline_tasks.ask.known import entry_of, questions
+from pipeline_tasks.ask.known import entry_of, name_in, questions
 from pipeline_tasks.ask.question import Role, params_of, question_of, read_params
 from pipeline_tasks.binding import nearest
 from pipeline_tasks.errors import RecipeError
@@ -13,7 +13,7 @@ from pipeline_tasks.store.storage import require_root
 
 def answered(name: str, root: str, values: tuple[object, ...], params: dict[str, object], purpose: str) -> Answer:
     """Return the answer to a question; it is logged as a look where it shows texts, and looks at the root are."""
-    entry = entry_of(name)
+    entry = entry_of(name_in(name.split())[0])
     if entry is None or not entry.is_question:
         known = [each for each, entry in questions().items() if entry.is_question]
         message = f"there is no question {name!r}{nearest(name, known)}; questions are: {', '.join(known)}"

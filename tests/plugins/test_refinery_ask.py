@@ -20,6 +20,11 @@ ASKED = {name: question_of(entry) for name, entry in questions().items() if entr
 SCRIPT = "<script>alert(1)</script>"
 
 
+def slug_of(name: str) -> str:
+    """A question as addresses have it."""
+    return name.replace(" ", "-")
+
+
 @pytest.fixture
 def root(small_root: SmallRoot) -> Path:
     return Path(small_root.root)
@@ -50,7 +55,7 @@ def test_each_question_refuses_who_lacks_its_role(visitor: Any, become: Any, roo
         for role in Role:
             become(role)
             for given in ({}, asked):
-                shown = visitor.get(f"/ask/{name}", params=given)
+                shown = visitor.get(f"/ask/{slug_of(name)}", params=given)
                 is_held = order.index(role) >= order.index(question.role)
                 assert (name, role, shown.status_code == 403) == (name, role, not is_held)
                 assert is_held or "Ask for a role with that right." in shown.text
@@ -59,8 +64,8 @@ def test_each_question_refuses_who_lacks_its_role(visitor: Any, become: Any, roo
 def test_the_index_lists_what_a_user_may_ask(visitor: Any, become: Any) -> None:
     for role in Role:
         become(role)
-        listed = set(re.findall(r'href="/refinery/ask/(\w+)"', visitor.get("/ask").text))
-        held = {name for name, each in ASKED.items() if [*Role].index(each.role) <= [*Role].index(role)}
+        listed = set(re.findall(r'href="/refinery/ask/([\w-]+)"', visitor.get("/ask").text))
+        held = {slug_of(name) for name, each in ASKED.items() if [*Role].index(each.role) <= [*Role].index(role)}
         assert (role, listed) == (role, held)
 
 
@@ -96,7 +101,7 @@ def test_a_curator_sees_kept_pages_and_cannot_tell_a_rejected_one_from_none(
 
 
 def test_what_is_wrong_is_said_and_nothing_runs(visitor: Any) -> None:
-    wrong = visitor.get("/ask/access", params={"since": SCRIPT})
+    wrong = visitor.get("/ask/keep-access", params={"since": SCRIPT})
     assert (wrong.status_code, "a day, as 2026-11-26" in wrong.text) == (422, True)
     assert_inert(wrong.text, SCRIPT)
     assert_inert(visitor.get("/ask/why", params={"what": SCRIPT}).text, SCRIPT)

@@ -161,7 +161,7 @@ def test_a_person_reopens_a_host_as_its_refusal_says(capsys: pytest.CaptureFixtu
     url = "https://api.example.org/items"
     with pytest.raises(SourceRefused) as caught:
         asked({url: httpx.Response(403)}, url)
-    command = re.search(r"`refinery (sources --reopen \S+)`", str(caught.value))
+    command = re.search(r"`refinery (look sources --reopen \S+)`", str(caught.value))
     assert command
     assert main(command[1].split()) == 0
     assert "api.example.org" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from pipeline_tasks.ask.answer import Answer
 from pipeline_tasks.ask.html import html_of
-from pipeline_tasks.ask.known import GROUPS, Entry, entry_of, questions
+from pipeline_tasks.ask.known import GROUPS, Entry, questions
 from pipeline_tasks.ask.parts import Column, Row
 from pipeline_tasks.ask.question import Param, Question, Role, params_of, question_of, read_params
 from pipeline_tasks.errors import RecipeError
@@ -51,6 +51,11 @@ class AskPage:
         return self.answer.title if self.answer else f"{self.entry.help[:1].upper()}{self.entry.help[1:]}"
 
     @property
+    def slug(self) -> str:
+        """Its question, as addresses have it."""
+        return slug_of(self.name)
+
+    @property
     def is_asked(self) -> bool:
         """Return whether all is given that has to be named."""
         return not any(param.is_required and not self.given[param.name] for param in self.params)
@@ -74,26 +79,33 @@ class AskPage:
         return shlex.join(["refinery", *self.name.split(), *words, root(), *options])
 
 
+def slug_of(name: str) -> str:
+    """Return a question as addresses have it: `keep access` as keep-access."""
+    return name.replace(" ", "-")
+
+
 @router.get("/ask")
 def questions_page(request: Request, user: GetUserDep) -> HTMLResponse:
     """List the questions that a user may ask, by group."""
     held = [role for role in Role if holds(request, user, role)]
     asked = [(name, each) for name, each in questions().items() if each.is_question and question_of(each).role in held]
     asked.sort(key=lambda pair: GROUPS.index(pair[1].group))
-    groups = [(group, list(every)) for group, every in groupby(asked, key=lambda pair: pair[1].group)]
+    by_group = groupby(asked, key=lambda pair: pair[1].group)
+    groups = [(group, [(slug_of(name), name, each) for name, each in every]) for group, every in by_group]
     return show("questions.html", groups=groups)
 
 
 @router.get("/ask/{name}")
 def question_page(name: str, request: Request, user: GetUserDep) -> HTMLResponse:
     """Ask a question, and show the answer to those who have its role; it shows more to some."""
-    entry = entry_of(name)
-    if entry is None or not entry.is_question:
+    asked = {slug_of(each): (each, entry) for each, entry in questions().items() if entry.is_question}
+    if name not in asked:
         raise HTTPException(NOT_FOUND, f"there is no question {name[:40]}; {base()}/ask lists all")
+    known, entry = asked[name]
     question = question_of(entry)
     if not holds(request, user, question.role):
         refuse(question.role)
-    page = form_of(name, entry, request.query_params.multi_items())
+    page = form_of(known, entry, request.query_params.multi_items())
     if page.is_asked:
         page = answered(page, question, _role(request, user, entry, question))
     response = show("ask.html", shown=page)

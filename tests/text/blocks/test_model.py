@@ -63,7 +63,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_file_is_refused(content: bytes) -> None:
-    with pytest.raises(RecipeError, match=r"x\.model.*train-extractor"):
+    with pytest.raises(RecipeError, match=r"x\.model.*refinery model extractor"):
         parse_model(content, "x.model")
 
 
