@@ -61,6 +61,10 @@ class LookRefused(RecipeError):
     """Texts are not shown to who asks: without a purpose where one is needed, or a place to log the look."""
 
 
+class LibraryMissing(RecipeError):
+    """A library is not installed here whose version is identity."""
+
+
 class ContractError(RefineryError, ValueError):
     """The data breaks a promise about it."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.errors import JobLost, LibraryMissing
 from pipeline_tasks.seams import REFINERY
 
 UNICODE = "unicode"
@@ -47,7 +47,7 @@ def way_to(module: str) -> str:
 
 
 def installed(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions that are installed here; RecipeError names one that is not."""
+    """Return the versions that are installed here; LibraryMissing names one that is not."""
     versions = {name: _version(name) for name in sorted(names)}
     for name, known in versions.items():
         if not known:
@@ -55,7 +55,7 @@ def installed(names: Iterable[str]) -> dict[str, str]:
                 f"{name} is not installed here, whose version is identity; install it, as on the machine that planned "
                 "the stage; what Refinery needs comes with its extra `refine`"
             )
-            raise RecipeError(message)
+            raise LibraryMissing(message)
     return versions
 
 

@@ -17,7 +17,7 @@ from pipeline_tasks.ask.html import html_of
 from pipeline_tasks.ask.known import GROUPS, Entry, questions
 from pipeline_tasks.ask.parts import Column, Row
 from pipeline_tasks.ask.question import Param, Question, Role, params_of, question_of, read_params
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import LibraryMissing, RecipeError
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.access.roles import holds, may_see, refuse, require
 from refinery_airflow.pages.rendering import show
@@ -137,6 +137,8 @@ def answered(page: AskPage, question: Question[Any], role: Role) -> AskPage:
     values = {each.name: _value(each, page.given[each.name]) for each in page.params if page.given[each.name]}
     try:
         answer = question.answer(read_params(question, {**question.bounds, **values}, root(), role))
+    except LibraryMissing:
+        raise
     except RecipeError as error:
         return replace(page, message=str(error))
     return replace(page, answer=answer)

@@ -5,7 +5,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import HTMLResponse
 
 from pipeline_tasks.deployment import deployment
-from pipeline_tasks.errors import LookRefused, RecipeError, RefineryError, Transient
+from pipeline_tasks.errors import LibraryMissing, LookRefused, RecipeError, RefineryError, Transient
 from refinery_airflow.access.purpose import FORBIDDEN, PurposeNeeded
 from refinery_airflow.pages import rendering
 from refinery_airflow.pages.fields import NOT_FOUND
@@ -30,6 +30,8 @@ def refinery_error(_: Request, error: RefineryError) -> Response:
     """
     if isinstance(error, LookRefused):
         return _error_page(FORBIDDEN, str(error))
+    if isinstance(error, LibraryMissing):
+        return _error_page(501, str(error))
     status = 503 if isinstance(error, Transient) else 404 if isinstance(error, RecipeError) else 409
     return _error_page(status, str(error))
 
