@@ -1,5 +1,6 @@
 """Says which parts other installed distributions bring: by the entry points of a seam, or by `module:NAME`."""
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from typing import TypeVar, cast
 from pipeline_tasks.errors import RecipeError
 
 T = TypeVar("T")
+
+log = logging.getLogger("refinery")
 
 PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 """Where a part is: `module:NAME`."""
@@ -102,6 +105,37 @@ def own_packages() -> tuple[str, ...]:
     except PackageNotFoundError:
         return ()
     return tuple(sorted({point.module.partition(".")[0] for point in points if point.group.startswith("refinery.")}))
+
+
+def entries(seam: str, own: Mapping[str, T], *kinds: type[T]) -> dict[str, T]:
+    """Return what the core has of a seam whose parts are dicts, and what each part brings, by name.
+
+    What a package of somebody else brings under a name that is taken, or cannot give, is left out with a warning that
+    names the package: nobody may have asked for it.
+    """
+    found = dict(own)
+    for part in all_parts(seam).values():
+        try:
+            for name, entry in part.load(dict).items():
+                _require_free(seam, part, name, entry, found, kinds)
+                found[name] = entry
+        except RecipeError as error:
+            if not part.distribution:
+                raise
+            log.warning("%s", error)
+    return found
+
+
+def _require_free(
+    seam: str, part: Part, name: object, entry: object, found: Mapping[str, object], kinds: tuple[type, ...]
+) -> None:
+    """Raise RecipeError for an entry of a name that is taken, or of another kind."""
+    if name in found:
+        message = f"{seam}: {part}, and brings {name!r}, which there is already; rename it or uninstall it"
+        raise RecipeError(message)
+    if not isinstance(name, str) or not isinstance(entry, kinds):
+        message = f"{seam}: {part}, and brings {name!r}, which is a {type(entry).__name__}; repair or uninstall it"
+        raise RecipeError(message)
 
 
 @cache

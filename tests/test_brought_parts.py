@@ -4,14 +4,18 @@ import tomllib
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from refinery_sources.recipe import each_source
 
 from pipeline_tasks import seams
+from pipeline_tasks.ask.known import QUESTIONS, questions
+from pipeline_tasks.cli.main import main
 from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters import load_filters, require_loaded
+from pipeline_tasks.gate import judging
 from pipeline_tasks.landing.brought_formats import brought_format
 from pipeline_tasks.seams import Part, known, own_parts, part_at, part_of, parts
 from pipeline_tasks.upkeep import doctor
@@ -175,3 +179,61 @@ def test_code_without_its_metadata_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(RecipeError, match=r"is not installed here.*pip install -e"):
         own_parts("refinery.checks")
     seams.own_parts.cache_clear()
+
+
+ENTRIES = """
+from pipeline_tasks.ask.known import Entry
+TABLE = {"mine": Entry("brought_one", "mine", "look"), "takedown": Entry("brought_one", "not mine", "look"), "odd": 3}
+"""
+
+
+def test_a_name_that_is_taken_is_left_out_and_named(install: Install, caplog: pytest.LogCaptureFixture) -> None:
+    """A package of somebody else took the place of `refinery takedown`, in silence."""
+    ours = questions()["takedown"]
+    install("one", code=ENTRIES, seam="refinery.questions", table="brought_one:TABLE")
+    known = questions()
+    assert known["takedown"] == ours
+    assert {"mine"} == {*known} - {
+        *QUESTIONS,
+        *(name for name, entry in known.items() if "brought" not in entry.module),
+    }
+    assert "'table' is brought_one:TABLE of the package one 1.2" in caplog.text
+    assert "'takedown', which there is already" in caplog.text
+
+
+def test_a_broken_package_stops_no_other_question(
+    install: Install, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("one", code="import no_such_module", seam="refinery.questions", table="brought_one:TABLE")
+    assert main(["takedown", "--list", str(Path(__file__).parent)]) != 70
+    assert "of the package one 1.2, which cannot be imported" in caplog.text
+    install(
+        "two",
+        code=ENTRIES.replace("takedown", "other").replace("_one", "_two"),
+        seam="refinery.questions",
+        t="brought_two:TABLE",
+    )
+    assert main(["mine"]) == RecipeError.exit_code
+    assert "brought_two is no command" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("[True]", "does not say of each bound"),
+        ("['no', True]", "does not say of each bound"),
+        ("1 / 0", "cannot judge: ZeroDivisionError"),
+    ],
+)
+def test_a_judge_of_somebody_else_answers_of_each_bound(install: Install, answer: str, said: str) -> None:
+    code = f"def judge():\n    return lambda stage, run, numbers, expectations: ({answer}, None)"
+    install("one", code=code, seam=judging.SEAM, own="brought_one:judge")
+    judging.judge_here.cache_clear()
+    _, compare = judging.judge_here()
+    judging.judge_here.cache_clear()
+    with pytest.raises(RecipeError, match=f"'own' is brought_one:judge of the package one 1.2, which {said}"):
+        compare("extract", "a run", {}, [bound("a"), bound("b")])
+
+
+def bound(column: str) -> Any:
+    return {"type": "expect_column_max_to_be_between", "kwargs": {"column": column, "min_value": 1.0}}

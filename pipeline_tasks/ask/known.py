@@ -255,7 +255,6 @@ def module_of(name: str) -> ModuleType:
 
 def questions() -> Mapping[str, Entry]:
     """Return every question by name, in the order of groups: the core's, of our extensions, and of other packages."""
-    found = dict(QUESTIONS)
-    for part in seams.all_parts(SEAM).values():
-        found |= part.load(dict)
-    return MappingProxyType(dict(sorted(found.items(), key=lambda each: GROUPS.index(each[1].group))))
+    found = seams.entries(SEAM, QUESTIONS, Entry)
+    ranks = {group: rank for rank, group in enumerate(GROUPS)}
+    return MappingProxyType(dict(sorted(found.items(), key=lambda each: ranks.get(each[1].group, len(GROUPS)))))

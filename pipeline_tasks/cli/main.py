@@ -14,6 +14,9 @@ from pipeline_tasks.cli.listing import first_words, listing, member_listing, mem
 from pipeline_tasks.cli.supervisor import INTERRUPTED, supervised
 from pipeline_tasks.errors import RecipeError, RefineryError
 
+OURS = ("pipeline_tasks", "refinery_")
+"""How the names of our modules begin."""
+
 
 class Command(Protocol):
     """What a command's module offers. It is imported only when its command runs, so `--help` stays fast."""
@@ -66,7 +69,7 @@ def _reported(work: Callable[[], int], arguments: Sequence[str]) -> int:
         sys.stderr.write(f"refinery: {error}\n")
         return error.exit_code
     except ModuleNotFoundError as error:
-        if "--debug" in arguments or error.name is None or error.name.startswith(("pipeline_tasks", "refinery_")):
+        if "--debug" in arguments or error.name is None or error.name.startswith(OURS):
             raise
         from pipeline_tasks.libraries import way_to
 
@@ -93,7 +96,11 @@ def _is_supervised(arguments: Sequence[str]) -> bool:
 def _run(arguments: Sequence[str]) -> int:
     command = _command(arguments)
     if command and entry_of(command) is None:
-        sys.stdout.write(f"{_members(command)}\n")
+        listed = _members(command)
+        if {*arguments} - {command, "-h", "--help", "--debug"}:
+            message = f"`refinery {command}` is several commands: name one next, before its options\n{listed}"
+            raise RecipeError(message)
+        sys.stdout.write(f"{listed}\n")
         return 0
     options = _parse(parser := parser_of(command), arguments)
     if options.version:
@@ -173,11 +180,26 @@ def _hide_old_spellings(parser: argparse.ArgumentParser) -> None:
 
 
 def _module(entry: Entry) -> Command:
+    """Return the command of an entry; RecipeError names a module of somebody else that is none."""
+    if entry.module.startswith(OURS):
+        return _command_of(entry)
+    try:
+        return _command_of(entry)
+    except Exception as error:  # whatever the module of somebody else raises, or lacks
+        message = f"{entry.module} is no command: {type(error).__name__}: {error}; repair or uninstall its package"
+        raise RecipeError(message) from error
+
+
+def _command_of(entry: Entry) -> Command:
     if entry.is_question:
         from pipeline_tasks.cli.asking import AskedCommand
 
         return AskedCommand(entry)
-    return cast("Command", import_module(entry.module))
+    module = import_module(entry.module)
+    if not callable(getattr(module, "answer", None)) or not callable(getattr(module, "add_arguments", None)):
+        message = "it has no `add_arguments` and `answer`"
+        raise RecipeError(message)
+    return cast("Command", module)
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:

@@ -7,6 +7,7 @@ from math import inf, isfinite
 from typing import Literal
 
 from pipeline_tasks import seams
+from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.estimates import Estimate, Facts
 from pipeline_tasks.gate.learning import MEDIAN, USED
 from pipeline_tasks.gate.suites import Expectation
@@ -96,11 +97,27 @@ def compare_facts(facts: Facts, expectations: Sequence[Expectation]) -> tuple[li
 @cache
 def judge_here() -> tuple[str, Comparison]:
     """Return the judge that is installed, with its name: one of another package, else of an extension, else ours."""
-    for part in (*seams.parts(SEAM, [INTERVALS]).values(), *seams.own_parts(SEAM).values()):
+    ours = seams.own_parts(SEAM)
+    for part in (*seams.parts(SEAM, [INTERVALS, *ours]).values(), *ours.values()):
         brought: Callable[[], Comparison | None] = part.load()
         if compare := brought():
-            return part.name, compare
+            return part.name, partial(_checked, part, compare) if part.distribution else compare
     return INTERVALS, _compared
+
+
+def _checked(
+    part: seams.Part, compare: Comparison, stage: str, run: str, numbers: Numbers, expectations: list[Expectation]
+) -> tuple[list[bool], Render | None]:
+    """Compare by a judge of another package; RecipeError names it if it raises, or answers no truth of each bound."""
+    try:
+        results, render = compare(stage, run, numbers, expectations)
+    except Exception as error:  # whatever somebody else's code raises
+        message = f"{SEAM}: {part}, which cannot judge: {type(error).__name__}: {error}; repair or uninstall it"
+        raise RecipeError(message) from error
+    if len(results) != len(expectations) or not all(isinstance(result, bool) for result in results):
+        message = f"{SEAM}: {part}, which does not say of each bound whether it is met; repair or uninstall it"
+        raise RecipeError(message)
+    return results, render
 
 
 def _compared(_stage: str, _run: str, numbers: Numbers, expectations: list[Expectation]) -> tuple[list[bool], None]:

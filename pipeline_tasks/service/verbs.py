@@ -73,7 +73,4 @@ def verb_of(name: str) -> Verb | None:
 
 def verbs() -> Mapping[str, Verb]:
     """Return every verb by name: the core's, those of our extensions, and of other packages."""
-    found = dict(VERBS)
-    for part in seams.all_parts(SEAM).values():
-        found |= part.load(dict)
-    return MappingProxyType(found)
+    return MappingProxyType(seams.entries(SEAM, VERBS, Verb))

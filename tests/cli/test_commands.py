@@ -215,6 +215,13 @@ def test_an_unknown_second_word_is_answered_with_the_nearest(capsys: pytest.Capt
     )
 
 
+def test_options_before_the_second_word_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """`refinery keep --apply vacuum ROOT` printed a list, did nothing, and was a success."""
+    assert main(["keep", "--apply", "vacuum", "root"]) == RecipeError.exit_code
+    assert "name one next, before its options" in capsys.readouterr().err
+    assert main(["keep"]) == 0
+
+
 def test_an_error_is_one_paragraph_and_its_exit_code(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["look", "funnel", str(tmp_path)]
     assert main(arguments) == RecipeError.exit_code

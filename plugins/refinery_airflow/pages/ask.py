@@ -1,5 +1,6 @@
 """Shows questions: an index of them, and for each a form of its params with the answer, for those who may ask."""
 
+import logging
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from refinery_airflow.pages.rendering import show
 from refinery_airflow.runs.run import base, root
 
 router = APIRouter(route_class=LookRoute)
+
+log = logging.getLogger("refinery")
 
 LONGEST = 4096
 """Characters of a value: no address is longer."""
@@ -88,11 +91,20 @@ def slug_of(name: str) -> str:
 def questions_page(request: Request, user: GetUserDep) -> HTMLResponse:
     """List the questions that a user may ask, by group."""
     held = [role for role in Role if holds(request, user, role)]
-    asked = [(name, each) for name, each in questions().items() if each.is_question and question_of(each).role in held]
+    asked = [(name, each) for name, each in questions().items() if each.is_question and _role_of(name, each) in held]
     asked.sort(key=lambda pair: GROUPS.index(pair[1].group))
     by_group = groupby(asked, key=lambda pair: pair[1].group)
     groups = [(group, [(slug_of(name), name, each) for name, each in every]) for group, every in by_group]
     return show("questions.html", groups=groups)
+
+
+def _role_of(name: str, entry: Entry) -> Role | None:
+    """Return the role of a question, None of one whose module somebody else brings and cannot be imported."""
+    try:
+        return question_of(entry).role
+    except Exception:
+        log.exception("the question %s of %s cannot be asked; repair or uninstall its package", name, entry.module)
+        return None
 
 
 @router.get("/ask/{name}")
