@@ -6,6 +6,7 @@ from pipeline_tasks.ask.answer import Answer
 from pipeline_tasks.ask.known import entry_of, name_in, questions
 from pipeline_tasks.ask.question import Role, params_of, question_of, read_params
 from pipeline_tasks.binding import nearest
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.store.storage import require_root
@@ -21,8 +22,16 @@ def answered(name: str, root: str, values: tuple[object, ...], params: dict[str,
     require_root(root)
     question = question_of(entry)
     named = [param.name for param in params_of(question)]
-    given = {**dict(zip(named, values, strict=False)), **params}
+    given = {**_by_name(name, named, values), **params}
     answer = question.answer(read_params(question, given, root, Role.STEWARD))
     if entry.shows:
         looked(Namespace(**{**given, "root": root, "command": name, "purpose": purpose}), answer.rows, answer.documents)
     return answer
+
+
+def _by_name(name: str, named: list[str], values: tuple[object, ...]) -> dict[str, object]:
+    """Return values without a name by that of their param; RecipeError for more values than params."""
+    if len(values) > len(named):
+        message = f"{name} has {counted(len(named), 'param')} ({', '.join(named)}), not {len(values)}"
+        raise RecipeError(message)
+    return dict(zip(named, values, strict=False))

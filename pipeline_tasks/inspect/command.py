@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
-from pipeline_tasks.constraints import Range
+from pipeline_tasks.constraints import OptionalSnapshot, OptionalWord, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -27,10 +27,10 @@ DEFAULT_RECIPE = "web"
 NEWEST, EVERY = "the one published last", "every one"
 """Which snapshot a command reads if none is named, as its help text puts it."""
 
-OnlyRecipe = Annotated[str, f"recipe (default: the only one in ROOT, else {DEFAULT_RECIPE})"]
+OnlyRecipe = Annotated[OptionalWord, f"recipe (default: the only one in ROOT, else {DEFAULT_RECIPE})"]
 """The param of a question that `recipe_of` reads."""
 
-NewestSnapshot = Annotated[str, f"snapshot (default: {NEWEST})"]
+NewestSnapshot = Annotated[OptionalSnapshot, f"snapshot (default: {NEWEST})"]
 """The param of a question that `version_of` reads."""
 
 

@@ -8,6 +8,7 @@ from pipeline_tasks.ask.answer import Answer
 from pipeline_tasks.ask.parts import Column, Note, Part, Table
 from pipeline_tasks.ask.question import Question
 from pipeline_tasks.cards import known_cards
+from pipeline_tasks.constraints import OptionalWord
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.libraries import present
@@ -27,7 +28,7 @@ class Params:
     """Of which recipe."""
 
     root: str
-    recipe: Annotated[str, "recipe or dataset (default: all in ROOT)"] = ""
+    recipe: Annotated[OptionalWord, "recipe or dataset (default: all in ROOT)"] = ""
 
 
 def answer(params: Params) -> Answer:

@@ -16,6 +16,8 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import small_build
 from tests.small_root import DAYS, RECIPE, SmallRoot
+from tests.stopped_runs import DAY, LATER, Runs
+from tests.stopped_runs import RECIPE as RUNS
 
 
 def facts(root: str, what: str, **params: Any) -> dict[str, Any]:
@@ -176,3 +178,134 @@ def test_it_is_a_command_and_a_call(small_root: SmallRoot, capsys: pytest.Captur
     assert row["id"] in known.documents
     with pytest.raises(RecipeError, match="did you mean 'why'"):
         api.ask("whi", small_root.root, "x")
+
+
+def verdicts(root: str, what: str) -> list[tuple[str, bool]]:
+    """The answer's lines and whether the page is in the dataset, for a curator and for a steward."""
+    every = [answer(Params(root, what, role=role)) for role in (Role.CURATOR, Role.STEWARD)]
+    return [(str(each), dict(each.json)["in_dataset"]) for each in every]  # type: ignore[call-overload]
+
+
+def test_who_asks_changes_no_verdict(small_root: SmallRoot) -> None:
+    every = [row["id"] for row in rows(small_root.root, DAYS[0])]
+    gone = [id_ for id_ in every if not facts(small_root.root, id_)["in_dataset"]]
+    assert gone
+    for id_ in gone:
+        for said, is_in in verdicts(small_root.root, id_):
+            assert ("It is in the dataset" in said, "It is not in the dataset" in said, is_in) == (False, True, False)
+    [(curator, _), (steward, _)] = verdicts(small_root.root, gone[0])
+    assert "superseded it" in steward
+    assert "superseded" not in curator
+    assert [facts(small_root.root, gone[0], role=Role.CURATOR)[name] for name in ("replaced", "takedowns")] == [[], []]
+    kept = next(id_ for id_ in every if id_ not in gone)
+    assert [is_in for _, is_in in verdicts(small_root.root, kept)] == [True, True]
+
+
+def test_what_is_taken_down_or_erased_is_in_no_dataset_for_anyone(small_root: SmallRoot, tmp_path: Path) -> None:
+    root = small_build.copied(small_root, tmp_path).root
+    row = rows(root, DAYS[1])[0]
+    assert main(["takedown", root, "--url", row["url"], "--reason", "claim 7"]) == 0
+    for state in ("taken down", "erased"):
+        for asked in (row["url"], row["id"]):
+            [(curator, _), (steward, _)] = known = verdicts(root, asked)
+            assert [is_in for _, is_in in known] == [False, False]
+            assert [("It is in the dataset" in said, "It is not in the dataset" in said) for said, _ in known] == [
+                (False, True),
+                (False, True),
+            ]
+            assert f"It is {state}, by takedown 1" in steward
+            assert (state in curator, "takedown" in curator) == (False, False)
+        if state == "taken down":
+            assert main(["erase", root, "--by", "a steward"]) == 0
+
+
+def test_of_several_documents_it_is_said_which_are_taken_down(small_root: SmallRoot, tmp_path: Path) -> None:
+    root = small_build.copied(small_root, tmp_path).root
+    words = rows(root, DAYS[1])[0]["text"].split()[0]
+    every = facts(root, words)["records"]
+    kept = [each for each in every if each["stands"] == "in the dataset"]
+    assert len(kept) > 1
+    row = next(each for each in kept if [one["id"] for one in kept].count(each["id"]) == 1)
+    assert main(["takedown", root, "--document", row["id"], "--reason", "claim 7"]) == 0
+    known, said = facts(root, words), str(answer(Params(root, words)))
+    assert f"Document {row['id']} is taken down, by takedown 1" in said
+    assert "It is taken down" not in said
+    assert "documents with these words" in said
+    assert known["in_dataset"]
+    stands = {each["stands"] for each in known["records"] if each["id"] == row["id"] and each["outcome"] == "kept"}
+    assert "in the dataset" not in stands
+    assert sum(each["stands"] == "taken down" for each in known["records"]) >= 1
+
+
+def test_a_landed_day_whose_run_stopped_is_not_looked_at(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    runs.run()
+    before = str(answer(Params(runs.root, "https://a.org/none")))
+    assert "It has to land first" in before
+    runs.fail("ingest", "a disk is full", day=LATER)
+    known, found = answer(Params(runs.root, "https://a.org/none")), facts(runs.root, "https://a.org/none")
+    said = str(known)
+    assert f"{LATER} landed and its run stopped at ingest: its records are not known yet" in said
+    assert ("It has to land first" in said, "Nothing that landed" in said) == (False, False)
+    assert "20 records of 1 snapshot were" in said
+    assert (found["snapshots"], [each["snapshot"] for each in found["not_looked_at"]]) == (1, [LATER])
+    assert "a disk is full" in said
+    assert "not known yet" not in str(answer(Params(runs.root, "https://a.org/7")))
+    assert "not known yet" in str(answer(Params(runs.root, "f" * 32)))
+    assert "not known yet" not in str(answer(Params(runs.root, "f" * 32, role=Role.CURATOR)))
+
+
+def test_a_damaged_record_without_an_address_is_not_counted(small_root: SmallRoot) -> None:
+    read = facts(small_root.root, "https://www.example.org/1/none")["read"]
+    assert read["nameless"] == len(DAYS)  # each day has a line that is no JSON
+    assert read["records"] == 12 * len(DAYS)
+    said = str(answer(Params(small_root.root, "https://www.example.org/1/none")))
+    assert f"{read['records']} records of 3 snapshots were looked at" in said
+
+
+def test_a_page_of_a_trial_is_not_in_the_dataset(tmp_path: Path) -> None:
+    trial = Runs(tmp_path, f"{RUNS}.trial")
+    trial.run()
+    for said, is_in in verdicts(trial.root, "https://a.org/7"):
+        assert f"It is in a trial, which is no part of the dataset: {RUNS}.trial {DAY}." in said
+        assert ("It is in the dataset" in said, is_in) == (False, False)
+    Runs(tmp_path).run()
+    for said, is_in in verdicts(trial.root, "https://a.org/7"):
+        assert (f"It is in the dataset: {RUNS} {DAY}." in said, is_in) == (True, True)
+
+
+def test_every_id_that_is_shown_is_logged(small_root: SmallRoot, tmp_path: Path) -> None:
+    root = small_build.copied(small_root, tmp_path)
+    small_build.build(root)
+    asked = [row["id"] for row in rows(root.root, DAYS[0])]
+    asked += [row["url"] for row in rows(root.root, DAYS[1], "dedup_exact", "rejects") if row["evidence"]]
+    later = 0
+    for what in asked:
+        known, found = answer(Params(root.root, what)), facts(root.root, what)
+        shown = {each["by"] for each in found["replaced"]} | {each["id"] for each in found["uses"]}
+        assert shown <= {*known.documents}
+        assert len(known.documents) == len({*known.documents})
+        later += bool(shown - {each["id"] for each in found["records"]})
+    assert later
+
+
+def test_a_byte_that_is_no_text_is_refused(small_root: SmallRoot, capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in ("http://x\udcff.org/a", "two \udcff words"):
+        with pytest.raises(RecipeError, match="no UTF-8"):
+            facts(small_root.root, asked)
+        assert main(["why", asked, small_root.root]) == RecipeError.exit_code
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_more_values_than_params_are_refused(small_root: SmallRoot) -> None:
+    with pytest.raises(RecipeError, match=r"why has 2 params \(what, most_bytes\), not 4"):
+        api.ask("why", small_root.root, "x", 0, "junk", "more")
+
+
+def test_a_name_that_no_recipe_can_have_is_no_damage(small_root: SmallRoot) -> None:
+    for name in ("look lineage", "look versions", "keep upgrade"):
+        for wrong in ("..", "a/b", "x" * 80):
+            with pytest.raises(RecipeError, match="recipe must be a word"):
+                api.ask(name, small_root.root, recipe=wrong)
+    with pytest.raises(RecipeError, match="snapshot must be a name"):
+        api.ask("look lineage", small_root.root, snapshot="../x")

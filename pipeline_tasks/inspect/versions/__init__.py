@@ -8,6 +8,7 @@ from typing import Annotated
 from pipeline_tasks.ask.answer import Answer
 from pipeline_tasks.ask.parts import Column, Table
 from pipeline_tasks.ask.question import Question
+from pipeline_tasks.constraints import OptionalWord
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.publish.logs import version_log
@@ -46,7 +47,7 @@ class Params:
     """Of which recipe versions are listed."""
 
     root: str
-    recipe: Annotated[str, "recipe, or dataset of a build (default: every one)"] = ""
+    recipe: Annotated[OptionalWord, "recipe, or dataset of a build (default: every one)"] = ""
 
 
 def answer(params: Params) -> Answer:

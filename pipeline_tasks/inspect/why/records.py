@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.cards import is_stage
 from pipeline_tasks.inspect.document import KEPT, PARTS, in_buckets
 from pipeline_tasks.inspect.evidence import evidence_text
 from pipeline_tasks.inspect.unpublished import readable_runs
@@ -35,7 +36,7 @@ PUBLISHED, RETRACTED = "published", "retracted"
 class Snapshot:
     """A snapshot of a recipe: its newest version, one that is retracted, or a run that published nothing.
 
-    `note` says when and why it was retracted, or where and why the run stopped.
+    `note` says when and why it was retracted, or where and why the run stopped: at `stage`.
     """
 
     recipe: str
@@ -44,6 +45,15 @@ class Snapshot:
     manifests: Mapping[str, str]
     version: Version | None = None
     note: str = ""
+    stage: str = ""
+
+    @property
+    def unread(self) -> str:
+        """Return why nothing of it can be looked at: its run stopped too early."""
+        if self.state == "unfinished":
+            return f"{self.name} landed and its run has come to {self.stage}: its records are not known yet"
+        landed = "landed and its run" if is_stage(self.stage) else "its run"
+        return f"{self.name} {landed} stopped at {self.stage}: its records are not known yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +88,17 @@ class Record:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read so far, of at most `most` bytes (0: all); `hosted` are addresses of the host that is sought."""
+    """What was read so far, of at most `most` bytes (0: all); `hosted` are addresses of the host that is sought.
+
+    `records` are those that have what is looked at, an address or an id, and `nameless` those without.
+    """
 
     most: int = 0
     shards: int = 0
     bytes: int = 0
     unread: int = 0
     records: int = 0
+    nameless: int = 0
     hosted: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -113,7 +127,7 @@ def _of_recipe(root: str, recipe: str) -> Iterator[Snapshot]:
         state, note = (RETRACTED, retracted[name].account) if name in retracted else (PUBLISHED, "")
         yield Snapshot(recipe, name, state, version.manifests, version, note)
     for name, run in readable_runs(root, recipe)[0].items():
-        yield Snapshot(recipe, name, run.state, run.manifests, None, f"{run.account}; {run.next_step}")
+        yield Snapshot(recipe, name, run.state, run.manifests, None, f"{run.account}; {run.next_step}", run.stage)
 
 
 class Place(NamedTuple):
@@ -126,11 +140,7 @@ class Place(NamedTuple):
 
 def places_of(root: str, of: Snapshot, wanted: Sought, *, kept_only: bool = False) -> list[Place]:
     """Return the shards in which a record may be: of a whole id one of those that were kept, if ids are in buckets."""
-    manifests = {
-        stage: manifest
-        for stage, manifest in read_in_order(root, of.manifests).items()
-        if wanted.column in dict(manifest.schema) and not manifest.landed
-    }
+    manifests = _manifests(root, of, wanted)
     places = list(_kept(manifests, wanted))
     if not kept_only:
         for stage, manifest in [*manifests.items()][::-1]:
@@ -138,6 +148,18 @@ def places_of(root: str, of: Snapshot, wanted: Sought, *, kept_only: bool = Fals
                 if outcome != KEPT:
                     places += [Place(stage, outcome, shard) for shard in getattr(manifest, part)]
     return places
+
+
+def unknown_of(root: str, every: Iterable[Snapshot], wanted: Sought) -> list[Snapshot]:
+    """Return the snapshots of which nothing can be looked at: runs that stopped before a stage wrote what is sought."""
+    stopped = [each for each in every if each.version is None]
+    return [each for each in stopped if wanted.kind == "text" or not _manifests(root, each, wanted)]
+
+
+def _manifests(root: str, of: Snapshot, wanted: Sought) -> dict[str, Manifest]:
+    """Return the manifests of a snapshot whose rows have the column that is looked at."""
+    read = read_in_order(root, of.manifests).items()
+    return {stage: each for stage, each in read if wanted.column in dict(each.schema) and not each.landed}
 
 
 def _kept(manifests: Mapping[str, Manifest], wanted: Sought) -> Iterator[Place]:
@@ -163,7 +185,6 @@ def records_of(
                 reading.unread += 1
                 continue
             reading.shards += 1
-            reading.records += place.shard.rows
             rows = _rows(root, place, wanted, reading, host)
             yield from (_record(snapshot, place, row) for row in rows)
 
@@ -173,6 +194,8 @@ def _rows(root: str, place: Place, wanted: Sought, reading: Reading, host: str) 
     for batch in read_shards(root, [place.shard], (wanted.column,)):
         values = batch.column(wanted.column)
         reading.bytes += values.nbytes
+        named = pc.sum(pc.fill_null(pc.not_equal(values, ""), fill_value=False)).as_py() or 0
+        reading.records, reading.nameless = reading.records + named, reading.nameless + len(values) - named
         masks.append(wanted.is_wanted(values))
         if host:
             same = values.filter(pc.fill_null(pc.match_substring(values, host, ignore_case=True), fill_value=False))

@@ -17,6 +17,7 @@ _ID = re.compile("[0-9a-f]{8,32}", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“„«](.+)[\"'”“»]", re.DOTALL)
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/?#:]+\.[^\s/?#:.]+\.?|localhost)(:\d+)?([/?#]\S*)?", re.IGNORECASE)
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 
 WHOLE = 32
 """Digits of an id."""
@@ -64,9 +65,12 @@ class Sought:
 def sought(asked: str) -> Sought:
     """Return what a person means: words in quotes, an id, an address with or without its scheme, else words.
 
-    RecipeError for nothing.
+    RecipeError for nothing, and for bytes that are no text.
     """
     text = asked.strip()
+    if _NO_TEXT.search(text):
+        message = "what is asked for has a byte that is no UTF-8; write such a byte of an address in its percent form"
+        raise RecipeError(message)
     if not text:
         message = "name an address, the id of a document, or words of its text"
         raise RecipeError(message)

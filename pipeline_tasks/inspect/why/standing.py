@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -15,16 +15,22 @@ import pyarrow.compute
 from pipeline_tasks.inspect.document import KEPT
 from pipeline_tasks.inspect.document.duplicates import compares_documents
 from pipeline_tasks.inspect.search.find import reach_of, uses
-from pipeline_tasks.inspect.why.records import Reading, Record, Snapshot, records_of
+from pipeline_tasks.inspect.why.records import RETRACTED, Reading, Record, Snapshot, records_of
 from pipeline_tasks.inspect.why.sought import Sought
 from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.superseded import read_replaced, read_superseded
 from pipeline_tasks.publish.takedowns import rows_of, takedowns
+from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.store.erasures import completed
-from pipeline_tasks.text.urls.takedown import DOC, URL, evidence, of_entries, of_rows
+from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, of_entries, of_rows
 
 pc: Any = pyarrow.compute
+
+IN, TRIAL, GONE = "in the dataset", "in a trial", "no longer in it"
+"""How a record stands; `GONE` is told instead of a reason that is not shown to who asks."""
+
+SUPERSEDED, TAKEN_DOWN, ERASED = "superseded", "taken down", "erased"
 
 WINNERS = 10
 """Documents in the place of copies that are looked up."""
@@ -53,9 +59,13 @@ class Replaced:
     where: str = ""
 
 
-def replaced(root: str, found: Sequence[Record], every: Sequence[Snapshot], reading: Reading) -> list[Replaced]:
-    """Return what gave way to other documents, with where those are: the first of them are looked up."""
-    known = [*_copies(found), *_later(root, found)]
+def replaced(root: str, found: Sequence[Record]) -> list[Replaced]:
+    """Return what gave way to other documents."""
+    return [*_copies(found), *_later(root, found)]
+
+
+def looked_up(root: str, known: Sequence[Replaced], every: Sequence[Snapshot], reading: Reading) -> list[Replaced]:
+    """Return it with where the other documents are: the first of them are looked up."""
     return [_found(root, each, every, reading) if at < WINNERS else each for at, each in enumerate(known)]
 
 
@@ -81,7 +91,7 @@ def _later(root: str, found: Iterable[Record]) -> Iterator[Replaced]:
         rows = read_superseded(root, recipe)
         for row in rows.filter(pc.is_in(rows["id"], value_set=ids)).to_pylist():
             if (row["id"], row["snapshot"]) in own:
-                yield Replaced(recipe, row["snapshot"], row["id"], "superseded", row["winner"], row["winner_snapshot"])
+                yield Replaced(recipe, row["snapshot"], row["id"], SUPERSEDED, row["winner"], row["winner_snapshot"])
         first = min(snapshot for _, snapshot in own)
         for version in version_log.latest_by_snapshot(root, recipe):
             for batch in read_replaced(root, version) if version.snapshot > first else ():
@@ -101,30 +111,86 @@ def _found(root: str, each: Replaced, every: Sequence[Snapshot], reading: Readin
     return each
 
 
-def taken_down(root: str, wanted: Sought, found: Sequence[Record]) -> list[dict[str, object]]:
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A takedown that holds of what is sought, or of records of it: of those at the places `holds` among all.
+
+    `of` is what it names: a document, a URL or a site.
+    """
+
+    number: int
+    at: str
+    of: Mapping[str, object]
+    state: str
+    reason: str
+    holds: frozenset[int]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """It as JSON has it."""
+        own = {name: getattr(self, name) for name in ("at", "of", "state", "reason")}
+        return {"takedown": self.number, **own}
+
+
+def taken_down(root: str, wanted: Sought, found: Sequence[Record]) -> list[Taken]:
     """Return the takedowns that hold of what is sought, or of a record of it."""
     log = takedowns(root)
     if not log:
         return []
-    urls = [*(value for kind, value in wanted.entries if kind == URL), *(record.url for record in found)]
-    ids = [*(value for kind, value in wanted.entries if kind == DOC), *(record.id for record in found)]
-    listed = of_rows(rows_of(log))
-    proofs = [
-        *evidence(listed, urls=pa.array(urls, pa.string())).to_pylist(),
-        *evidence(listed, ids=pa.array(ids, pa.string())).to_pylist(),
-    ]
-    numbers = {json.loads(proof)["takedown"]: json.loads(proof) for proof in proofs if proof}
+    proofs: dict[int, dict[str, Any]] = {}
+    holds: dict[int, set[int]] = {}
+    for place, proof in _proofs(of_rows(rows_of(log)), wanted, found):
+        named = json.loads(proof)
+        number = int(named.pop("takedown"))
+        proofs[number] = named
+        holds.setdefault(number, set()).update(() if place is None else (place,))
     erased, by_number = completed(root), {each.number: each for each in log}
     return [
-        {
-            "takedown": number,
-            "at": by_number[number].at,
-            "of": {name: value for name, value in numbers[number].items() if name != "takedown"},
-            "state": "erased" if number <= erased else "taken down",
-            "reason": by_number[number].reason,
-        }
-        for number in sorted(numbers)
+        Taken(
+            number,
+            by_number[number].at,
+            proofs[number],
+            ERASED if number <= erased else TAKEN_DOWN,
+            by_number[number].reason,
+            frozenset(holds[number]),
+        )
+        for number in sorted(proofs)
     ]
+
+
+def _proofs(listed: TakenDown, wanted: Sought, found: Sequence[Record]) -> Iterator[tuple[int | None, str]]:
+    """Yield the evidence of takedowns with the place of the record that it is of, None for what is sought itself."""
+    asked = {kind: [value for each, value in wanted.entries if each == kind] for kind in (URL, DOC)}
+    urls = pa.array([*asked[URL], *(record.url for record in found)], pa.string())
+    ids = pa.array([*asked[DOC], *(record.id for record in found)], pa.string())
+    proofs = ((URL, evidence(listed, urls=urls)), (DOC, evidence(listed, ids=ids)))
+    for kind, column in proofs:
+        for at, proof in enumerate(column.to_pylist(), -len(asked[kind])):
+            if proof:
+                yield (None if at < 0 else at), proof
+
+
+def standings(found: Sequence[Record], gave_way: Sequence[Replaced], taken: Sequence[Taken]) -> list[str]:
+    """Return of each record how it stands: `IN` the dataset, in a `TRIAL`, or why it is in none."""
+    gone = {(each.recipe, each.snapshot, each.id) for each in gave_way if each.became == SUPERSEDED}
+    states = {place: each.state for each in sorted(taken, key=_is_erased) for place in each.holds}
+    return [_standing(record, states.get(place, ""), gone) for place, record in enumerate(found)]
+
+
+def _is_erased(taken: Taken) -> bool:
+    return taken.state == ERASED
+
+
+def _standing(record: Record, taken: str, gone: Container[tuple[str, str, str]]) -> str:
+    if record.outcome != KEPT:
+        return record.outcome
+    if not record.is_published:
+        return RETRACTED if record.of.state == RETRACTED else "not published"
+    if taken:
+        return taken
+    if (record.of.recipe, record.of.name, record.id) in gone:
+        return SUPERSEDED
+    return TRIAL if is_trial(record.of.recipe) else IN
 
 
 def used(root: str, wanted: Sought, found: Sequence[Record], reading: Reading) -> list[dict[str, object]]:

@@ -1,0 +1,145 @@
+"""Says in words what became of a page: the verdict, what could not be looked at, and what a person may do next."""
+
+from collections.abc import Iterator, Sequence
+
+from pipeline_tasks.ask.parts import Note, Part
+from pipeline_tasks.counted import counted
+from pipeline_tasks.inspect.document import KEPT
+from pipeline_tasks.inspect.why.records import PUBLISHED, RETRACTED, Record
+from pipeline_tasks.inspect.why.standing import GONE, IN, SUPERSEDED, TAKEN_DOWN, TRIAL, Replaced, Taken
+from pipeline_tasks.inspect.why.story import Story, listed, named
+from pipeline_tasks.run.sizes import in_bytes
+
+TAKEDOWNS = 3
+"""Takedowns that are told of in words; the table has all."""
+
+
+def verdict(story: Story) -> Iterator[Part]:
+    """Yield the answer in a sentence, after those on takedowns."""
+    for taken in story.takedowns[:TAKEDOWNS]:
+        yield Note(_taken(story, taken), "warn")
+    if story.published:
+        yield Note(_published(story))
+    elif story.records:
+        yield Note(f"It is not in the dataset. {_because(story)}{_in_trial(story)}".strip())
+    else:
+        yield Note(_nothing(story), "warn")
+
+
+def _published(story: Story) -> str:
+    """Return where it is; of several documents with an id or words how many are."""
+    where = listed(_snapshots(story.published))
+    documents, known = named(story.records), named(story.published)
+    if story.wanted.kind == "address" or len(known) == len(documents):
+        return f"It is in the dataset: {where}."
+    are = "is" if len(known) == 1 else "are"
+    return f"{len(known):,} of {len(documents):,} documents with {story.wanted.words} {are} in the dataset: {where}."
+
+
+def _snapshots(records: Sequence[Record]) -> list[str]:
+    return [*dict.fromkeys(f"{each.of.recipe} {each.of.name}" for each in records)]
+
+
+def _taken(story: Story, taken: Taken) -> str:
+    subject = story.subject(taken)
+    are = "are" if ", " in subject else "is"
+    return f"{subject} {are} {taken.state}, by takedown {taken.number} of {taken.at[:10]}: {taken.reason}"
+
+
+def _in_trial(story: Story) -> str:
+    """Return the sentence on trials, from which nothing is published."""
+    trials = _snapshots(story.that_stand(TRIAL))
+    return f" It is in a trial, which is no part of the dataset: {listed(trials)}." if trials else ""
+
+
+def _because(story: Story) -> str:
+    """Return why its newest record is not in the dataset; of a trial there is no more to say."""
+    record, stands = story.records[0], story.stands[0]
+    of = f"{record.of.recipe} {record.of.name}"
+    gave_way = [each for each in story.replaced if (each.id, each.snapshot) == (record.id, record.of.name)]
+    if record.outcome != KEPT:
+        said = f"Its newest record, of {of}, was {record.outcome} by `{record.stage}`: {record.reason}."
+        return f"{said} {_copied(gave_way[0])}" if gave_way else said
+    if record.of.state == RETRACTED:
+        return f"Every stage of {of} kept it, and the snapshot was {record.of.note}."
+    if record.of.state != PUBLISHED:
+        return f"Every stage so far of {of} kept it, and its run has published nothing: {record.of.note}."
+    return _gone(of, stands, [each for each in gave_way if each.became == SUPERSEDED])
+
+
+def _gone(of: str, stands: str, later: Sequence[Replaced]) -> str:
+    """Return why a published record is not in the dataset any more."""
+    if stands == GONE:
+        return f"{of} kept it, and it is {GONE}: why is shown to stewards."
+    if stands == SUPERSEDED and later:
+        return f"{of} kept it, and a document of {later[0].by_snapshot} superseded it."
+    return "" if stands in (IN, TRIAL) else f"{of} kept it, before it was {stands}."
+
+
+def _copied(copy: Replaced) -> str:
+    where = f", {copy.where}" if copy.where else ""
+    return f"Its text is that of {copy.by_url or copy.by} of {copy.by_snapshot}{where}."
+
+
+def _nothing(story: Story) -> str:
+    """Return the sentence on what was not found: of all records, what did not land in a snapshot is in none."""
+    words, reading = story.wanted.words, story.reading
+    snapshots = counted(len(story.snapshots) - len(story.unknown), "snapshot")
+    if story.kept_only:
+        return f"No kept document of {snapshots} has {words}. What stages rejected is shown to stewards."
+    if reading.unread:
+        return f"No record that was read has {words}."
+    if story.wanted.kind == "text":
+        return f"No text of {snapshots} has {words}, kept or rejected."
+    read = f"{counted(reading.records, 'record')} of {snapshots} were looked at"
+    nameless = f", and {counted(reading.nameless, 'damaged one')} without an address" if reading.nameless else ""
+    if story.unknown:
+        return f"No record that is known has {words}: {read}{nameless}."
+    return f"Nothing that landed has {words}: {read}, each of them kept or rejected{nameless}."
+
+
+def unread(story: Story) -> Iterator[Part]:
+    """Yield what was not looked at: parts behind a bound, and snapshots that a page may be in, if it is in none."""
+    reading = story.reading
+    for each in () if story.published else story.unknown:
+        yield Note(f"Not looked at: {each.recipe} {each.unread}.", "warn")
+    if reading.unread:
+        parts = counted(reading.unread, "part was", "parts were")
+        yield Note(f"{in_bytes(reading.bytes)} were read; {parts} not: the command without a bound reads all.", "warn")
+
+
+def next_steps(story: Story, root: str) -> Iterator[str]:
+    """Yield what a person may do."""
+    if story.takedowns:
+        if all(each.state == TAKEN_DOWN for each in story.takedowns):
+            yield f"`refinery takedown {root} --undo` takes a takedown back; it holds from the next run on."
+        return
+    if story.records:
+        yield from _with_record(story, story.records[0], root)
+    else:
+        yield from _not_found(story, root)
+    if story.unknown and not story.published:
+        yield f"Ask again once it is known. {story.unknown[0].name} {story.unknown[0].note}"
+
+
+def _with_record(story: Story, first: Record, root: str) -> Iterator[str]:
+    if first.outcome == KEPT and first.of.state == RETRACTED:
+        yield f"`refinery retract --undo {first.of.name} {root} --recipe {first.of.recipe}` brings the snapshot back."
+    elif first.id:
+        asked = f"{first.id} {root} --recipe {first.of.recipe}"
+        snapshot = f"--snapshot {first.of.name}"
+        if first.of.version:
+            yield f"`refinery document {asked} {snapshot}` shows every value that a stage measured on it."
+        if any(each.id == first.id for each in story.replaced):
+            yield f"`refinery look duplicates {asked}` shows both texts, and where they differ."
+        elif first.outcome == "rejected" and first.of.version:
+            yield f"`refinery whatif {root} --recipe {first.of.recipe} {snapshot}` says what other bounds would keep."
+
+
+def _not_found(story: Story, root: str) -> Iterator[str]:
+    if story.nearest:
+        yield "Ask for one of the addresses above, if it is the page that you mean."
+    if story.wanted.kind == "text":
+        yield "Ask for fewer words, or for the address: a stage may have cut or changed the words."
+    elif not (story.kept_only or story.reading.unread or story.unknown):
+        yield f"It has to land first: `refinery look sources {root}` says what has landed of each source."
