@@ -1,14 +1,20 @@
 """Says in words what became of a page: the verdict, what could not be looked at, and what a person may do next."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from pipeline_tasks.ask.parts import Note, Part
+from pipeline_tasks.cards import known_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.document import KEPT
 from pipeline_tasks.inspect.why.records import PUBLISHED, RETRACTED, Record
 from pipeline_tasks.inspect.why.standing import GONE, IN, SUPERSEDED, TAKEN_DOWN, TRIAL, Replaced, Taken
 from pipeline_tasks.inspect.why.story import Story, listed, named
 from pipeline_tasks.run.sizes import in_bytes
+from pipeline_tasks.text.urls.takedown import DOC
+
+OPTIONS = {DOC: "document"}
+"""Options that name what was taken down, where they are no word of the list itself."""
 
 TAKEDOWNS = 3
 """Takedowns that are told of in words; the table has all."""
@@ -112,7 +118,9 @@ def next_steps(story: Story, root: str) -> Iterator[str]:
     """Yield what a person may do."""
     if story.takedowns:
         if all(each.state == TAKEN_DOWN for each in story.takedowns):
-            yield f"`refinery takedown {root} --undo` takes a takedown back; it holds from the next run on."
+            kind, value = next(iter(story.takedowns[0].of.items()))
+            asked = f"{root} --undo --{OPTIONS.get(kind, kind)} {shlex.quote(str(value))}"
+            yield f"`refinery takedown {asked} --reason WHY` takes it back; it holds from the next run on."
         return
     if story.records:
         yield from _with_record(story, story.records[0], root)
@@ -133,7 +141,18 @@ def _with_record(story: Story, first: Record, root: str) -> Iterator[str]:
         if any(each.id == first.id for each in story.replaced):
             yield f"`refinery look duplicates {asked}` shows both texts, and where they differ."
         elif first.outcome == "rejected" and first.of.version:
-            yield f"`refinery whatif {root} --recipe {first.of.recipe} {snapshot}` says what other bounds would keep."
+            yield from _other_bounds(first, f"{root} --recipe {first.of.recipe} {snapshot}")
+
+
+def _other_bounds(first: Record, asked: str) -> Iterator[str]:
+    """Yield how to ask what other bounds of the stage that rejected a record would keep, if it has any."""
+    from pipeline_tasks.inspect.whatif import JUDGE
+
+    card = known_card(first.stage)
+    if first.stage == JUDGE:
+        yield f"`refinery whatif {asked}` says what other bounds would keep."
+    elif card and card.bounds:
+        yield f"`refinery whatif {asked} --set {first.stage}.PARAM=VALUE` says what another bound would keep."
 
 
 def _not_found(story: Story, root: str) -> Iterator[str]:
@@ -142,4 +161,6 @@ def _not_found(story: Story, root: str) -> Iterator[str]:
     if story.wanted.kind == "text":
         yield "Ask for fewer words, or for the address: a stage may have cut or changed the words."
     elif not (story.kept_only or story.reading.unread or story.unknown):
-        yield f"It has to land first: `refinery look sources {root}` says what has landed of each source."
+        yield "It has to land first: no file of a snapshot has it."
+    if story.reading.nameless and not story.kept_only:
+        yield f"`refinery sql {root} 'FROM quarantine'` lists damaged records: it may be one of them."
