@@ -314,6 +314,8 @@ def test_a_byte_that_is_no_text_is_refused(small_root: SmallRoot, capsys: pytest
 def test_more_values_than_params_are_refused(small_root: SmallRoot) -> None:
     with pytest.raises(RecipeError, match=r"why has 2 params \(what, most_bytes\), not 4"):
         api.ask("why", small_root.root, "x", 0, "junk", "more")
+    with pytest.raises(RecipeError, match="what is given twice"):
+        api.ask("why", small_root.root, "x", what="y")
 
 
 def test_a_name_that_no_recipe_can_have_is_no_damage(small_root: SmallRoot) -> None:
