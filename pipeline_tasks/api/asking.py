@@ -22,7 +22,11 @@ def answered(name: str, root: str, values: tuple[object, ...], params: dict[str,
     require_root(root)
     question = question_of(entry)
     named = [param.name for param in params_of(question)]
-    given = {**_by_name(name, named, values), **params}
+    placed = _by_name(name, named, values)
+    if twice := sorted({*placed} & {*params}):
+        message = f"{name}: {', '.join(twice)} is given twice, by its place and by its name"
+        raise RecipeError(message)
+    given = {**placed, **params}
     answer = question.answer(read_params(question, given, root, Role.STEWARD))
     if entry.shows:
         looked(Namespace(**{**given, "root": root, "command": name, "purpose": purpose}), answer.rows, answer.documents)

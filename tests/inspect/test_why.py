@@ -237,6 +237,19 @@ def test_of_several_documents_it_is_said_which_are_taken_down(small_root: SmallR
     assert sum(each["stands"] == "taken down" for each in known["records"]) >= 1
 
 
+def test_a_takedown_of_the_other_form_of_an_address_is_no_contradiction(small_root: SmallRoot, tmp_path: Path) -> None:
+    root = small_build.copied(small_root, tmp_path).root
+    row = rows(root, DAYS[1])[0]
+    other = f"{row['url'].replace('://', '://www.')}?A=B"
+    assert main(["takedown", root, "--url", other, "--reason", "claim 7"]) == 0
+    assert "It is taken down, by takedown 1 of " in str(answer(Params(root, other)))
+    www = other.removesuffix("?A=B")
+    assert main(["takedown", root, "--url", www, "--reason", "claim 8"]) == 0
+    for said, is_in in verdicts(root, row["url"]):
+        assert ("It is in the dataset" in said, "It is taken down" in said, is_in) == (True, False, True)
+    assert f"The url {www} is taken down, by takedown 2" in said
+
+
 def test_a_landed_day_whose_run_stopped_is_not_looked_at(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
     runs.run()
@@ -252,6 +265,7 @@ def test_a_landed_day_whose_run_stopped_is_not_looked_at(tmp_path: Path) -> None
     assert "a disk is full" in said
     assert "not known yet" not in str(answer(Params(runs.root, "https://a.org/7")))
     assert "not known yet" in str(answer(Params(runs.root, "f" * 32)))
+    assert f"{LATER}, whose run has published nothing" in str(answer(Params(runs.root, '"no such words"')))
     assert "not known yet" not in str(answer(Params(runs.root, "f" * 32, role=Role.CURATOR)))
 
 
@@ -300,6 +314,8 @@ def test_a_byte_that_is_no_text_is_refused(small_root: SmallRoot, capsys: pytest
 def test_more_values_than_params_are_refused(small_root: SmallRoot) -> None:
     with pytest.raises(RecipeError, match=r"why has 2 params \(what, most_bytes\), not 4"):
         api.ask("why", small_root.root, "x", 0, "junk", "more")
+    with pytest.raises(RecipeError, match="what is given twice"):
+        api.ask("why", small_root.root, "x", what="y")
 
 
 def test_a_name_that_no_recipe_can_have_is_no_damage(small_root: SmallRoot) -> None:

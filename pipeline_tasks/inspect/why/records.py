@@ -52,8 +52,9 @@ class Snapshot:
         """Return why nothing of it can be looked at: its run stopped too early."""
         if self.state == "unfinished":
             return f"{self.name} landed and its run has come to {self.stage}: its records are not known yet"
-        landed = "landed and its run" if is_stage(self.stage) else "its run"
-        return f"{self.name} {landed} stopped at {self.stage}: its records are not known yet"
+        if not is_stage(self.stage):
+            return f"{self.name}, whose run stopped at {self.stage}: its records are not known yet"
+        return f"{self.name} landed and its run stopped at {self.stage}: its records are not known yet"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pipeline_tasks.ask.parts import Note, Part
 from pipeline_tasks.cards import known_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.inspect.document import KEPT
-from pipeline_tasks.inspect.why.records import PUBLISHED, RETRACTED, Record
+from pipeline_tasks.inspect.why.records import PUBLISHED, RETRACTED, Record, Snapshot
 from pipeline_tasks.inspect.why.standing import GONE, IN, SUPERSEDED, TAKEN_DOWN, TRIAL, Replaced, Taken
 from pipeline_tasks.inspect.why.story import Story, listed, named
 from pipeline_tasks.run.sizes import in_bytes
@@ -108,10 +108,16 @@ def unread(story: Story) -> Iterator[Part]:
     """Yield what was not looked at: parts behind a bound, and snapshots that a page may be in, if it is in none."""
     reading = story.reading
     for each in () if story.published else story.unknown:
-        yield Note(f"Not looked at: {each.recipe} {each.unread}.", "warn")
+        yield Note(f"Not looked at: {each.recipe} {_unknown(story, each)}.", "warn")
     if reading.unread:
         parts = counted(reading.unread, "part was", "parts were")
         yield Note(f"{in_bytes(reading.bytes)} were read; {parts} not: the command without a bound reads all.", "warn")
+
+
+def _unknown(story: Story, each: Snapshot) -> str:
+    if story.wanted.kind == "text":
+        return f"{each.name}, whose run has published nothing: words are looked for in what is published"
+    return each.unread
 
 
 def next_steps(story: Story, root: str) -> Iterator[str]:

@@ -57,7 +57,7 @@ class Story:
         held = named(self.records[place] for place in sorted(taken.holds))
         if held and not {*held} & {*named(self.published)}:
             return f"Document {listed(held)}"
-        return " and ".join(f"the {kind} {value}" for kind, value in taken.of.items()).capitalize()
+        return f"The {' and the '.join(f'{kind} {value}' for kind, value in taken.of.items())}"
 
 
 def named(records: Iterable[Record]) -> list[str]:
