@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pipeline_tasks.ask.parts import Note, Part
 from pipeline_tasks.cards import known_card
 from pipeline_tasks.counted import counted
+from pipeline_tasks.facets import NO_COPIES
 from pipeline_tasks.inspect.document import KEPT
 from pipeline_tasks.inspect.why.records import PUBLISHED, RETRACTED, Record, Snapshot
 from pipeline_tasks.inspect.why.standing import GONE, IN, SUPERSEDED, TAKEN_DOWN, TRIAL, Replaced, Taken
@@ -65,7 +66,7 @@ def _because(story: Story) -> str:
     gave_way = [each for each in story.replaced if (each.id, each.snapshot) == (record.id, record.of.name)]
     if record.outcome != KEPT:
         said = f"Its newest record, of {of}, was {record.outcome} by `{record.stage}`: {record.reason}."
-        return f"{said} {_copied(gave_way[0])}" if gave_way else said
+        return f"{said} {_copied(record.stage, gave_way[0])}" if gave_way else said
     if record.of.state == RETRACTED:
         return f"Every stage of {of} kept it, and the snapshot was {record.of.note}."
     if record.of.state != PUBLISHED:
@@ -82,9 +83,12 @@ def _gone(of: str, stands: str, later: Sequence[Replaced]) -> str:
     return "" if stands in (IN, TRIAL) else f"{of} kept it, before it was {stands}."
 
 
-def _copied(copy: Replaced) -> str:
+def _copied(stage: str, copy: Replaced) -> str:
     where = f", {copy.where}" if copy.where else ""
-    return f"Its text is that of {copy.by_url or copy.by} of {copy.by_snapshot}{where}."
+    card = known_card(stage)
+    copies = card.copies if card else NO_COPIES
+    near = "Its text is nearly that of" if copies.over_snapshots else "In its place is that of"
+    return f"{'Its text is that of' if copies.equal else near} {copy.by_url or copy.by} of {copy.by_snapshot}{where}."
 
 
 def _nothing(story: Story) -> str:
