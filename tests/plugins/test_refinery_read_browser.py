@@ -31,7 +31,7 @@ def test_a_sample_is_judged_by_keys(browser: Browser, address: str, root: Path) 
     page.keyboard.press("s")
     expect(page.get_by_text("document 3 of 3")).to_be_visible()
     page.keyboard.press("b")
-    expect(page.get_by_label("Why")).to_be_focused()
+    expect(page.get_by_label("Why", exact=True)).to_be_focused()
     page.keyboard.type("gone by half")  # letters that are keys elsewhere
     page.keyboard.press("Enter")
     expect(page.get_by_text("document 2 of 3")).to_be_visible()
