@@ -129,7 +129,8 @@ def test_no_engine_may_write_a_folder_that_is_not_its_own() -> None:
 
 
 def sources() -> str:
-    return "\n".join(path.read_text() for path in (PROJECT / "pipeline_tasks").rglob("*.py"))
+    folders = (PROJECT / "pipeline_tasks", PROJECT / "plugins")
+    return "\n".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
 
 
 def test_each_zone_has_a_user_that_is_made_with_the_root_key(endpoint: str) -> None:
