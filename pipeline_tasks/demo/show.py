@@ -63,7 +63,7 @@ def show(folder: Path, engine: str = "") -> int:
     print_lines(
         (
             f"\nThe whole demo took {time.perf_counter() - started:.0f} s. Look further:",
-            f"  {refinery} trace {root} --recipe {BUILD} --random 3",
+            f"  {refinery} look trace {root} --dataset {BUILD} --random 3",
             f"  {refinery} verify {root}",
             f"  {up}    # the same DAGs in Airflow's web UI",
         )

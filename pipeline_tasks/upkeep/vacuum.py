@@ -322,7 +322,7 @@ def _published_prefixes(root: str) -> frozenset[str]:
 def _older_than(store: Store, seconds: float) -> IsOld:
     """Return a test of a file's age by the store's clock."""
     now = clock(store)
-    return lambda entry: entry.modified < now - seconds
+    return lambda entry: entry.modified <= now - seconds
 
 
 def clock(store: Store) -> float:

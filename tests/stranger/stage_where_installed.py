@@ -109,7 +109,7 @@ def test_vacuum_finds_what_it_left_and_nothing_that_is_in_use(asked: Asked, chai
     left = Path(chain.root) / stage / ("0" * 32) / "data" / "left.parquet"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"left by a killed run")
-    asked("keep", "vacuum", chain.root, "--delete", "--grace", "0")
+    asked("keep", "vacuum", chain.root, "--apply", "--grace", "0")
     assert not left.exists()
     assert asked("verify", chain.root)
 
