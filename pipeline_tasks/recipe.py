@@ -247,8 +247,7 @@ class Recipe:
 
 def engine_names() -> tuple[str, ...]:
     """Return the names of engines: `local`, those of our extensions, and those that other distributions bring."""
-    ours = seams.own_parts(ENGINES)
-    return (LOCAL, *ours, *seams.parts(ENGINES, (LOCAL, *ours)))
+    return (LOCAL, *seams.all_parts(ENGINES, (LOCAL,)))
 
 
 def _require_engines(engines: Mapping[str, str], where: str) -> None:

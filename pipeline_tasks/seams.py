@@ -175,10 +175,13 @@ def _require_installed() -> None:
         raise RecipeError(message) from error
 
 
-def all_parts(seam: str) -> Mapping[str, Part]:
-    """Return the parts of a seam that our own extensions bring, then those of other distributions, by name."""
+def all_parts(seam: str, core: Collection[str] = ()) -> Mapping[str, Part]:
+    """Return the parts of a seam that our own extensions bring, then those of other distributions, by name.
+
+    RecipeError names a distribution that brings a name of ours, or of the `core`.
+    """
     own = own_parts(seam)
-    return {**own, **parts(seam, own)}
+    return {**own, **parts(seam, (*core, *own))}
 
 
 def known(seam: str, asked: Iterable[str] = ()) -> tuple[str, ...]:

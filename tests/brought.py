@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks import cards, seams
+from pipeline_tasks.ask import known
+from pipeline_tasks.gate import judging
 from pipeline_tasks.landing import brought_formats
+from pipeline_tasks.service import verbs
 
 PROJECT = Path(__file__).parents[1]
 
@@ -66,6 +69,8 @@ def site(folder: Path) -> Iterator[Site]:
 def forget() -> None:
     """Forget which parts there were, and their modules."""
     for cached in (seams._brought, seams.own_parts, seams.part_at, brought_formats._by_ending, cards._brought_card):
+        cached.cache_clear()
+    for cached in (known.questions, verbs.verbs, judging.judge_here):
         cached.cache_clear()
     for name in [name for name in sys.modules if name.startswith("brought_")]:
         del sys.modules[name]

@@ -228,9 +228,7 @@ def test_a_broken_package_stops_no_other_question(
 def test_a_judge_of_somebody_else_answers_of_each_bound(install: Install, answer: str, said: str) -> None:
     code = f"def judge():\n    return lambda stage, run, numbers, expectations: ({answer}, None)"
     install("one", code=code, seam=judging.SEAM, own="brought_one:judge")
-    judging.judge_here.cache_clear()
     _, compare = judging.judge_here()
-    judging.judge_here.cache_clear()
     with pytest.raises(RecipeError, match=f"'own' is brought_one:judge of the package one 1.2, which {said}"):
         compare("extract", "a run", {}, [bound("a"), bound("b")])
 

@@ -1,6 +1,7 @@
 """Says which questions there are: each is a command, with the module that answers it, and the group it is shown in."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
@@ -253,6 +254,7 @@ def module_of(name: str) -> ModuleType:
     return import_module(entry.module)
 
 
+@cache
 def questions() -> Mapping[str, Entry]:
     """Return every question by name, in the order of groups: the core's, of our extensions, and of other packages."""
     found = seams.entries(SEAM, QUESTIONS, Entry)

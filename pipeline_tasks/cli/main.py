@@ -181,11 +181,11 @@ def _hide_old_spellings(parser: argparse.ArgumentParser) -> None:
 
 def _module(entry: Entry) -> Command:
     """Return the command of an entry; RecipeError names a module of somebody else that is none."""
-    if entry.module.startswith(OURS):
-        return _command_of(entry)
     try:
         return _command_of(entry)
     except Exception as error:  # whatever the module of somebody else raises, or lacks
+        if entry.module.startswith(OURS):
+            raise
         message = f"{entry.module} is no command: {type(error).__name__}: {error}; repair or uninstall its package"
         raise RecipeError(message) from error
 

@@ -12,7 +12,7 @@ from pipeline_tasks.engines import reach
 from pipeline_tasks.engines.cluster_jobs import ClusterJobs
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import ENGINES, LOCAL, engine_names
-from pipeline_tasks.seams import own_parts, parts
+from pipeline_tasks.seams import part_of
 
 
 def as_written(address: str) -> str:
@@ -91,7 +91,7 @@ def engine_card(name: str) -> EngineCard:
     if name not in engine_names():
         message = f"no engine {name!r}; engines are {', '.join(engine_names())}"
         raise RecipeError(message)
-    card = (own_parts(ENGINES).get(name) or parts(ENGINES)[name]).load(EngineCard)
+    card = part_of(ENGINES, name).load(EngineCard)
     return replace(card, title=card.title or name.capitalize())
 
 

@@ -61,18 +61,22 @@ def _is_local(connection: str) -> bool:
 
 def place_of(connection: str) -> str:
     """Return the host of a connection that is JSON, and a URI as it is."""
-    try:
-        return str(json.loads(connection).get("host", ""))
-    except (ValueError, AttributeError):
-        return connection
+    host = _host_in(connection)
+    return connection if host is None else host
 
 
 def host_of(connection: str) -> str:
     """Return the host of a connection that is JSON, and of a URI all behind its scheme."""
+    host = _host_in(connection)
+    return unquote(connection.partition("://")[2]) if host is None else host
+
+
+def _host_in(connection: str) -> str | None:
+    """Return the host that a connection names as JSON, None of one that is none."""
     try:
         return str(json.loads(connection).get("host", ""))
     except (ValueError, AttributeError):
-        return unquote(connection.partition("://")[2])
+        return None
 
 
 def start_engines(names: Iterable[str]) -> None:

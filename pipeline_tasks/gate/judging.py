@@ -97,8 +97,7 @@ def compare_facts(facts: Facts, expectations: Sequence[Expectation]) -> tuple[li
 @cache
 def judge_here() -> tuple[str, Comparison]:
     """Return the judge that is installed, with its name: one of another package, else of an extension, else ours."""
-    ours = seams.own_parts(SEAM)
-    for part in (*seams.parts(SEAM, [INTERVALS, *ours]).values(), *ours.values()):
+    for part in sorted(seams.all_parts(SEAM, [INTERVALS]).values(), key=lambda part: not part.distribution):
         brought: Callable[[], Comparison | None] = part.load()
         if compare := brought():
             return part.name, partial(_checked, part, compare) if part.distribution else compare

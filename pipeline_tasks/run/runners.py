@@ -33,5 +33,5 @@ def has_connection(name: str) -> bool:
 
 
 def _runners() -> Iterator[Runner]:
-    for part in (*seams.own_parts(SEAM).values(), *seams.parts(SEAM).values()):
+    for part in seams.all_parts(SEAM).values():
         yield part.load(Runner)

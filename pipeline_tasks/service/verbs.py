@@ -1,6 +1,7 @@
 """Says which requests there are: each verb with the type of its request, and the work that answers it."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -71,6 +72,7 @@ def verb_of(name: str) -> Verb | None:
     return VERBS.get(name) or verbs().get(name)
 
 
+@cache
 def verbs() -> Mapping[str, Verb]:
     """Return every verb by name: the core's, those of our extensions, and of other packages."""
     return MappingProxyType(seams.entries(SEAM, VERBS, Verb))

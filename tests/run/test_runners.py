@@ -41,7 +41,7 @@ def test_the_runner_that_the_environment_asks_for_is_taken(monkeypatch: pytest.M
 
     runner = Runner(lambda: wanted, run, lambda name: name == "known")
     monkeypatch.setattr(seams, "own_parts", lambda _: {})
-    monkeypatch.setattr(seams, "parts", lambda _: {"other": Part(runner)})
+    monkeypatch.setattr(seams, "parts", lambda *_: {"other": Part(runner)})
     assert asked() == (runner if wanted else None)
     assert has_connection("known")
     assert not has_connection("unknown")

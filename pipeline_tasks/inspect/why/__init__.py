@@ -76,7 +76,7 @@ def _story(root: str, wanted: Sought, most: int, *, kept_only: bool) -> Story:
         records = list(records_of(root, every, wanted, reading, kept_only=kept_only, host=host))
     records.sort(key=lambda record: (not is_trial(record.of.recipe), record.of.name), reverse=True)
     near = nearest(wanted, reading.hosted) if host and not records else []
-    unknown = unknown_of(root, every, wanted)
+    unknown = unknown_of(root, every, wanted, reading)
     uses = used(root, wanted, records, reading)
     gave_way, taken = replaced(root, records), taken_down(root, wanted, records)
     stands = standings(records, gave_way, taken)

@@ -91,7 +91,8 @@ class Record:
 class Reading:
     """What was read so far, of at most `most` bytes (0: all); `hosted` are addresses of the host that is sought.
 
-    `records` are those that have what is looked at, an address or an id, and `nameless` those without.
+    `records` are those that have what is looked at, an address or an id, and `nameless` those without. `known` are the
+    manifests of snapshots, which the lookups of an answer share.
     """
 
     most: int = 0
@@ -101,11 +102,18 @@ class Reading:
     records: int = 0
     nameless: int = 0
     hosted: dict[str, str] = field(default_factory=dict)
+    known: dict[tuple[str, str], dict[str, Manifest]] = field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
         """Return whether nothing more may be read."""
         return bool(self.most) and self.bytes >= self.most
+
+    def manifests(self, root: str, of: Snapshot) -> dict[str, Manifest]:
+        """Return the manifests of a snapshot, in order; they are read once."""
+        if (of.recipe, of.name) not in self.known:
+            self.known[of.recipe, of.name] = read_in_order(root, of.manifests)
+        return self.known[of.recipe, of.name]
 
 
 def snapshots_of(root: str) -> list[Snapshot]:
@@ -139,9 +147,8 @@ class Place(NamedTuple):
     shard: Shard
 
 
-def places_of(root: str, of: Snapshot, wanted: Sought, *, kept_only: bool = False) -> list[Place]:
+def places_of(manifests: Mapping[str, Manifest], wanted: Sought, *, kept_only: bool = False) -> list[Place]:
     """Return the shards in which a record may be: of a whole id one of those that were kept, if ids are in buckets."""
-    manifests = _manifests(root, of, wanted)
     places = list(_kept(manifests, wanted))
     if not kept_only:
         for stage, manifest in [*manifests.items()][::-1]:
@@ -151,15 +158,15 @@ def places_of(root: str, of: Snapshot, wanted: Sought, *, kept_only: bool = Fals
     return places
 
 
-def unknown_of(root: str, every: Iterable[Snapshot], wanted: Sought) -> list[Snapshot]:
+def unknown_of(root: str, every: Iterable[Snapshot], wanted: Sought, reading: Reading) -> list[Snapshot]:
     """Return the snapshots of which nothing can be looked at: runs that stopped before a stage wrote what is sought."""
     stopped = [each for each in every if each.version is None]
-    return [each for each in stopped if wanted.kind == "text" or not _manifests(root, each, wanted)]
+    return [each for each in stopped if wanted.kind == "text" or not _manifests(root, each, wanted, reading)]
 
 
-def _manifests(root: str, of: Snapshot, wanted: Sought) -> dict[str, Manifest]:
+def _manifests(root: str, of: Snapshot, wanted: Sought, reading: Reading) -> dict[str, Manifest]:
     """Return the manifests of a snapshot whose rows have the column that is looked at."""
-    read = read_in_order(root, of.manifests).items()
+    read = reading.manifests(root, of).items()
     return {stage: each for stage, each in read if wanted.column in dict(each.schema) and not each.landed}
 
 
@@ -181,7 +188,7 @@ def records_of(
     With `kept_only` nothing is read of what stages did not keep.
     """
     for snapshot in of:
-        for place in places_of(root, snapshot, wanted, kept_only=kept_only):
+        for place in places_of(_manifests(root, snapshot, wanted, reading), wanted, kept_only=kept_only):
             if reading.is_full:
                 reading.unread += 1
                 continue
