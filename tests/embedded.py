@@ -7,6 +7,8 @@ from pathlib import Path
 
 from refinery_airflow.embedded import airflow_home
 
+from pipeline_tasks.shipped import state_folder
+
 _homes: list[Path] = []
 """The home of this process's Airflow, once it has one: Airflow reads its settings when it is imported."""
 
@@ -32,7 +34,7 @@ def migrated(home: Path) -> None:
 
 def template() -> Path:
     """Return the home whose database others are copied from; to migrate it, once per version, takes ten seconds."""
-    home = airflow_home.state_folder() / "airflow-template"
+    home = state_folder() / "airflow-template"
     airflow_home.migrate(home, airflow_home.environment(home))
     return home
 

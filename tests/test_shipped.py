@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from refinery_airflow.embedded import airflow_home
 from refinery_airflow.embedded.airflow_home import require_plugin
 
 from pipeline_tasks import shipped as module
@@ -59,7 +58,7 @@ def test_what_needs_a_checkout_refuses_a_wheel(site_packages: Path) -> None:
 def test_the_state_of_a_wheel_is_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("REFINERY_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert airflow_home.state_folder() == tmp_path / ".refinery"
+    assert module.state_folder() == tmp_path / ".refinery"
 
 
 def metadata(folder: Path, entry: str) -> str:
