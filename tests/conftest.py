@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import logging
 import os
 import sys
 from collections import Counter
@@ -70,6 +71,13 @@ def shared_data() -> Path:
 def airflow_here(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Airflow's environment, in this process: every test that imports Airflow needs it, in whatever order they run."""
     embed_here(tmp_path_factory.mktemp("airflow"))
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What is logged from warnings on, also after a test has set Airflow's level in this process."""
+    caplog.set_level(logging.WARNING)
+    return caplog
 
 
 @pytest.fixture
