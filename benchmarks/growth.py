@@ -1,6 +1,7 @@
 """Counts what a run asks of its stores as a crawl grows: requests, bytes, XCom and the driver's memory.
 
-    python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100 1000] [--shards 1000 10000 100000] [--json]
+    python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100 1000] [--shards 1000 10000 100000]
+                                [--partitions] [--json]
 
 Snapshots are simulated: each file is a WARC of a few small pages, and a version of the past is an entry of the log
 that names the manifests of one that was refined. Everything is counted (`counting.py`) and nothing is timed but the
@@ -14,6 +15,10 @@ wall clock of each size, so two machines print the same. The last line is one JS
 - `requests_per_version`: requests of `land` that each earlier version adds.
 - `driver_growth`: memory of a stage's driver at the most shards, divided by that at the fewest; `driver_bytes` is what
   each shard adds.
+- with `--partitions`: `partition_ms`, the processor time of planning one of 1,024 partitions of 100,000 shards, all by
+  one process; `partitions_mb`, the most memory of it; `partition_days`, by number of earlier snapshots, what 1,024
+  partitions ask for and read (KB) together, and the KB of the manifest of each; `seal_requests`, what sealing 10,000
+  shards asks for.
 """
 
 import argparse
@@ -28,25 +33,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from counting import Requests, counted
 from whole_run import Run, step_of
 
 from pipeline_tasks.demo import warc
 from pipeline_tasks.engines.local import LocalEngine
-from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, schema_pairs
+from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, reference_of, schema_pairs
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.history import shared_history
+from pipeline_tasks.run.partitions import spans
+from pipeline_tasks.run.plan import Plan, RefineRequest, plan
 from pipeline_tasks.run.request import Request
-from pipeline_tasks.run.runner import refine
+from pipeline_tasks.run.runner import partition_path, refine, seal
 from pipeline_tasks.run.tasks.task import Outcome, Receipt, Task
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.schema import DOCUMENT, RECORD
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import HistoryRequest, LandRequest
 from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.reading import read_manifest
 
 STAGES = ("ingest", "extract", "dedup_exact")
 """Of the recipe `web`: what reads landed files, and one stage that groups and has history."""
@@ -200,10 +209,10 @@ def made_up(folder: str, digest: str) -> Shard:
     return Shard(f"{folder}/{digest[:NAMED]}.parquet", 1000, 10**6, digest)
 
 
-def given(root: str, shards: int) -> str:
-    """Commit a manifest of so many shards that are not stored; return its path."""
+def given(root: str, shards: int, schema: pa.Schema = DOCUMENT) -> str:
+    """Commit a manifest of so many shards that are not stored; return its reference."""
     stored = tuple(made_up("given/data", sha256(str(number).encode())) for number in range(shards))
-    about: dict[str, Any] = {"params": {"shards": shards}, "schema": schema_pairs(DOCUMENT), "shards": stored}
+    about: dict[str, Any] = {"params": {"shards": shards}, "schema": schema_pairs(schema), "shards": stored}
     about |= {"covers": tuple(sha256(f"covered {number}".encode()) for number in range(shards))}
     about |= dict.fromkeys(("parents", "rejects", "quarantine"), ())
     about |= {"history": {}, "rejected": {}, "quarantined": {}, "metrics": {"kept": {}, "rejects": {}}}
@@ -211,7 +220,7 @@ def given(root: str, shards: int) -> str:
     parent = identified(Manifest(**about))
     path = manifest_path("given", parent.fingerprint)
     storage.commit(storage.connect(root), path, dump(parent))
-    return path
+    return reference_of(path, parent)
 
 
 def drive(root: str, parent: str) -> None:
@@ -224,8 +233,96 @@ def driver_of(shards: int) -> float:
     """Return the MB that a process takes at most which drives a stage of so many shards."""
     with tempfile.TemporaryDirectory(prefix="refinery-driver-") as root:
         command = [sys.executable, __file__, "--driver", root, given(root, shards)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return float(json.loads(done.stdout.splitlines()[-1])["peak_mb"])
+
+
+PARTITIONS, PARTITIONED = 1024, 100_000
+"""Partitions of a stage, and the shards of its input."""
+
+MAPS_BEHIND = "ingest"
+"""A stage that is mapped over partitions and has history, of so many files a day."""
+
+FILES_A_DAY = 9
+
+
+def earlier_days(root: str, days: int) -> tuple[str, ...]:
+    """Commit the manifests of earlier snapshots of a stage, whose history is not stored; return their references."""
+    return tuple(_earlier_day(root, day) for day in range(days))
+
+
+def _earlier_day(root: str, day: int) -> str:
+    saved = tuple(
+        replace(made_up("pages", sha256(f"{day} {file}".encode())), index_digest=sha256(b"index"))
+        for file in range(FILES_A_DAY)
+    )
+    about: dict[str, Any] = dict.fromkeys(("parents", "covers", "shards", "rejects", "quarantine", "schema"), ())
+    about |= {"rejected": {}, "quarantined": {}, "history": {"pages": saved}, "params": {"day": day}}
+    manifest = identified(Manifest(MAPS_BEHIND, 1, "", **about, rows_in=0, bytes_in=0))
+    path = manifest_path(MAPS_BEHIND, manifest.fingerprint)
+    storage.commit(storage.connect(root), path, dump(manifest))
+    return reference_of(path, manifest)
+
+
+def plan_partitions(root: str, parent: str, days: int, partitions: int) -> None:
+    """Plan each partition of a stage by a request, as tasks send it; print what that took."""
+    history = earlier_days(root, days)
+    cut = spans(read_manifest(root, parent).shards, partitions)
+    asked, begun = Requests(), time.process_time()
+    with counted(asked):
+        for span in cut:
+            planned = plan(RefineRequest(root, MAPS_BEHIND, {}, parent, history, span=span))
+            shared_history(root, planned.card.history, planned.history)
+            partition_path(planned, span)
+    spent = time.process_time() - begun
+    named = dump(_nothing_of(planned))
+    facts: dict[str, float] = {"requests": asked.total, "read_kb": round(asked.read / 1000, 2)}
+    facts |= {"manifest_kb": round(len(named) / 1000, 2), "ms": round(1000 * spent / len(cut), 2)}
+    print(json.dumps(facts | {"peak_mb": round(peak_mb())}))
+
+
+def _nothing_of(planned: Plan) -> Manifest:
+    """Return the manifest of a partition that wrote nothing: what each has, however small it is."""
+    about: dict[str, Any] = dict.fromkeys(("covers", "shards", "rejects", "quarantine", "schema"), ())
+    about |= {"rejected": {}, "quarantined": {}, "history": {}, "rows_in": 0, "bytes_in": 0}
+    about |= {"parents": planned.parents, "parent_digests": planned.parent_digests, "params": planned.identity}
+    return identified(Manifest(planned.card.name, planned.card.version, "", **about))
+
+
+def partitions_of(shards: int, partitions: int, days: int = 1) -> dict[str, float]:
+    """Return what planning each partition took in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="refinery-partitions-") as root:
+        named = [root, given(root, shards, RECORD), str(days), str(partitions)]
+        command = [sys.executable, __file__, "--partition-driver", *named]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def sealed(place: Path, shards: int, partitions: int) -> Requests:
+    """Return what sealing the partitions of so many shards asks for."""
+    root, asked = str(place), Requests()
+    request = RefineRequest(root, MAPS, {}, given(root, shards))
+    cut = spans(read_manifest(root, request.parent).shards, partitions)
+    for span in cut:
+        refine(replace(request, span=span), PretendingEngine)
+    with counted(asked):
+        seal(request, cut)
+    return asked
+
+
+def partition_facts() -> dict[str, Any]:
+    """Return the counts of `--partitions` by the names that the module's text has."""
+    many = partitions_of(PARTITIONED, PARTITIONS)
+    days = {days: partitions_of(PARTITIONS, PARTITIONS, days) for days in (1, 100, 1000)}
+    with tempfile.TemporaryDirectory(prefix="refinery-seal-") as place:
+        asked = sealed(Path(place), PARTITIONED // 10, 16)
+    named = ("requests", "read_kb", "manifest_kb")
+    return {
+        "partition_ms": many["ms"],
+        "partitions_mb": many["peak_mb"],
+        "partition_days": {str(count): {name: row[name] for name in named} for count, row in days.items()},
+        "seal_requests": dict(asked.verbs),
+    }
 
 
 def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -269,11 +366,20 @@ def main() -> None:
     parser.add_argument("--before", type=int, default=0, help="files of the day before (as many)")
     parser.add_argument("--versions", type=int, nargs="*", default=[1, 10, 100, 1000])
     parser.add_argument("--shards", type=int, nargs="*", default=[1000, 10_000, 100_000])
+    parser.add_argument("--partitions", action="store_true", help="count partitions, and nothing else")
     parser.add_argument("--driver", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--partition-driver", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.driver:
         drive(*options.driver)
+        return
+    if options.partition_driver:
+        root, parent, days, partitions = options.partition_driver
+        plan_partitions(root, parent, int(days), int(partitions))
+        return
+    if options.partitions:
+        print(json.dumps(partition_facts()))
         return
     with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
         sizes = [measured(Path(name, f"{files}-files"), files, before=options.before) for files in options.files]

@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -16,11 +16,14 @@ from pipeline_tasks.errors import ContractError, cause
 from pipeline_tasks.sealed import digest_of, parse, reference, require_seal, seal, sha256
 from pipeline_tasks.stage import WHOLE, Shard, Shards
 
-FORMAT = 4
+FORMAT = 5
 """Version of the manifest's own layout, stored as `format`; part of every fingerprint."""
 
+READ = (4, FORMAT)
+"""Formats that are read. Format 4 had the whole writer and each snapshot of history in its fingerprint."""
+
 WRITER = f"pyarrow-{pa.__version__} zstandard-{zstandard.__version__}"
-"""What writes shards. Its versions are identity because the bytes depend on them."""
+"""What writes shards: their bytes depend on it, which digests name. Of identity is what decides rows (`rows_by`)."""
 
 NAMED = 32
 """Digits of its digest that a shard is named by."""
@@ -42,9 +45,10 @@ class Manifest:
     `history` has the shards that the stage saved for later snapshots, by section: every section that the stage
     declares, without shards where it saved none. `below` has the shards of this stage that layers rest on
     (`stage.Layer`); those of other stages are in their manifests. `parents` are the fingerprints of the input and of
-    the history, and `parent_digests` the SHA-256 of their manifests as stored. `resources`, `libraries` and `writer`
-    complete what the fingerprint is computed from; `libraries` are the versions of those that decide rows, by name.
-    `metrics` has whole numbers only, so that merging is exact in any order.
+    the history, and `parent_digests` the SHA-256 of their manifests as stored; a partition has one for all of its
+    history (`folded`). `resources`, `libraries` and `writer` complete what the fingerprint is computed from;
+    `libraries` are the versions of those that decide rows, by name. `metrics` has whole numbers only, so that merging
+    is exact in any order.
 
     `poison` are the identities of those input shards that were quarantined whole (`PARTITION`). A manifest with any is
     partial: it lies beside the whole one, in the same prefix, and its fingerprint is the whole one's, a hyphen, and a
@@ -73,6 +77,7 @@ class Manifest:
     writer: str = WRITER
     poison: tuple[str, ...] = ()
     libraries: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
 
     @property
     def rows(self) -> int:
@@ -102,7 +107,7 @@ class Manifest:
     @property
     def landed(self) -> bool:
         """Return whether the shards are files of a landed snapshot, whose rows are not counted yet."""
-        return any(shard.is_landed for shard in self.shards)
+        return bool(self.shards) and self.shards[0].is_landed
 
     @property
     def history_shards(self) -> Shards:
@@ -145,7 +150,8 @@ def shared_prefix(stage: str, version: int, libraries: Mapping[str, str]) -> str
 
     Runs by other versions of its libraries share others.
     """
-    return f"{stage}/{SHARED}{digest_of([version, FORMAT, WRITER, *([dict(libraries)] if libraries else [])])[:24]}"
+    identity = [version, FORMAT, rows_by(WRITER), *([dict(libraries)] if libraries else [])]
+    return f"{stage}/{SHARED}{digest_of(identity)[:24]}"
 
 
 def is_shared(path: str) -> bool:
@@ -181,9 +187,32 @@ def fingerprint_of(
     return _fingerprint({**identity, "resources": dict(resources)}, libraries)
 
 
-def _fingerprint(identity: Mapping[str, Any], libraries: Mapping[str, str], writer: str = WRITER) -> str:
+def _fingerprint(
+    identity: Mapping[str, Any], libraries: Mapping[str, str], writer: str = WRITER, format_: int = FORMAT
+) -> str:
     named = {"libraries": dict(libraries)} if libraries else {}
-    return digest_of({**identity, **named, "format": FORMAT, "writer": writer})
+    if format_ == FORMAT:
+        named["parents"] = folded(identity["parents"])
+        writer = rows_by(writer)
+    return digest_of({**identity, **named, "format": format_, "writer": writer})
+
+
+def rows_by(writer: str) -> str:
+    """Return what of a writer decides rows: the feature release of pyarrow, whose functions stages compute with.
+
+    A patch release mends faults, and a codec gives back what it was given: shards of others are other files of the same
+    rows.
+    """
+    return writer.partition(".")[0]
+
+
+def folded(parents: Sequence[str], length: int = 24) -> tuple[str, ...]:
+    """Return the input and one digest of all that follows, the history: what a partition has of it does not grow."""
+    return (parents[0], digest_of(list(parents[1:]), length)) if len(parents) > INPUT_AND_ONE else tuple(parents)
+
+
+INPUT_AND_ONE = 2
+"""Parents up to which they are as they are: folding is idempotent, and a partition has the fingerprint of its stage."""
 
 
 def identified(manifest: Manifest) -> Manifest:
@@ -199,7 +228,7 @@ def identified(manifest: Manifest) -> Manifest:
         "parents": list(manifest.parents),
         "resources": dict(manifest.resources),
     }
-    whole = _fingerprint(identity, manifest.libraries, manifest.writer)
+    whole = _fingerprint(identity, manifest.libraries, manifest.writer, manifest.format)
     lacking = f"-{digest_of(sorted(manifest.poison), 12)}" if manifest.poison else ""
     return replace(manifest, fingerprint=whole + lacking)
 
@@ -214,7 +243,7 @@ def dump(manifest: Manifest) -> bytes:
     for name in ("poison", "libraries"):
         if not named[name]:
             del named[name]
-    return seal({"format": FORMAT, **named})
+    return seal(named)
 
 
 def reference_of(path: str, manifest: Manifest) -> str:
@@ -228,7 +257,6 @@ def load(body: bytes, path: str = "manifest") -> Manifest:
     raw = parse(body, path, way_out, _shard_or)
     _require_format(raw.get("format", 1), path)
     require_seal(raw, body, path, way_out)
-    del raw["format"]
     try:
         manifest = _manifest(raw)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -250,10 +278,10 @@ def _way_out(path: str) -> str:
 
 
 def _require_format(written: object, path: str) -> None:
-    if written != FORMAT:
+    if written not in READ:
         message = (
-            f"{path} is not a manifest of format {FORMAT} but of format {written}; run again into a new root, "
-            "or read this one with the version of Refinery that wrote it"
+            f"{path} is not a manifest of format {' or '.join(map(str, READ))} but of format {written}; run again into "
+            "a new root, or read this one with the version of Refinery that wrote it"
         )
         raise ContractError(message)
 

@@ -77,3 +77,17 @@ def test_a_driver_keeps_of_a_shard_what_manifests_name(growth: Any) -> None:
     """Of profiles, tasks and plain objects of a manifest a driver had 3.7 KB for each shard."""
     few, many = growth.driver_of(500), growth.driver_of(8500)
     assert (many - few) * (1 << 20) / 8000 <= 2500
+
+
+def test_a_partition_asks_for_nothing_that_other_partitions_have_asked_for(growth: Any) -> None:
+    """Each parsed its parent's whole manifest, and those of all earlier snapshots."""
+    few, many = (growth.partitions_of(64, 32, days) for days in (1, 65))
+    assert many["requests"] - few["requests"] == 64, "each earlier manifest once, by all partitions together"
+    assert few["requests"] <= 4
+    assert many["manifest_kb"] == few["manifest_kb"], "what a partition says does not grow with its history"
+
+
+def test_sealing_lists_shards(growth: Any, tmp_path: Path) -> None:
+    few, many = (growth.sealed(tmp_path / str(shards), shards, 4).verbs for shards in (200, 1200))
+    assert many["HEAD"] == few["HEAD"] <= 4
+    assert many["LIST"] - few["LIST"] <= 6, "a page has 1,000 objects: shards and receipts, looked at twice"

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, DigestMismatch
-from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, identified, load, schema_pairs, total
+from pipeline_tasks.manifest import Manifest, dump, fingerprint_of, folded, identified, load, schema_pairs, total
 from pipeline_tasks.profiles.bins import octave_bins
 from pipeline_tasks.profiles.columns import merge, profile, quantile
 from pipeline_tasks.run.tasks.task import load_receipt
-from pipeline_tasks.sealed import canonical, seal
+from pipeline_tasks.sealed import canonical, seal, sha256
 from pipeline_tasks.stage import Secret, Shard
 
 SHARD = Shard(f"toy_map/f00/data/{'ab' * 16}.parquet", 3, 120, "ab" * 32)
@@ -62,10 +62,47 @@ def test_libraries_are_stored_where_there_are_any_and_count() -> None:
         load(dump(replace(named, libraries={"ftfy": "6.3.2"})))
 
 
+EARLIER = "pyarrow-26.0.0 zstandard-0.25.0"
+
+
+def test_a_manifest_of_format_4_is_read_as_it_was_written() -> None:
+    """Its fingerprint and digest, which the release that wrote it gave, have the whole writer."""
+    written = identified(replace(MANIFEST, format=4, writer=EARLIER))
+    assert written.fingerprint == "b007b682030466c52757b5db"
+    assert sha256(dump(written)) == "c285b0844cf8ba2b1d57de75a57427965e45101acd744d7ef4c9b520c9754b66"
+    assert load(dump(written)) == written
+    with pytest.raises(ContractError):
+        load(dump(replace(written, writer="pyarrow-26.0.1 zstandard-0.25.0")))
+
+
+@pytest.mark.parametrize(
+    ("writer", "is_same"),
+    [
+        ("pyarrow-26.0.1 zstandard-0.25.0", True),
+        ("pyarrow-26.1.0 zstandard-0.26.0", True),
+        ("pyarrow-27.0.0 zstandard-0.25.0", False),
+    ],
+)
+def test_of_a_writer_what_decides_rows_is_identity(writer: str, is_same: bool) -> None:
+    before, after = (identified(replace(MANIFEST, writer=by)).fingerprint for by in (EARLIER, writer))
+    assert (before == after) == is_same
+
+
+def test_a_partition_has_the_fingerprint_of_its_stage_behind_any_history() -> None:
+    whole = ["input", *(f"day {day}" for day in range(1000))]
+    part = folded(whole)
+    assert len(part) == 2
+    assert folded(part) == part
+    assert folded(["input", "day"]) == ("input", "day")
+    assert folded(whole[:-1]) != part
+    prints = [fingerprint_of("toy_map", 1, {}, parents, {}) for parents in (whole, part, whole[:-1])]
+    assert prints[0] == prints[1] != prints[2]
+
+
 def test_a_manifest_of_an_older_format_is_refused() -> None:
     older = json.loads(dump(MANIFEST))
     for changes, number in (({"format": 2}, 2), ({"format": None}, None)):
-        with pytest.raises(ContractError, match=rf"a/manifest\.json .*format 4 .*format {number}"):
+        with pytest.raises(ContractError, match=rf"a/manifest\.json .*format 4 or 5 .*format {number}"):
             load(json.dumps(older | changes).encode(), "a/manifest.json")
 
 

@@ -26,7 +26,7 @@ from pipeline_tasks.landing.first_look import UNREAD, refusal_of_table, require_
 from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
 from pipeline_tasks.landing.formats import NO_FIELDS
 from pipeline_tasks.landing.sampling import Piece, sampled
-from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
+from pipeline_tasks.manifest import WRITER, Manifest, dump, identified, manifest_path, rows_by
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.schema import FIELDS
 from pipeline_tasks.sealed import canonical
@@ -416,6 +416,7 @@ def land(
         quarantined={},
         metrics={"kept": {}, "rejects": {}},
         resources=resources or {},
+        writer=rows_by(WRITER),  # it writes no shard: landed again after a patch release, it is the same manifest
         libraries=versions_of(" ".join(sorted({shard.library for shard in shards}))),
     )
     manifest = identified(whole)

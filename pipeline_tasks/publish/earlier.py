@@ -15,6 +15,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import path_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.reading import read_manifest
 
 FOLDER = "earlier"
@@ -97,8 +98,16 @@ def store_earlier(root: str, earlier: Earlier, landed: str) -> str:
     return reference(path, sha256(body))
 
 
+_ONCE: Once[Earlier] = Once(lambda earlier: 1 + sum(map(len, earlier.history.values())), 1 << 18)
+"""What runs take of earlier snapshots, by root and reference."""
+
+
 def read_earlier(root: str, referred: str) -> Earlier:
-    """Return what was stored; ContractError if it is gone, or is not what was stored."""
+    """Return what was stored; ContractError if it is gone, or is not what was stored. A process reads it once."""
+    return _ONCE.get((root, referred), lambda: _read(root, referred))
+
+
+def _read(root: str, referred: str) -> Earlier:
     path, digest = split_reference(referred)
     where = f"{root}/{path}"
     try:

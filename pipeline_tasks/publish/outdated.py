@@ -17,7 +17,7 @@ from pipeline_tasks.cards import known_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.libraries import differences, installed, present
-from pipeline_tasks.manifest import WRITER, Manifest, in_order
+from pipeline_tasks.manifest import FORMAT, WRITER, Manifest, in_order, rows_by
 from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -128,8 +128,10 @@ def outdated(root: str, version: Version) -> OutdatedVersion:
 
 def _reasons(manifest: Manifest) -> Iterator[str]:
     """Yield what has changed for a stage by itself."""
-    if manifest.writer != WRITER:
-        yield f"{manifest.writer} → {WRITER}"
+    if manifest.format != FORMAT:
+        yield f"format of manifests {manifest.format} → {FORMAT}"
+    if rows_by(manifest.writer) != rows_by(WRITER):
+        yield f"{rows_by(manifest.writer)} → {rows_by(WRITER)}"
     if card := known_card(manifest.stage):
         yield from _reasons_of_card(card, manifest)
     elif manifest.landed:  # what reads its files may come from other distributions

@@ -15,11 +15,12 @@ from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.origin import DIGEST
 from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN
 from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.sealed import require_digest
+from pipeline_tasks.sealed import require_digest, split_reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import TAKEDOWNS, begun, completed
 from pipeline_tasks.store.log_chain import ChainEntry, append, next_number, read_chain
-from pipeline_tasks.store.reading import read_manifest, read_shards, whole_line
+from pipeline_tasks.store.once import Once
+from pipeline_tasks.store.reading import read_once, read_shards, whole_line
 from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.text.urls.addresses import canonical_url
 from pipeline_tasks.text.urls.sites import is_public_suffix
@@ -307,7 +308,7 @@ def with_taken_down(request: RefineRequest) -> RefineRequest:
     if request.stage == TAKEDOWN:
         resources: Mapping[str, str] = pinned_list(request.root)
     elif has_param(request.stage, PINNED):
-        resources = beginning(request.root, read_manifest(request.root, request.parent)).resources
+        resources = beginning(request.root, request.parent).resources
     else:
         return request
     path = list_of(request.root, resources)
@@ -322,7 +323,7 @@ def require_current(request: RefineRequest) -> None:
     until = begun(request.root)
     if not until or not reads_landed(request.stage):
         return
-    pins = beginning(request.root, read_manifest(request.root, request.parent)).resources
+    pins = beginning(request.root, request.parent).resources
     erased = _keys(row for row in current_rows(request.root) if row["takedown"] <= until)
     if not erased <= _keys(_listed(request.root, pins) if PINNED in pins else ()):
         message = (
@@ -332,6 +333,17 @@ def require_current(request: RefineRequest) -> None:
         raise ContractError(message)
 
 
-def beginning(root: str, parent: Manifest) -> Manifest:
-    """Return the landing or composition that begins the run of a stage, which has this parent; RecipeError if gone."""
-    return whole_line(root, parent)[-1]
+_BEGINNINGS: Once[Manifest] = Once(lambda beginning: 1 + len(beginning.history_shards), 1 << 16)
+"""Manifests that begin runs, without their shards, by root and the reference of what was made of them."""
+
+
+def beginning(root: str, referred: str) -> Manifest:
+    """Return the landing or composition, without its shards, that begins the run of a stage which has this parent.
+
+    RecipeError if it is gone. A process looks for it once.
+    """
+
+    def found() -> Manifest:
+        return replace(whole_line(root, read_once(root, referred)[0])[-1], covers=(), shards=())
+
+    return _BEGINNINGS.get((root, referred), found) if split_reference(referred)[1] else found()

@@ -6,15 +6,18 @@ run, and is not part of any fingerprint. A stage writes the same bytes with and 
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import ABANDONED, Manifest, fingerprint_of, load
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Section, Shards
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import Entry
+from pipeline_tasks.store.reading import read_once
 from pipeline_tasks.store.shards.segment import COMPACTED
 
 FORMAT = 2
@@ -91,34 +94,84 @@ def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, 
 
     Each run comes with the manifest that has its history: the compaction's, or the single snapshot's own.
     """
-    covered, start = [], 0
-    longest = max(map(len, known), default=1)
-    while start < len(manifests):
-        for length in range(min(longest, len(manifests) - start), 0, -1):
-            run = Run(tuple(manifests[start : start + length]))
-            own = known.get(run.fingerprints)
-            merged = own.get(run.name) if own else None  # a name takes time: it has digests of all that was saved
-            if merged is not None or length == 1:
-                covered.append((run, merged or run.parts[0]))
+
+    def merged(span: slice, made: Mapping[str, Manifest]) -> Manifest | None:
+        return made.get(Run(tuple(manifests[span])).name)  # a name takes time: it has digests of all that was saved
+
+    runs = ((Run(tuple(manifests[span])), merged) for span, merged in _cut(_fingerprints(manifests), known, merged))
+    return [(run, merged or run.parts[0]) for run, merged in runs]
+
+
+def _fingerprints(manifests: Sequence[Manifest]) -> tuple[str, ...]:
+    return tuple(manifest.fingerprint for manifest in manifests)
+
+
+def _cut(
+    fingerprints: tuple[str, ...],
+    known: Compactions,
+    merged: Callable[[slice, Mapping[str, Manifest]], Manifest | None],
+) -> Iterator[tuple[slice, Manifest | None]]:
+    """Yield the runs of a history with the compaction that has each, None for a snapshot by itself without one."""
+    start, longest = 0, max(map(len, known), default=1)
+    while start < len(fingerprints):
+        for length in range(min(longest, len(fingerprints) - start), 0, -1):
+            span = slice(start, start + length)
+            made = known.get(fingerprints[span])
+            compaction = merged(span, made) if made else None
+            if compaction is not None or length == 1:
+                yield span, compaction
                 start += length
                 break
-    return covered
 
 
-def read_history(root: str, sections: Mapping[str, Section], manifests: Sequence[Manifest]) -> History:
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A manifest of an earlier snapshot, by its reference: fingerprint and digest say which rows it saved."""
+
+    referred: str
+    fingerprint: str
+    digest: str
+
+
+def read_history(root: str, sections: Mapping[str, Section], past: Sequence[Past]) -> History:
     """Return the history that earlier manifests saved, oldest first, in as few entries as compaction has left.
 
-    ContractError unless each manifest names exactly the sections that the stage declares: rows of others would be
-    overlooked, and a section that is not named was removed. A snapshot that saved nothing names the section without
-    shards.
+    Manifests that a compaction has merged are not read: it names them by their digests. ContractError unless each one
+    that is read names exactly the sections that the stage declares: rows of others would be overlooked, and a section
+    that is not named was removed. A snapshot that saved nothing names the section without shards.
     """
-    for manifest in manifests:
+
+    def merged(span: slice, made: Mapping[str, Manifest]) -> Manifest | None:
+        digests = tuple(each.digest for each in past[span])
+        return next((each for each in made.values() if each.parent_digests == digests and _is_current(each)), None)
+
+    has_order = past and all(section.key for section in sections.values())
+    known = compactions(root) if has_order else {}
+    saved = []
+    for span, compaction in _cut(tuple(each.fingerprint for each in past), known, merged):
+        manifest = compaction or read_once(root, past[span.start].referred)[0]
         _check_sections(sections, manifest)
-    earlier = [manifest for manifest in manifests if manifest.history_shards]
-    known = compactions(root) if earlier and all(map(has_keys, earlier)) else {}
-    saved = [manifest.history for _, manifest in cover(earlier, known)]
+        saved.append(manifest.history)
     entries = {name: tuple(history[name] for history in saved if history[name]) for name in sections}
     return History(sections, entries)
+
+
+_SHARED: Once[History] = Once(lambda history: 1 + sum(map(len, chain.from_iterable(history.entries.values()))), 1 << 19)
+"""Histories by root and what they were saved by, of as many shards as half a million (about 200 MB)."""
+
+
+def shared_history(root: str, sections: Mapping[str, Section], past: tuple[Past, ...]) -> History:
+    """As `read_history`, once for all partitions of a stage that a process refines."""
+    return _SHARED.get((root, past), lambda: read_history(root, sections, past))
+
+
+def forget_shared() -> None:
+    """Have histories read anew: a compaction that one names was removed."""
+    _SHARED.clear()
+
+
+def _is_current(compaction: Manifest) -> bool:
+    return compaction.resources.get("compaction") == str(FORMAT)
 
 
 def _check_sections(sections: Mapping[str, Section], manifest: Manifest) -> None:

@@ -23,16 +23,25 @@ from pipeline_tasks.constraints import (
 )
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.libraries import installed
-from pipeline_tasks.manifest import Manifest, fingerprint_of, manifest_path, shared_prefix, stage_prefix
+from pipeline_tasks.manifest import (
+    Manifest,
+    fingerprint_in,
+    fingerprint_of,
+    folded,
+    manifest_path,
+    shared_prefix,
+    stage_prefix,
+)
 from pipeline_tasks.recipe import LOCAL, ErrorBudget, Resources
+from pipeline_tasks.run.history import Past
 from pipeline_tasks.run.request import RefineReply, Request
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
-from pipeline_tasks.sealed import canonical
+from pipeline_tasks.sealed import canonical, split_reference
 from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
 from pipeline_tasks.store import erasures, storage
 from pipeline_tasks.store.files import digest_of_named
-from pipeline_tasks.store.reading import read_committed
+from pipeline_tasks.store.reading import read_once
 
 Span = tuple[Count, Count]
 """Shards [start, stop) of a manifest."""
@@ -77,13 +86,17 @@ class RefineRequest(Request[RefineReply]):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A request with what follows from it: card, checked params, parent, history, fingerprint, and where shards go."""
+    """A request with what follows from it: card, checked params, parent, history, fingerprint, and where shards go.
+
+    Of a partition, `parents` and `parent_digests` have one entry for all of the history.
+    """
 
     request: RefineRequest
     card: Stage[Any]
     params: Any
     parent: Manifest
-    history: tuple[Manifest, ...]
+    history: tuple[Past, ...]
+    parents: tuple[str, ...]
     parent_digests: tuple[str, ...]
     resources: Mapping[str, str]
     libraries: Mapping[str, str]
@@ -110,13 +123,16 @@ def plan(request: RefineRequest) -> Plan:
     card = stage_card(request.stage)
     params = _with_secret(card, bind(card, request.params))
     erased = erasures.newest(request.root)
-    committed = _committed(request, card)
-    parent, *history = (manifest for manifest, _ in committed)
+    parent, digest = read_once(request.root, request.parent)
+    history = tuple(_past(request.root, referred) for referred in request.history) if card.reads_history else ()
     _check_reads(card, parent)
     if card.for_columns:
         params = card.for_columns(params, frozenset(name for name, _ in parent.schema))
     params, resources = resources_of(card, params)
-    parents = [parent.fingerprint, *(earlier.fingerprint for earlier in history)]
+    parents = (parent.fingerprint, *(past.fingerprint for past in history))
+    parent_digests = (digest, *(past.digest for past in history))
+    if request.span is not None:
+        parents, parent_digests = folded(parents), folded(parent_digests, len(digest))
     digests = numbered(resources.values())
     libraries = installed(card.libraries_of(params))
     identity = identity_of(params, resources)
@@ -127,8 +143,9 @@ def plan(request: RefineRequest) -> Plan:
         card=card,
         params=params,
         parent=parent,
-        history=tuple(history),
-        parent_digests=tuple(digest for _, digest in committed),
+        history=history,
+        parents=parents,
+        parent_digests=parent_digests,
         resources=resources,
         libraries=libraries,
         fingerprint=fingerprint,
@@ -142,19 +159,10 @@ def plan(request: RefineRequest) -> Plan:
     )
 
 
-def _committed(request: RefineRequest, card: Stage[Any]) -> list[tuple[Manifest, str]]:
-    """Return the parent, of which a stage reads the shards, and its history, each with the digest of its manifest."""
-    parent, digest = read_committed(request.root, request.parent)
-    earlier = request.history if card.reads_history else ()
-    return [(_without_origin(parent, history={}), digest)] + [
-        (_without_origin(manifest, shards=()), digest)
-        for manifest, digest in (read_committed(request.root, referred) for referred in earlier)
-    ]
-
-
-def _without_origin(manifest: Manifest, **none: Any) -> Manifest:  # noqa: ANN401 -- fields of a manifest
-    """Return a manifest without the shards that no run reads from it: what it covers, rests on, and rejected."""
-    return replace(manifest, covers=(), below=(), rejects=(), quarantine=(), **none)
+def _past(root: str, referred: str) -> Past:
+    """Return an earlier manifest by its reference; it is read only if that has no digest."""
+    path, digest = split_reference(referred)
+    return Past(referred, fingerprint_in(path), digest or read_once(root, referred)[1])
 
 
 def numbered(digests: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from pipeline_tasks.errors import (
     BudgetExceeded,
     ContractError,
+    JobLost,
     KernelFailed,
     RecipeError,
     RefineryError,
@@ -17,6 +18,7 @@ from pipeline_tasks.errors import (
 )
 from pipeline_tasks.manifest import (
     Manifest,
+    folded,
     identified,
     load,
     manifest_path,
@@ -29,7 +31,7 @@ from pipeline_tasks.profiles.removals import notable
 from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import joined
 from pipeline_tasks.run.finished import below_of, kept_profile, schema_of, spread_of
-from pipeline_tasks.run.history import History, read_history
+from pipeline_tasks.run.history import History, forget_shared, read_history, shared_history
 from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
 from pipeline_tasks.run.quarantine import quarantined, without_poison
 from pipeline_tasks.run.tasks.poison import PoisonedRow, RowsPoisoned
@@ -105,13 +107,15 @@ def refine(request: RefineRequest, engine: EngineFactory) -> Refined:
             store.delete(path)  # nothing but `seal` reads a partition's manifest: it is made again
     try:
         manifest, cost, trackers = _run(planned, engine)
-    except RefineryError:
+    except RefineryError as error:
+        if isinstance(error, JobLost):
+            forget_shared()
         if request.span is not None or not store.size(path):
             raise
         # Another attempt has committed meanwhile, and removed the intermediate shards that this one reads.
         return Refined(path, _verified(store, path, planned), Cost())
     del planned  # with the shards of its parent: the manifest is written as bytes now
-    commit_manifest(store, path, manifest)
+    manifest = commit_manifest(store, path, manifest)
     if request.span is None:
         for tracker in trackers:
             tracker.remove_intermediate({shard.path for shard in manifest.stored})
@@ -155,22 +159,38 @@ def partition_name(covers: Iterable[str]) -> str:
 
 def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) -> Manifest:
     """Load a committed manifest; check that it is the planned one and that its shards are stored with their sizes."""
+    manifest = _planned(store, path, planned, span)
+    _require_stored(store, {path: manifest})
+    return manifest
+
+
+def _planned(store: Store, path: str, planned: Plan, span: Span | None) -> Manifest:
+    """Load a committed manifest; ContractError unless it is the planned one."""
     manifest = load(store.read(path), f"{store.root}/{path}")
     covers = tuple(shard.identity for shard in planned.inputs(span))
-    expected = (planned.io.prefix, covers, planned.parent_digests)
+    digests = planned.parent_digests if span is None else folded(planned.parent_digests, len(planned.parent_digests[0]))
+    expected = (planned.io.prefix, covers, digests)
     if (stage_prefix(manifest.stage, manifest.fingerprint), manifest.covers, manifest.parent_digests) != expected:
         message = (
             f"{store.root}/{path} was made from other input than {planned.card.name}/{planned.fingerprint} reads: "
             "a manifest that it names was changed; restore that one, or remove this one and run again"
         )
         raise ContractError(message)
-    if shard := next(not_stored(store, manifest.stored), None):
+    return manifest
+
+
+def _require_stored(store: Store, manifests: Mapping[str, Manifest]) -> None:
+    """Raise ContractError if a shard of a stage's manifests, by their paths, is missing or cut short."""
+    first = next(iter(manifests.values()))
+    prefix = stage_prefix(first.stage, first.fingerprint)
+    shards = [shard for manifest in manifests.values() for shard in manifest.stored]
+    if shard := next(not_stored(store, shards, prefix), None):
+        path = next(path for path, manifest in manifests.items() if shard in manifest.stored)
         message = (
             f"{store.root}/{path} names {store.root}/{shard.path}, which is missing or cut short; "
             f"remove {path} (not its data) and run again: only missing shards are written again"
         )
         raise ContractError(message)
-    return manifest
 
 
 def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, list[Tracker]]:
@@ -182,7 +202,8 @@ def _run(planned: Plan, factory: EngineFactory) -> tuple[Manifest, Cost, list[Tr
     if planned.request.span is not None and not planned.card.splits:
         message = f"{planned.card.name} cannot be split into partitions; run it whole"
         raise RecipeError(message)
-    history = read_history(planned.request.root, planned.card.history, planned.history)
+    read = read_history if planned.request.span is None else shared_history
+    history = read(planned.request.root, planned.card.history, planned.history)
     shards, poisoned, trackers = planned.inputs(planned.request.span), dict[PoisonedRow, None](), list[Tracker]()
     while True:
         trackers.append(Tracker(planned.io))
@@ -228,7 +249,7 @@ def _manifest(planned: Plan, shards: Shards, kept: Shards, tracker: Tracker, sav
         version=planned.card.version,
         fingerprint=planned.fingerprint,
         params=planned.identity,
-        parents=(planned.parent.fingerprint, *(earlier.fingerprint for earlier in planned.history)),
+        parents=planned.parents,
         covers=tuple(shard.identity for shard in shards),
         schema=schema_of(finished, kept[:1])[kept[0].path] if kept else (),
         shards=kept,
@@ -351,7 +372,8 @@ def seal(request: RefineRequest, spans: Sequence[Span], poison: Sequence[Span] =
     path = commit_slot(store, planned.card.name, planned.fingerprint)
     if store.size(path):  # an empty object is no commit
         return Refined(path, _verified(store, path, planned), Cost())
-    parts = [_partition(store, planned, span, POISON if span in poison else "") for span in sorted(spans)]
+    named = [_partition(store, planned, span, POISON if span in poison else "") for span in sorted(spans)]
+    parts = [part for _, part in named]
     covered = tuple(identity for part in parts for identity in part.covers)
     if covered != tuple(shard.identity for shard in planned.parent.shards):
         shards = len(planned.parent.shards)
@@ -363,18 +385,18 @@ def seal(request: RefineRequest, spans: Sequence[Span], poison: Sequence[Span] =
             "the logs of their tasks have the errors. Mend what they name, then run it again"
         )
         raise ContractError(message)
-    sealed = _concatenate(parts)
+    _require_stored(store, dict(named))
+    sealed = replace(_concatenate(parts), parents=planned.parents, parent_digests=planned.parent_digests)
     check_conservation(planned.card, planned.parent, sealed)
     if sealed.poison:
         path = manifest_path(sealed.stage, sealed.fingerprint)
-    commit_manifest(store, path, sealed)
-    return Refined(path, sealed, Cost())
+    return Refined(path, commit_manifest(store, path, sealed), Cost())
 
 
-def _partition(store: Store, planned: Plan, span: Span, kind: str) -> Manifest:
+def _partition(store: Store, planned: Plan, span: Span, kind: str) -> tuple[str, Manifest]:
     path = partition_path(planned, span, kind)
     try:
-        return _verified(store, path, planned, span)
+        return path, _planned(store, path, planned, span)
     except FileNotFoundError as error:
         message = (
             f"{store.root}/{path}: no such manifest; refine that partition first, or all of the stage again if another "
@@ -399,6 +421,7 @@ def _concatenate(parts: Sequence[Manifest]) -> Manifest:
         quarantined=total(part.quarantined for part in parts),
         metrics=with_quantiles({key: merge(part.metrics[key] for part in parts) for key in ("kept", "rejects")}),
         poison=tuple(identity for part in parts for identity in part.poison),
+        writer=max(part.writer for part in parts),
     )
     return identified(sealed) if sealed.poison else sealed
 

@@ -1,6 +1,7 @@
 """Reads what is committed: a manifest by its path, its parent, and the rows of its shards."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import require_digest, sha256, split_reference
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.shards.rows import read_shard
 
@@ -51,6 +53,27 @@ def read_committed(root: str, referred: str) -> tuple[Manifest, str]:
         require_place(manifest, path, where)
     require_digest(body, digest, where, RESTORE)
     return manifest, sha256(body)
+
+
+Known = tuple[Manifest, str]
+"""A committed manifest without what no run reads of it, and the digest of its bytes."""
+
+_ONCE: Once[Known] = Once(lambda known: 1 + len(known[0].shards) + len(known[0].history_shards), 1 << 19)
+"""Manifests by root and reference, as many as have half a million shards together (about 200 MB)."""
+
+
+def read_once(root: str, referred: str) -> Known:
+    """As `read_committed`, without the shards that the manifest covers, rests on, and rejected.
+
+    A process reads a manifest once that is named by its digest: what many requests of one stage ask for.
+    """
+    digest = split_reference(referred)[1]
+    return _ONCE.get((root, referred), lambda: _slim(root, referred)) if digest else _slim(root, referred)
+
+
+def _slim(root: str, referred: str) -> Known:
+    manifest, digest = read_committed(root, referred)
+    return replace(manifest, covers=(), below=(), rejects=(), quarantine=()), digest
 
 
 def commit_slot(store: Store, stage: str, fingerprint: str) -> str:

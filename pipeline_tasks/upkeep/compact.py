@@ -162,8 +162,7 @@ def _compacted(root: str, run: Run, factory: EngineFactory) -> Manifest:
     manifest = _manifest(run, saved)
     store = storage.connect(root)
     slot = commit_slot(store, COMPACTED, run.name)
-    commit_manifest(store, slot, manifest)
-    return manifest
+    return commit_manifest(store, slot, manifest)
 
 
 def _keys(section: Section) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pipeline_tasks.constraints import OptionalWord
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.libraries import present
-from pipeline_tasks.manifest import FORMAT, WRITER
+from pipeline_tasks.manifest import READ, WRITER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.outdated import OutdatedVersion, outdated
 from pipeline_tasks.recipe import is_trial
@@ -56,7 +56,7 @@ def upgrade_facts(root: str, found: Sequence[OutdatedVersion]) -> dict[str, Any]
     return {
         "root": root,
         "release": present([REFINERY]).get(REFINERY, ""),
-        "reads": {"manifest": FORMAT},
+        "reads": {"manifest": list(READ)},
         "writer": WRITER,
         "libraries": present(names),
         "versions": [_facts(each) for each in found],
@@ -74,7 +74,8 @@ def _parts(root: str, found: Sequence[OutdatedVersion]) -> Iterator[Part]:
     """Yield the release, what of each recipe is outdated, why, at what cost, and what stays."""
     yield Note(f"Release {present([REFINERY]).get(REFINERY, 'of a checkout')} writes by {WRITER}.")
     yield Note(
-        f"It reads manifests of format {FORMAT}; a ledger of an earlier one is brought forward when it is opened."
+        f"It reads manifests of formats {' and '.join(map(str, READ))}; a ledger of an earlier one is brought forward "
+        "when it is opened."
     )
     if not found:
         yield Note(f"{root} has no published version: nothing in it can be outdated.")

@@ -159,8 +159,7 @@ def _committed(root: str, whole: Manifest, sections: Sections, versions: Sequenc
     manifest = replace(whole, history={section: (_stored(root, rows, folder),) for section, rows in sections.items()})
     store = storage.connect(root)
     path = commit_slot(store, COMPOSE, manifest.fingerprint)
-    commit_manifest(store, path, manifest)
-    return Composition(path, manifest, tuple(versions))
+    return Composition(path, commit_manifest(store, path, manifest), tuple(versions))
 
 
 def _params(name: str, versions: Sequence[Version]) -> dict[str, Any]:
@@ -188,7 +187,7 @@ def with_superseded(request: RefineRequest) -> RefineRequest:
     sections = [section for section in (SUPERSEDED, CLUSTERS) if has_param(request.stage, section)]
     if not sections:
         return request
-    history = beginning(request.root, read_manifest(request.root, request.parent)).history
+    history = beginning(request.root, request.parent).history
     named = [(section, shard) for section in sections for shard in history.get(section, ())]
     files = {section: f"{request.root}/{shard.path}" for section, shard in named if shard.rows or section == CLUSTERS}
     return replace(request, params={**request.params, **files})
