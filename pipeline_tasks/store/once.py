@@ -40,6 +40,10 @@ class Once(Generic[T]):
         self._shrink()
         return value.result()
 
+    def has(self, name: Hashable) -> bool:
+        """Return whether the value of a name is kept, or is being made."""
+        return name in self._values
+
     def clear(self) -> None:
         """Forget all values."""
         with self._lock:

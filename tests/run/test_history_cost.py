@@ -93,4 +93,4 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(
     for docs in (4, 8):
         assert spent[8, docs]["rows"] <= 1.5 * spent[1, docs]["rows"]
         assert spent[8, docs]["bytes"] <= 1.6 * spent[1, docs]["bytes"]
-    assert 1.5 <= spent[8, 8]["rows"] / spent[8, 4]["rows"] <= 2.2
+    assert spent[8, 8]["rows"] <= 2.2 * spent[8, 4]["rows"], "less where a filter is known by then"

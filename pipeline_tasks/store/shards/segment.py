@@ -1,8 +1,9 @@
 """Reads segments: rows sorted by a key, in small pages that a few keys find without reading the rest.
 
-A segment is one immutable file: pages of rows, pages of an index over them, pages of an index over those and so on,
-then the root and its length. Every page is named by the SHA-256 of its bytes in the page above it, and the root by
-`Shard.index_digest` in a manifest: whatever is used has been verified, however little of the file was read.
+A segment is one immutable file: pages of rows, pages of an index over them, pages of an index over those and so on, a
+filter over its keys, then the root and its length. Every page is named by the SHA-256 of its bytes in the page above
+it, and the root by `Shard.index_digest` in a manifest: whatever is used has been verified, however little of the file
+was read.
 """
 
 import hashlib
@@ -22,8 +23,10 @@ import pyarrow.compute
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import successor_of
+from pipeline_tasks.store.shards.key_filter import Blocks, blocks_of, key_hashes, may_have
 
 TAIL = 16 * 1024
 """Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
@@ -55,12 +58,23 @@ pc: Any = pyarrow.compute
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The top of a segment: the rows' schema and order, how many index levels are below, and the topmost entries."""
+    """The top of a segment: the rows' schema and order, how many index levels are below, and the topmost entries.
+
+    `filter` is where the filter over its keys begins, its bytes and digest; one without levels below the root has none.
+    """
 
     schema: pa.Schema
     keys: tuple[str, ...]
     depth: int
     entries: pa.RecordBatch
+    filter: tuple[int, int, str] | None = None
+
+
+_FILTERS: Once[Blocks] = Once(lambda blocks: blocks.nbytes, 256 << 20)
+"""Filters of segments by their digests: a process reads each once."""
+
+PAGE = 4096
+"""Bytes of a page of rows as stored, roughly: a filter is read where the pages of all keys could be more bytes."""
 
 
 class Segment:
@@ -89,7 +103,8 @@ class Segment:
             facts, entries = stream.schema.metadata, stream.read_next_batch()
         schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
         keys = tuple(json.loads(facts[b"keys"]))
-        return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata())
+        place = json.loads(facts[b"filter"]) if b"filter" in facts else None
+        return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata(), place)
 
     def _tail(self) -> list[bytes]:
         """Return the end of the file, or of the one that an erasure put in its place."""
@@ -110,7 +125,7 @@ class Segment:
         by = self.root.keys[0]
         kind = self.root.schema.field(by).type
         keys = pc.unique(wanted).cast(kind).drop_null()
-        keys = keys.take(pc.array_sort_indices(keys))
+        keys = self._possible(keys.take(pc.array_sort_indices(keys)))
         tables = [pa.Table.from_batches([], schema=self.root.schema)]
         for pages in self._leaves(self.root.entries, self.root.depth, keys):
             table = pa.Table.from_batches(pages, schema=self.root.schema)
@@ -119,6 +134,22 @@ class Segment:
             near = near.slice(0, pc.search_sorted(near, column[-1], side="right").as_py())
             tables.append(table.filter(pc.is_in(column, value_set=near)))
         return pa.concat_tables(tables)
+
+    def _possible(self, keys: pa.Array) -> pa.Array:
+        """Return those of some keys that the segment may have, if its filter says that for less than their pages."""
+        if self.root.filter is None:
+            return keys
+        at, size, digest = self.root.filter
+        if len(keys) * PAGE < size and not _FILTERS.has(digest):
+            return keys
+        blocks = _FILTERS.get(digest, lambda: self._read_filter(at, size, digest))
+        return keys.filter(pa.array(may_have(blocks, key_hashes(keys))))
+
+    def _read_filter(self, at: int, size: int, digest: str) -> Blocks:
+        [body] = self._fetch([(at, at + size)])
+        self._require(body, bytes.fromhex(digest), "filter")
+        self.cost["pages"] += 1
+        return blocks_of(body)
 
     def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
         """Return the value of `column` in the first row, or None if there are no rows."""

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.shards.key_filter import Hashes, filter_of, key_hashes
 from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
 from pipeline_tasks.store.shards.segment import CODEC, LENGTH
 
@@ -44,6 +46,7 @@ class SegmentWriter:
         self._last: pa.RecordBatch | None = None
         self._levels: list[list[dict[str, Any]]] = [[]]
         self._at = 0
+        self._hashes: list[Hashes] = []
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".segment")
         self._local = Path(name)
         self._file = os.fdopen(handle, "wb", BUFFER)
@@ -74,6 +77,7 @@ class SegmentWriter:
     def _page(self, group: Sequence[pa.RecordBatch]) -> None:
         page = compact(group)
         keys = page.column(self._keys[0])
+        self._hashes.append(key_hashes(keys.unique()))
         self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
 
     def _add(self, level: int, page: pa.RecordBatch, content: dict[str, Any]) -> None:
@@ -124,7 +128,7 @@ class SegmentWriter:
             if self._levels[level]:
                 self._lift(level)
         depth = len(self._levels) - 1
-        body = self._root(depth)
+        body = self._root(depth, self._filter() if depth else {})
         self._put(body + len(body).to_bytes(LENGTH, "little"))
         try:
             self._file.close()
@@ -132,9 +136,17 @@ class SegmentWriter:
             raise no_space(self._local, error) from error
         return hashlib.sha256(body).hexdigest()
 
-    def _root(self, depth: int) -> bytes:
+    def _filter(self) -> dict[str, str]:
+        """Write the filter over all keys; return what the root says of it."""
+        body = filter_of(np.unique(np.concatenate(self._hashes)))
+        place = [self._at, len(body), sha256(body)]
+        self._put(body)
+        return {"filter": json.dumps(place)}
+
+    def _root(self, depth: int, filtered: Mapping[str, str]) -> bytes:
         entries = self._index(self._levels[depth])
-        facts = {"keys": json.dumps(self._keys), "depth": str(depth), "schema": self.schema.serialize().to_pybytes()}
+        facts: dict[str, str | bytes] = {**filtered, "keys": json.dumps(self._keys), "depth": str(depth)}
+        facts["schema"] = self.schema.serialize().to_pybytes()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, entries.schema.with_metadata(facts), options=_OPTIONS) as stream:
             stream.write_batch(entries.replace_schema_metadata(facts))
