@@ -14,7 +14,7 @@ from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.ledger.rebuilding import rebuild
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.run.history import read_history
+from pipeline_tasks.run.history import Past, read_history
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.dataset import TokenDataset
 from pipeline_tasks.upkeep.upgrade import outdated_versions
@@ -43,13 +43,14 @@ def test_every_byte_is_as_it_was_written_and_every_record_is_accounted_for(earli
 
 def test_history_of_another_form_is_refused_by_name(earlier: str) -> None:
     declared = stage_card("cut_templates").history
-    saved = read_manifest(earlier, version_log.current(earlier, PAGES).manifests["cut_templates"])
+    referred = version_log.current(earlier, PAGES).manifests["cut_templates"]
+    saved = read_manifest(earlier, referred)
     if set(saved.history) == set(declared):
         pytest.skip("history has the form of this release")
     with pytest.raises(
         ContractError, match=r"sections lines, and the stage declares line_pages; .*refine that snapshot"
     ):
-        read_history(earlier, declared, [saved])
+        read_history(earlier, declared, [Past(referred, saved.fingerprint, "")])
 
 
 def test_a_token_is_traced_to_its_document(earlier: str) -> None:

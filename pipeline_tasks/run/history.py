@@ -162,6 +162,8 @@ _SHARED: Once[History] = Once(lambda history: 1 + sum(map(len, chain.from_iterab
 
 def shared_history(root: str, sections: Mapping[str, Section], past: tuple[Past, ...]) -> History:
     """As `read_history`, once for all partitions of a stage that a process refines."""
+    if not past:  # nothing names a stage then, whose sections these are
+        return History(sections, dict.fromkeys(sections, ()))
     return _SHARED.get((root, past), lambda: read_history(root, sections, past))
 
 

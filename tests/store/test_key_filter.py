@@ -23,9 +23,10 @@ def drawn(seed: int, count: int) -> list[str]:
     return [f"{draws.getrandbits(128):032x}" for _ in range(count)]
 
 
-@given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.text()))
-def test_a_filter_never_denies_a_key_that_is_there(numbers: list[int], texts: list[str]) -> None:
-    for keys in (pa.array(numbers, pa.int64()), pa.array(texts, pa.string())):
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.text()), st.lists(st.binary(min_size=16, max_size=16)))
+def test_a_filter_never_denies_a_key_that_is_there(numbers: list[int], texts: list[str], ids: list[bytes]) -> None:
+    kinds = [(numbers, pa.int64()), (texts, pa.string()), (ids, pa.binary()), (ids, pa.binary(16))]
+    for keys in (pa.array(values, kind) for values, kind in kinds):
         hashes = key_hashes(keys)
         assert may_have(blocks_of(filter_of(hashes)), hashes).all()
         assert filter_of(hashes) == filter_of(hashes[::-1])

@@ -27,7 +27,7 @@ def key_hashes(keys: pa.Array) -> Hashes:
         return _mixed(np.asarray(keys.cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False)).view(np.uint64))
     from pipeline_tasks.text.base.hashed import hash_texts  # loads compiled loops
 
-    return hash_texts(keys.cast(pa.large_binary()))
+    return hash_texts(keys.cast(pa.large_binary()).view(pa.large_string()))  # the bytes are hashed, text or not
 
 
 def _mixed(numbers: Hashes) -> Hashes:
