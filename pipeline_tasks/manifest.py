@@ -190,7 +190,7 @@ def fingerprint_of(
 def _fingerprint(
     identity: Mapping[str, Any], libraries: Mapping[str, str], writer: str = WRITER, format_: int = FORMAT
 ) -> str:
-    named = {"libraries": dict(libraries)} if libraries else {}
+    named: dict[str, object] = {"libraries": dict(libraries)} if libraries else {}
     if format_ == FORMAT:
         named["parents"] = folded(identity["parents"])
         writer = rows_by(writer)

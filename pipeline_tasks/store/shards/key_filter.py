@@ -69,4 +69,5 @@ def _block(hashes: Hashes, count: int) -> npt.NDArray[np.int64]:
 def _bits(hashes: Hashes, word: int) -> npt.NDArray[np.uint32]:
     """Return the one bit that each key has in a word of its block."""
     places = (hashes.astype(np.uint32) * _SALTS[word]) >> _TOP_BITS
-    return np.left_shift(np.uint32(1), places, dtype=np.uint32)
+    bits: npt.NDArray[np.uint32] = np.left_shift(np.uint32(1), places, dtype=np.uint32)
+    return bits
