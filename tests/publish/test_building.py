@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline_tasks.cli.commands.build import plan, plan_lines
 from pipeline_tasks.cli.main import main
@@ -26,10 +28,15 @@ from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish.datasets import building
 from pipeline_tasks.publish.datasets.composing import superseded_within
 from pipeline_tasks.publish.datasets.published_shards import Spot, open_build
+from pipeline_tasks.publish.exports.shards import reached
+from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.recipe import Recipe, Versions, load_build, load_recipe, parse_recipe
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.log_chain import entry_path, head_path
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.training.dataset import TokenDataset
@@ -349,6 +356,39 @@ def test_the_same_build_is_the_same_version_and_shards_are_shared(root: str) -> 
     )
     assert changed["version"] == first["version"] + 1
     assert changed["tokens"] < first["tokens"]
+
+
+def test_files_of_shards_are_looked_for_once_behind_any_number_of_versions(root: str) -> None:
+    """Each version's were, three requests for each shard: 30,000 behind ten versions of a thousand."""
+    selections = [{"n_tokens": {"least": least}} for least in (5, 6, 7, 8)]
+    builds = [recipe_of(select={"where": where}) for where in (*selections, *selections[:1])]
+    published = [built(root, build) for build in builds]
+    entries = index(root, published[-1])["shards"]
+    manifests = version_log.current(root, "corpus").manifests
+    by_stage = {stage: read_manifest(root, referred) for stage, referred in manifests.items()}
+    asked = list[str]()
+
+    def is_stored(_: str, file: PublishedFile) -> bool:
+        asked.append(file.path)
+        return True
+
+    again, _ = building._exported(root, "corpus", by_stage, tokenizer_of(root, by_stage["tokenize"]), is_stored)
+    assert again == entries
+    assert len(asked) == 3 * len(entries)
+
+
+@given(rows=st.lists(st.integers(0, 9), min_size=1, max_size=30), length=st.integers(1, 40), carried=st.booleans())
+def test_a_packed_shard_reaches_as_far_as_its_last_sequence_may_go_on(
+    rows: list[int], length: int, *, carried: bool
+) -> None:
+    shards = tuple(Shard(f"shuffle/data/{at}", count, 1, str(at)) for at, count in enumerate(rows))
+    for at in range(len(rows)):
+        found = reached(shards, at, length, carried=carried)
+        assert found == shards[at : at + len(found)]
+        behind = rows[at + 1 : at + len(found)]
+        assert sum(behind[:-1]) < length
+        assert len(found) == 1 or carried
+        assert not carried or sum(behind) >= length or at + len(found) == len(rows)
 
 
 def test_a_retracted_build_is_not_published_again(root: str, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from pipeline_tasks.publish.datasets.card import card_text
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
 from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
 from pipeline_tasks.publish.exports import shards as exported
-from pipeline_tasks.publish.exports.shards import PackedShard
+from pipeline_tasks.publish.exports.shards import PackedShard, reached
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.exports.tokens import dtype_for
 from pipeline_tasks.publish.ledger import Ledger
@@ -231,9 +233,8 @@ def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokeni
         "pad_id": int(pack.params["pad_id"]),
         "dtype": dtype_for(tokenizer.vocab_size),
     }
-    return [
-        PackedShard(root, shard, documents.shards[at:], **how) for at, shard in enumerate(pack.shards) if shard.rows
-    ]
+    may_have = partial(reached, documents.shards, length=how["length"], carried=how["carried"])
+    return [PackedShard(root, shard, may_have(at), **how) for at, shard in enumerate(pack.shards) if shard.rows]
 
 
 def _has_size(root: str, file: PublishedFile) -> bool:
@@ -253,8 +254,9 @@ def _exported(
     is_stored: Callable[[str, PublishedFile], bool] = _has_size,
 ) -> tuple[list[Entry], list[PublishedFile]]:
     """Return the entry of each packed shard that has sequences, and its files; store those that no version has."""
-    known = _known_entries(root, name, tokenizer, is_stored)
     shards = packed_shards(root, by_stage, tokenizer)
+    wanted = {shard.identity for shard in shards}
+    known = _known_entries(root, name, tokenizer, wanted, is_stored)
     with ThreadPoolExecutor(THREADS) as pool:
         entries = list(pool.map(lambda shard: known.get(shard.identity) or _export(shard), shards))
     return entries, files_of(entries)
@@ -270,20 +272,28 @@ _KINDS = {"bin": "bin", "ends": "ends", "lineage.parquet": "lineage"}
 
 
 def _known_entries(
-    root: str, name: str, tokenizer: Tokenizer, is_stored: Callable[[str, PublishedFile], bool]
+    root: str,
+    name: str,
+    tokenizer: Tokenizer,
+    wanted: AbstractSet[str],
+    is_stored: Callable[[str, PublishedFile], bool],
 ) -> dict[str, Entry]:
-    """Return the entries of earlier versions, by the identity of the packed shard, whose files are all there."""
+    """Return the entries of earlier versions of `wanted` packed shards, by their identities, whose files are all there.
+
+    Files are looked for once, and those of the newest version first: it has most of what goes on.
+    """
     known: dict[str, Entry] = {}
-    for version in version_log.versions(root, name):
-        if version.tokenizer != tokenizer.digest:
+    for version in reversed(version_log.versions(root, name)):
+        if version.tokenizer != tokenizer.digest or wanted <= known.keys():
             continue
         try:
             index = json.loads(read_published_file(root, version.file(INDEX)))
         except ContractError:  # damaged or gone: its shards are exported again, and `verify` names it
             continue
-        for entry in index["shards"]:
-            files = [file_of(entry[kind]) for kind in _KINDS.values()]
-            if all(is_stored(root, file) for file in files):
+        entries = [entry for entry in index["shards"] if entry["packed"] in wanted - known.keys()]
+        are_stored = [*storage.each(storage.connect(root), partial(is_stored, root), files_of(entries))]
+        for at, entry in enumerate(entries):
+            if all(are_stored[at * len(_KINDS) : (at + 1) * len(_KINDS)]):
                 known[entry["packed"]] = entry
     return known
 

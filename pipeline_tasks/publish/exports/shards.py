@@ -52,7 +52,7 @@ FILES = ("bin", "ends", "lineage.parquet")
 
 @dataclass(frozen=True, slots=True)
 class PackedShard:
-    """A packed shard, the shuffled shards that it and those after it were packed from, and how ids are stored.
+    """A packed shard, the shuffled shards whose documents it may have, and how ids are stored.
 
     `numbered` says whether documents have a column `copy`, `with_tokens` whether the packed shard has their tokens,
     `carried` whether its last sequence may go on in the next shards.
@@ -73,18 +73,20 @@ class PackedShard:
         """What its files depend on: of a packed shard without tokens also its documents, the length and the pads."""
         if self.with_tokens:
             return self.packed.digest
-        documents = [shard.digest for shard in self._reached()]
+        documents = [shard.digest for shard in self.shuffled]
         return digest_of([self.packed.digest, *documents, self.length, self.pad_id], 64)
 
-    def _reached(self) -> Iterator[Shard]:
-        """Yield the shuffled shards whose documents it may have: a document has at least one token."""
-        yield self.shuffled[0]
-        missing = self.length if self.carried else 0
-        for shard in self.shuffled[1:]:
-            if missing <= 0:
-                return
-            missing -= shard.rows
-            yield shard
+
+def reached(shuffled: Shards, at: int, length: int, *, carried: bool) -> Shards:
+    """Return the shuffled shards whose documents a packed shard may have: its own, and those that end its sequence.
+
+    A document has at least one token.
+    """
+    stop, missing = at + 1, length if carried else 0
+    while missing > 0 and stop < len(shuffled):
+        missing -= shuffled[stop].rows
+        stop += 1
+    return shuffled[at:stop]
 
 
 def write(shard: PackedShard, folder: Path) -> dict[str, int]:
