@@ -2,7 +2,7 @@
 
 from refinery_exports.format import Format
 from refinery_exports.formats import format_of
-from refinery_exports.text_files import TextFormat
+from refinery_exports.text.text_files import TextFormat
 
 from pipeline_tasks.seams import EXPORTS, own_parts
 

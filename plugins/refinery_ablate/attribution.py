@@ -92,7 +92,7 @@ def _without(name: str, raw: dict[str, Any], stage: str) -> dict[str, Any]:
     return {**kept, "name": f"{name}_without_{stage}"}
 
 
-def _less(value: Any, stage: str) -> Any:  # noqa: ANN401 -- as written
+def _less(value: object, stage: str) -> object:
     return {key: each for key, each in value.items() if key != stage} if isinstance(value, dict) else value
 
 

@@ -3,10 +3,9 @@
 They only read, but for two pages: they store what a reader says of a document, and which one a reader finds foreign.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
@@ -16,12 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipeline_tasks.ask.question import Role
 from refinery_airflow import pages, texts
-from refinery_airflow.access.roles import (
-    OPEN,
-    is_reader,
-    reader,
-    refuse,
-)
+from refinery_airflow.access.roles import OPEN, is_reader, reader, refuse
 from refinery_airflow.pages import rendering
 from refinery_airflow.pages.errors import show_errors
 from refinery_airflow.runs.credentials import give_credentials_to_pages, give_ledger_to_pages
@@ -95,9 +89,9 @@ for _router in routers():
 
 
 @app.middleware("http")
-async def harden(request: Request, call_next: Any) -> Response:  # noqa: ANN401 -- Starlette's own type is private
+async def harden(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
     """Add the headers that keep a page from running or fetching anything that is not of this plugin."""
-    response: Response = await call_next(request)
+    response = await call_next(request)
     response.headers.setdefault("Content-Security-Policy", rendering.PAGE_POLICY)
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"

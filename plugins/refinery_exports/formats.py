@@ -2,7 +2,7 @@
 
 from pipeline_tasks.seams import EXPORTS, part_of
 from refinery_exports.format import Format
-from refinery_exports.text_files import TextFormat
+from refinery_exports.text.text_files import TextFormat
 
 
 def format_of(name: str) -> Format | TextFormat:

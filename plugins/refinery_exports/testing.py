@@ -10,7 +10,7 @@ from refinery_exports.exporting import Export, run
 from refinery_exports.format import Format
 from refinery_exports.formats import format_of
 from refinery_exports.stretch import Dataset, open_dataset
-from refinery_exports.token_shards import token_jobs
+from refinery_exports.tokens.token_shards import token_jobs
 
 PREFIX = "publish/0123456789abcdef01234567"
 

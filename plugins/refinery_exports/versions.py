@@ -16,14 +16,14 @@ from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.training.index import NAME
-from refinery_exports.documents import documents_of
 from refinery_exports.exporting import Export, run
 from refinery_exports.format import DATA, LINEAGE, Format, Written
 from refinery_exports.formats import format_of
 from refinery_exports.stretch import open_dataset
-from refinery_exports.text_files import TextFormat
-from refinery_exports.texts import DEFAULT_BYTES, text_jobs
-from refinery_exports.token_shards import token_jobs
+from refinery_exports.text.documents import documents_of
+from refinery_exports.text.text_files import TextFormat
+from refinery_exports.text.texts import DEFAULT_BYTES, text_jobs
+from refinery_exports.tokens.token_shards import token_jobs
 
 CARD = "README.md"
 

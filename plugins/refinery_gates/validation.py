@@ -4,16 +4,22 @@ import json
 import logging
 import os
 import threading
+from collections.abc import Callable
 from functools import lru_cache, partial
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.judging import Comparison, Numbers, Render
 from pipeline_tasks.gate.suites import Expectation
 from refinery_gates.docs_page import with_bounds
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
+    from great_expectations.core.batch_definition import BatchDefinition
 
 _GX = threading.Lock()  # Great Expectations keeps its current context in a module, and a batch in its data source
 
@@ -40,16 +46,20 @@ def validate(stage: str, run: str, facts: Numbers, expectations: list[Expectatio
     return [_is_met(each, stage) for each in ordered], _page(page, stage)
 
 
-def _validated(stage: str, run: str, facts: Numbers, expectations: list[Expectation]) -> Any:  # noqa: ANN401 -- ExpectationSuiteValidationResult
+def _validated(
+    stage: str, run: str, facts: Numbers, expectations: list[Expectation]
+) -> "ExpectationSuiteValidationResult":
     """Validate a one-row frame of facts.
 
     A validation definition with a run of it would store both, and the suite, in the context: half of the time.
     """
+    import pandas as pd
+
     gx = _great_expectations()
     configured = [_configured(rank, expectation) for rank, expectation in enumerate(expectations)]
     result = (
         _batches()
-        .get_batch({"dataframe": _frame(facts)})
+        .get_batch({"dataframe": pd.DataFrame([facts], dtype="float64")})
         .validate(
             gx.ExpectationSuite(name=stage, expectations=configured),
             result_format={"result_format": "BASIC", "partial_unexpected_count": 0},
@@ -60,7 +70,7 @@ def _validated(stage: str, run: str, facts: Numbers, expectations: list[Expectat
 
 
 @lru_cache(maxsize=1)
-def _batches() -> Any:  # noqa: ANN401 -- BatchDefinition
+def _batches() -> "BatchDefinition":
     """Return what makes a batch of a frame, in one context for all validations of this process."""
     context = _great_expectations().get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
@@ -68,34 +78,32 @@ def _batches() -> Any:  # noqa: ANN401 -- BatchDefinition
     return asset.add_batch_definition_whole_dataframe("all")
 
 
-def _rendered(result: Any) -> str:  # noqa: ANN401 -- ExpectationSuiteValidationResult
+def _rendered(result: "ExpectationSuiteValidationResult") -> str:
     """Return the Data Docs page of a validation.
 
     A checkpoint that updates a site would compile all templates for each page, render an index, and copy fonts and
     styles, which is two thirds of its time.
     """
-    return str(_view().render(_renderer().render(_as_stored(result))))
+    return _renderer()(_as_stored(result))
 
 
-def _as_stored(result: Any) -> Any:  # noqa: ANN401 -- ExpectationSuiteValidationResult
+def _as_stored(result: "ExpectationSuiteValidationResult") -> "ExpectationSuiteValidationResult":
     """Return a result as Great Expectations would read it from a store: its renderer fails at numbers of numpy."""
     results = import_module("great_expectations.core.expectation_validation_result")
     return results.ExpectationSuiteValidationResultSchema().loads(json.dumps(result.to_json_dict()))
 
 
 @lru_cache(maxsize=1)
-def _renderer() -> Any:  # noqa: ANN401 -- imported at run time
-    return import_module("great_expectations.render.renderer").ValidationResultsPageRenderer()
+def _renderer() -> Callable[["ExpectationSuiteValidationResult"], str]:
+    """Return what makes Data Docs pages of results as stored; it keeps its compiled templates."""
+    renderer = import_module("great_expectations.render.renderer").ValidationResultsPageRenderer()
+    view = import_module("great_expectations.render.view").DefaultJinjaPageView()
+    return lambda result: str(view.render(renderer.render(result)))
 
 
 @lru_cache(maxsize=1)
-def _view() -> Any:  # noqa: ANN401 -- imported at run time
-    """Return the view of Data Docs pages; it keeps its compiled templates."""
-    return import_module("great_expectations.render.view").DefaultJinjaPageView()
-
-
-@lru_cache(maxsize=1)
-def _great_expectations() -> Any:  # noqa: ANN401 -- imported at run time: it takes eight seconds
+def _great_expectations() -> ModuleType:
+    """Return the module, which is imported when it is needed: it takes eight seconds."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations._docs_decorators").setLevel(logging.WARNING)  # 200 lines at import
     logging.getLogger("refinery").info("Great Expectations starts")
@@ -103,12 +111,6 @@ def _great_expectations() -> Any:  # noqa: ANN401 -- imported at run time: it ta
     for noisy in ("great_expectations", "great_expectations.data_context.types.base"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     return gx
-
-
-def _frame(facts: Numbers) -> Any:  # noqa: ANN401 -- pandas.DataFrame
-    import pandas as pd
-
-    return pd.DataFrame([facts], dtype="float64")
 
 
 def _configured(rank: int, expectation: Expectation) -> dict[str, Any]:
@@ -122,7 +124,7 @@ def _configured(rank: int, expectation: Expectation) -> dict[str, Any]:
     }
 
 
-def _is_met(result: Any, stage: str) -> bool:  # noqa: ANN401 -- ExpectationValidationResult
+def _is_met(result: "ExpectationValidationResult", stage: str) -> bool:
     if result.exception_info.get("raised_exception"):
         message = (
             f"expectations of {stage}: {result.expectation_config.type} of "

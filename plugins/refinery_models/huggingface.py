@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,14 @@ from pipeline_tasks.scorers.embedder import EmbeddingModel, WindowEmbedder, pool
 from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens, one_by_one
 from pipeline_tasks.scorers.networks import Network
 
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+    from transformers import PreTrainedModel
+
 log = logging.getLogger("refinery")
+
+Reader: TypeAlias = "PreTrainedModel | Pooled | Likelihood"
+"""What gives outputs as `logits`, a row for each window."""
 
 TOKENS = 65_536
 """Tokens of a batch on a GPU, whatever the length of its windows."""
@@ -50,7 +57,7 @@ HUGGING_FACE = Network(
 """Folders of the hub, whose `config.json` exported networks and static embeddings have, too."""
 
 
-def _network(folder: Path, kind: str, what: str) -> Any:  # noqa: ANN401 -- a PreTrainedModel
+def _network(folder: Path, kind: str, what: str) -> "PreTrainedModel":
     """Load a network; RecipeError without torch and transformers, or if the folder has none of the kind."""
     try:
         import torch
@@ -76,7 +83,7 @@ def _network(folder: Path, kind: str, what: str) -> Any:  # noqa: ANN401 -- a Pr
     return network
 
 
-def _require_weights(network: Any, folder: Path) -> None:  # noqa: ANN401 -- a PreTrainedModel
+def _require_weights(network: "PreTrainedModel", folder: Path) -> None:
     """Raise RecipeError unless all weights are numbers, and each token of the tokenizer has a vector.
 
     A GPU that is given the number of a token without one cannot be used any more by its process.
@@ -97,15 +104,15 @@ def _require_weights(network: Any, folder: Path) -> None:  # noqa: ANN401 -- a P
 class Pooled:
     """An encoder whose output for a window is one vector: the mean of its tokens', or that of the first."""
 
-    def __init__(self, network: Any, pool: str) -> None:  # noqa: ANN401 -- a PreTrainedModel
+    def __init__(self, network: "PreTrainedModel", pool: str) -> None:
         self._network, self.config, self._pool = network, network.config, pool
 
-    def to(self, device: str, kind: Any) -> "Pooled":  # noqa: ANN401 -- a dtype
+    def to(self, device: str, kind: "dtype") -> "Pooled":
         """Move the model to a device."""
         self._network = self._network.to(device, kind)
         return self
 
-    def __call__(self, *, input_ids: Any, attention_mask: Any) -> Any:  # noqa: ANN401 -- tensors
+    def __call__(self, *, input_ids: "Tensor", attention_mask: "Tensor") -> SimpleNamespace:
         """Return the vector of each row as `logits`, shape (rows, dimensions)."""
         hidden = self._network(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state.float()
         if self._pool == "cls":
@@ -117,15 +124,15 @@ class Pooled:
 class Likelihood:
     """A causal language model whose one output is the mean log2 of the probability of a window's tokens."""
 
-    def __init__(self, network: Any) -> None:  # noqa: ANN401 -- a PreTrainedModel
+    def __init__(self, network: "PreTrainedModel") -> None:
         self._network, self.config = network, network.config
 
-    def to(self, device: str, kind: Any) -> "Likelihood":  # noqa: ANN401 -- a dtype
+    def to(self, device: str, kind: "dtype") -> "Likelihood":
         """Move the model to a device."""
         self._network = self._network.to(device, kind)
         return self
 
-    def __call__(self, *, input_ids: Any, attention_mask: Any) -> Any:  # noqa: ANN401 -- tensors
+    def __call__(self, *, input_ids: "Tensor", attention_mask: "Tensor") -> SimpleNamespace:
         """Return the output of each row as `logits`, shape (rows, 1); the first token is given and not predicted."""
         outputs = self._network(input_ids=input_ids, attention_mask=attention_mask).logits[:, :-1].float()
         following, counted = input_ids[:, 1:, None], attention_mask[:, 1:].float()
@@ -134,7 +141,7 @@ class Likelihood:
         return SimpleNamespace(logits=mean[:, None])
 
 
-def _placed(network: Any, folder: Path, length: int, numerics: str) -> "OnCpu | OnGpu":  # noqa: ANN401 -- a PreTrainedModel
+def _placed(network: Reader, folder: Path, length: int, numerics: str) -> "OnCpu | OnGpu":
     """Return the network on the GPU of this process if it has one, else on the CPU."""
     import torch
 
@@ -150,7 +157,7 @@ class OnCpu:
 
     hardware = "cpu"
 
-    def __init__(self, network: Any) -> None:  # noqa: ANN401 -- a PreTrainedModel
+    def __init__(self, network: Reader) -> None:
         import torch
 
         torch.set_num_threads(1)
@@ -174,7 +181,7 @@ class OnCpu:
 class OnGpu:
     """A network on a GPU. All batches have one of few shapes; what a batch lacks is filled with padding."""
 
-    def __init__(self, network: Any, numerics: str, tokens: int = TOKENS, device: str = "cuda") -> None:  # noqa: ANN401
+    def __init__(self, network: Reader, numerics: str, tokens: int = TOKENS, device: str = "cuda") -> None:
         import torch
 
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = numerics == "tf32"
@@ -186,7 +193,7 @@ class OnGpu:
     def outputs(self, chunks: Iterable[Sequence[Ids]]) -> Outputs:
         """Return the outputs of windows; the GPU reads one batch while the next is put together."""
         waiting: dict[int, list[tuple[int, Ids]]] = {}
-        batches: list[tuple[list[int], Any]] = []
+        batches: list[tuple[list[int], Tensor]] = []
         count = 0
         for windows in chunks:
             for ids in windows:
@@ -203,7 +210,7 @@ class OnGpu:
     def _rows(self, length: int) -> int:
         return max(self._tokens // length, 1)
 
-    def _read(self, batch: list[tuple[int, Ids]], length: int) -> Iterator[tuple[list[int], Any]]:
+    def _read(self, batch: list[tuple[int, Ids]], length: int) -> Iterator[tuple[list[int], "Tensor"]]:
         """Yield the ranks and outputs of a batch; where it has no room on the GPU, this and later ones are halved."""
         import torch
 
@@ -221,7 +228,7 @@ class OnGpu:
             yield [rank for rank, _ in part], outputs[: len(part)]
             batch = batch[len(part) :]
 
-    def _outputs(self, part: list[tuple[int, Ids]], length: int, rows: int) -> Any:  # noqa: ANN401 -- a tensor
+    def _outputs(self, part: list[tuple[int, Ids]], length: int, rows: int) -> "Tensor":
         import torch
 
         ids, mask = np.full((rows, length), self._pad, np.int64), np.zeros((rows, length), np.int64)
@@ -234,7 +241,7 @@ class OnGpu:
             return self._network(input_ids=sent[0], attention_mask=sent[1]).logits.float()
 
 
-def _in_order(batches: list[tuple[list[int], Any]], count: int) -> Outputs:
+def _in_order(batches: list[tuple[list[int], "Tensor"]], count: int) -> Outputs:
     """Return the outputs of all windows in order; only here the process waits for the GPU."""
     if not batches:
         return np.empty((0, 1))

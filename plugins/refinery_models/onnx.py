@@ -3,15 +3,19 @@
 import mmap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.embedder import EmbeddingModel, WindowEmbedder, pool_of
 from pipeline_tasks.scorers.encoder import EncoderScorer, Head, Ids, Outputs, Tokens, one_by_one
 from pipeline_tasks.scorers.networks import Network
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul")
 """Operators that take the scale of their input from the batch: a text's score would depend on the texts beside it."""
@@ -34,7 +38,7 @@ ONNX = Network("ONNX", "model.onnx", onnx_scorer, onnx_embedder)
 """Networks that were exported to ONNX."""
 
 
-def _session(folder: Path) -> Any:  # noqa: ANN401 -- an InferenceSession
+def _session(folder: Path) -> "InferenceSession":
     """Load a model; RecipeError without ONNX Runtime, for dynamic quantization, and for what is no model."""
     try:
         import onnxruntime
@@ -53,12 +57,12 @@ def _session(folder: Path) -> Any:  # noqa: ANN401 -- an InferenceSession
         raise RecipeError(message) from error
 
 
-def first_row(output: Any) -> list[float]:  # noqa: ANN401 -- a numpy array
+def first_row(output: npt.NDArray[np.floating]) -> list[float]:
     """Return the numbers of a window's first row: outputs by label, or the vector of its first token."""
     return [float(value) for value in output.reshape(-1, output.shape[-1])[0]]
 
 
-def mean_of_tokens(output: Any) -> list[float]:  # noqa: ANN401 -- a numpy array
+def mean_of_tokens(output: npt.NDArray[np.floating]) -> list[float]:
     """Return the mean of a window's rows, one per token; a row alone is that of the window."""
     return [float(value) for value in output.reshape(-1, output.shape[-1]).astype(np.float64).mean(axis=0)]
 
@@ -81,7 +85,7 @@ class OnnxModel:
 
     hardware = "cpu"
 
-    def __init__(self, session: Any, read: Callable[[Any], list[float]]) -> None:  # noqa: ANN401 -- an InferenceSession
+    def __init__(self, session: "InferenceSession", read: Callable[[npt.NDArray[np.floating]], list[float]]) -> None:
         self._session, self._read = session, read
         self._inputs = {entry.name for entry in self._session.get_inputs()}
 

@@ -17,8 +17,8 @@ class RayJobs(ClusterJobs):
     pause = 0.5
     is_service = False
 
-    def require(self, *uris: str) -> None:  # noqa: ARG002 -- a cluster may share a file system
-        """Raise ClusterUnreachable unless the Jobs API listens."""
+    def require(self, *_uris: str) -> None:
+        """Raise ClusterUnreachable unless the Jobs API listens; a cluster may share a file system."""
         require_answer(self.address)
 
     def submit(self, module: str, arguments: Sequence[str], name: str) -> str:

@@ -20,8 +20,8 @@ def jobs(address: str) -> type[ClusterJobs] | None:
     return RayJobs
 
 
-def checks(place: str, root: str) -> Iterator[tuple[str, Callable[[], str]]]:  # noqa: ARG001 -- of this machine
-    """Yield what is looked at of the package."""
+def checks(_place: str, _root: str) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield what is looked at of the package, on this machine."""
     yield "ray", _version
 
 

@@ -61,7 +61,7 @@ class RayEngine(LocalEngine):
         super().__init__(tracker, history)
         self._address, self._resources, self._reserved = address, resources, task_options(resources)
 
-    def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:  # noqa: ARG002 -- as below
+    def _each_prepared(self, tasks: Sequence[partial[Any]], _weight: int) -> Iterator[Any]:
         """Run tasks whose kernel has a state in the actors of that state, which stay for the next verb."""
         connect(self._address)
         import ray
@@ -84,7 +84,7 @@ class RayEngine(LocalEngine):
         self.tracker.states += waits
         return iter(results)
 
-    def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:  # noqa: ARG002 -- Ray tasks cost little
+    def _each(self, tasks: Sequence[partial[Any]], _weight: int) -> Iterator[Any]:
         connect(self._address)
         import ray
 
@@ -125,8 +125,8 @@ def _most_actors(resources: Resources) -> int:
     return max(int(min(rooms)), 1)
 
 
-def _run(common: bytes, pickled: bytes) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
-    """Run one task in a worker."""
+def _run(common: bytes, pickled: bytes) -> object:
+    """Run one task in a worker; return its result, or a refusal."""
     [(_, task)] = received(common, pickled)
     return guarded(task)
 
@@ -294,8 +294,8 @@ def factory(address: str, resources: Resources) -> EngineFactory:
     return partial(RayEngine, address=_reachable(address), resources=resources)
 
 
-def start(address: str, resources: Resources) -> None:  # noqa: ARG001 -- each task asks for its own
-    """Connect to the Ray at `address` (default: a Ray of this machine)."""
+def start(address: str, _resources: Resources) -> None:
+    """Connect to the Ray at `address` (default: a Ray of this machine); each task asks for its own resources."""
     connect(_reachable(address))
 
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline_tasks.engines.job import cancel as cancel_thread
 from pipeline_tasks.engines.job import current as current_job
@@ -25,6 +25,10 @@ from pipeline_tasks.errors import JobLost, MachineFailed, NoMemory
 from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tasks.state_cost import StateCost
 from pipeline_tasks.run.tracker import guarded, is_refusal
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+    from ray.actor import ActorHandle
 
 log = logging.getLogger("refinery")
 
@@ -66,7 +70,7 @@ class Worker:
         """Return the seconds in which tasks ran here until now, whoever's they were."""
         return self._busy + (time.monotonic() - self._began if self._running else 0.0)
 
-    def run(self, common: bytes, pickled: bytes, job: str) -> Any:  # noqa: ANN401 -- the task's result, or a refusal
+    def run(self, common: bytes, pickled: bytes, job: str) -> object:
         """Run a task; what the machine did to it is a value, and ends this process: a GPU's fault stays in it."""
         self._began = time.monotonic()
         self._running += 1
@@ -103,9 +107,9 @@ class _Member:
     """
 
     rank: int
-    actor: Any
-    ready: Any = None
-    calls: set[Any] = field(default_factory=set)
+    actor: "ActorHandle"
+    ready: "ObjectRef | None" = None
+    calls: set["ObjectRef"] = field(default_factory=set)
     since: float = 0.0
     busy: float = 0.0
 
@@ -171,7 +175,7 @@ class _Running:
         self._sending = sender(tasks)
         self._common = ray.put(self._sending.common)
         self._members = [pool.member(rank) for rank in range(min(pool.most, len(tasks)))]
-        self._calls: dict[Any, tuple[_Member, int]] = {}
+        self._calls: dict[ObjectRef, tuple[_Member, int]] = {}
         self._results: dict[int, Any] = {}
         self._tries = [0] * len(tasks)
         self._began = self._looked = time.monotonic()
@@ -250,7 +254,7 @@ class _Running:
         except ray.exceptions.RayActorError:
             self._replace(member)
 
-    def _ended(self, ref: Any) -> None:  # noqa: ANN401 -- an ObjectRef
+    def _ended(self, ref: "ObjectRef") -> None:
         import ray
 
         member, rank = self._calls.pop(ref)

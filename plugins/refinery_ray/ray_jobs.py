@@ -37,9 +37,9 @@ def log_end(address: str, name: str, characters: int) -> str:
     return str(_asked(address, "GET", f"api/jobs/{name}/logs")["logs"])[-characters:]
 
 
-def _asked(address: str, method: str, path: str, **request: Any) -> dict[str, Any]:  # noqa: ANN401 -- JSON
+def _asked(address: str, method: str, path: str, json: object = None) -> dict[str, Any]:
     with _client(address) as client:
-        reply = client.request(method, path, **request)
+        reply = client.request(method, path, json=json)
         if reply.is_error:
             way_out = "check RAY_AUTH_TOKEN" if reply.status_code in DENIED else "it is tried again later"
             message = f"{address}: Ray's Jobs API answered {reply.status_code} ({reply.text[-300:]}); {way_out}"

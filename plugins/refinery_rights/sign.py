@@ -13,13 +13,7 @@ from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.stage import LANDING
 from refinery_rights.statements.envelope import sign
 from refinery_rights.statements.keys import KEY_VARIABLE, key_id, private_key
-from refinery_rights.statements.statement import (
-    PAYLOAD_TYPE,
-    Signed,
-    read_statement,
-    statement_bytes,
-    statement_of,
-)
+from refinery_rights.statements.statement import PAYLOAD_TYPE, Signed, read_statement, statement_bytes, statement_of
 from refinery_rights.verify.statements import check_signed
 
 SUFFIX = ".intoto.json"

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -201,7 +202,7 @@ def _begun(note: Note, response: "httpx.Response", url: str) -> Note:
     The note is an empty one where the answer has the rest of another file.
     """
     etag = response.headers.get("ETag", "")
-    if response.status_code == 200:  # noqa: PLR2004 -- the whole file
+    if response.status_code == HTTPStatus.OK:
         length = response.headers.get("Content-Length", "")
         if not re.fullmatch(NUMBER, length):
             message = f"{url} is sent without its length, so nothing proves that it is whole; name another mirror"
@@ -209,7 +210,7 @@ def _begun(note: Note, response: "httpx.Response", url: str) -> Note:
         return Note(etag, int(length))
     rest = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
     expected = (str(note.flushed), str(note.total - 1), str(note.total))
-    is_rest = response.status_code == 206 and rest is not None and rest.groups() == expected  # noqa: PLR2004
+    is_rest = response.status_code == HTTPStatus.PARTIAL_CONTENT and rest is not None and rest.groups() == expected
     return note if is_rest and etag == note.etag else Note()
 
 

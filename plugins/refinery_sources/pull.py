@@ -412,7 +412,7 @@ def _file(name: str, receipt: Received, store: str) -> dict[str, Any]:
     return file if receipt.rows == UNKNOWN else {**file, "rows": receipt.rows}
 
 
-def _known(name: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 -- JSON
+def _known(name: str, value: object) -> dict[str, Any]:
     """Return what there is to say under a name: nothing for no rows, files or facts."""
     return {name: value} if value else {}
 

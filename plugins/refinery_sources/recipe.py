@@ -221,7 +221,7 @@ def reopen_hosts(source: Source, web: Web) -> None:
             web.budget(url).reopen()
 
 
-def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+def _texts(value: object) -> Iterator[str]:
     """Yield the texts of a value of JSON."""
     if isinstance(value, str):
         yield value

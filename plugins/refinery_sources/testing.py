@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.landing.listing import PROMISE
@@ -85,7 +85,7 @@ class _Promised:
 
     source: Source
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- whatever the source has
+    def __getattr__(self, name: str) -> object:
         return getattr(self.source, name)
 
     def resolved(self, occasion: Occasion) -> "_Promised":

@@ -14,12 +14,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.errors import JobLost, RecipeError, RefineryError, error_of
 from pipeline_tasks.store import storage, store_settings
 from pipeline_tasks.store.s3 import client as s3_client
 from refinery_spark.address import Application, application_of
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
 
 SERVICE = "emr-serverless"
 
@@ -212,7 +215,7 @@ def job_run(address: str, root: str, session: str, run: str) -> JobRun:
     return JobRun(address, root, session, run)
 
 
-def _client(of: Application, root: str = store_settings.ALL) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+def _client(of: Application, root: str = store_settings.ALL) -> "BaseClient":
     return s3_client.service_client(SERVICE, root, of.region)
 
 

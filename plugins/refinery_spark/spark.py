@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -42,6 +42,9 @@ from pipeline_tasks.stage import Kernel, Shards
 from pipeline_tasks.store import store_settings
 from refinery_spark.address import SUBMITTED, is_emr, spark_address
 from refinery_spark.java import WAY_OUT, require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 log = logging.getLogger("refinery")
 
@@ -87,7 +90,7 @@ ANY_RESOURCES = Resources()
 _STARTING = threading.RLock()
 """Held while a session starts, so that whoever else needs it waits."""
 
-_ACTIVE: dict[tuple[str, Resources], Any] = {}
+_ACTIVE: dict[tuple[str, Resources], "SparkSession"] = {}
 """This process's session, by what it was asked for; a process has one at a time."""
 
 TASK_BYTES = 4 * 1024 * 1024
@@ -145,14 +148,14 @@ class SparkEngine(LocalEngine):
         cores = int(self._session().conf.get("spark.refinery.cores", str(os.cpu_count() or 1)))
         return min(tasks, max(cores, -(-weight // TASK_BYTES)))
 
-    def _frame(self, parts: int) -> Any:  # noqa: ANN401 -- a Spark DataFrame
+    def _frame(self, parts: int) -> "DataFrame":
         """Return the numbers below `parts`, each in a partition of its own.
 
         Our tasks are not rows: rows of the driver would need a Spark stage to make them, and one to cut them.
         """
         return self._session().range(0, parts, 1, parts)
 
-    def _collect(self, frame: Any, ranks: Sequence[int], words: str) -> Iterator[Any]:  # noqa: ANN401 -- a Spark DataFrame
+    def _collect(self, frame: "DataFrame", ranks: Sequence[int], words: str) -> Iterator[Any]:
         """Return the results of ranks, each read when asked for; `words` name them in Spark's UI and event log."""
         stage = self.tracker.io.prefix.partition("/")[0]
         with _tagged(self._session()), _described(self._session(), f"{stage}: {words}"):
@@ -185,7 +188,7 @@ class SparkEngine(LocalEngine):
 
 
 @contextlib.contextmanager
-def _tagged(active: Any) -> Iterator[None]:  # noqa: ANN401 -- a SparkSession, classic or Connect
+def _tagged(active: "SparkSession") -> Iterator[None]:
     """Tag what this thread starts with its job, by which `cancel` finds it."""
     tag, add, remove = job.current(), *_tagging(active)
     if not tag:
@@ -198,7 +201,7 @@ def _tagged(active: Any) -> Iterator[None]:  # noqa: ANN401 -- a SparkSession, c
         remove(tag)
 
 
-def _tagging(active: Any) -> tuple[Callable[[str], None], Callable[[str], None]]:  # noqa: ANN401 -- a SparkSession
+def _tagging(active: "SparkSession") -> tuple[Callable[[str], None], Callable[[str], None]]:
     """Return what adds a tag to the jobs of this thread, and what removes it.
 
     Tags of a classic session (Spark 4.2) are only found by the thread that added them; those of its context by all.
@@ -209,7 +212,7 @@ def _tagging(active: Any) -> tuple[Callable[[str], None], Callable[[str], None]]
 
 
 @contextlib.contextmanager
-def _described(active: Any, words: str) -> Iterator[None]:  # noqa: ANN401 -- a SparkSession, classic or Connect
+def _described(active: "SparkSession", words: str) -> Iterator[None]:
     """Describe what this thread starts. Connect (Spark 4.2) has its own descriptions, and shows ours as a tag."""
     if _is_connect(active):
         tag = words.replace(",", ";")
@@ -237,11 +240,11 @@ def _kernel_words(kernel: Kernel) -> str:
     return kernel_name(kernel).partition("[")[0].rpartition(".")[2]
 
 
-def _is_connect(active: Any) -> bool:  # noqa: ANN401 -- a SparkSession
+def _is_connect(active: "SparkSession") -> bool:
     return ".connect." in type(active).__module__
 
 
-def _by_bucket(pieces: Any, parts: int) -> Any:  # noqa: ANN401 -- Spark DataFrames
+def _by_bucket(pieces: "DataFrame", parts: int) -> "DataFrame":
     """Return pieces in `parts` partitions, each bucket whole in one.
 
     Each has as many buckets. Before Spark 4.1 they are placed by their hashes: some have more, with the same rows.
@@ -251,7 +254,7 @@ def _by_bucket(pieces: Any, parts: int) -> Any:  # noqa: ANN401 -- Spark DataFra
     return pieces.repartition(parts, _expression("bucket"))
 
 
-def _expression(text: str) -> Any:  # noqa: ANN401 -- a Spark Column, classic or Connect
+def _expression(text: str) -> "Column":
     from pyspark.sql.functions import expr
 
     return expr(text)
@@ -294,8 +297,8 @@ def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[Ra
 
 
 @lru_cache(maxsize=1)
-def _freeze(modules: int) -> None:  # noqa: ARG001 -- once per number of modules: kernels import more
-    """Exempt what is imported by now from garbage collection: Spark's daemon collects after each task, 40 ms of it."""
+def _freeze(_modules: int) -> None:
+    """Exempt what is imported by now, as kernels import more, from the 40 ms of collection after each Spark task."""
     gc.collect()
     gc.freeze()
 
@@ -356,7 +359,7 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buff
             yield batch.column(0)[row].as_py(), batch.column(1)[row].as_py(), batch.column(3)[row].as_buffer()
 
 
-def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: ANN401 -- a SparkSession, classic or Connect
+def session(master: str, resources: Resources = ANY_RESOURCES) -> "SparkSession":
     """Return this process's Spark session, started at the first call; one with other resources is stopped first.
 
     One that its cluster has stopped, or whose server was started again, is replaced.
@@ -379,14 +382,14 @@ def session(master: str, resources: Resources = ANY_RESOURCES) -> Any:  # noqa: 
         return active
 
 
-def _require_own(active: Any, master: str) -> None:  # noqa: ANN401 -- as above
+def _require_own(active: "SparkSession | None", master: str) -> None:
     """Raise JobLost for a session whose application has ended with it: this process is a part of that, and ends."""
     if active is not None and master == SUBMITTED:
         message = "the cluster has stopped the application of this driver; another driver goes on"
         raise JobLost(message)
 
 
-def _lives(active: Any) -> bool:  # noqa: ANN401 -- as above
+def _lives(active: "SparkSession") -> bool:
     """Return whether a session takes work: a cluster stops a context, and tells only its JVM.
 
     A client of Spark Connect learns by its next request that the server has another session.
@@ -407,7 +410,7 @@ def lives() -> bool:
     return all(_lives(active) for active in list(_ACTIVE.values()))
 
 
-def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 -- as above
+def _start_session(master: str, resources: Resources) -> "SparkSession":
     reserved = task_settings(master, resources)
     if master == SUBMITTED:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # an archive of Python has another path at each worker
@@ -415,7 +418,7 @@ def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 --
         os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    builder: Any = SparkSession.builder
+    builder = SparkSession.builder
     if master == SUBMITTED:
         return _configured(builder, QUERY_SETTINGS | reserved).getOrCreate()
     if master.startswith("sc://"):
@@ -430,13 +433,13 @@ def _start_session(master: str, resources: Resources) -> Any:  # noqa: ANN401 --
         raise RecipeError(message) from error
 
 
-def _configured(builder: Any, settings: Mapping[str, str]) -> Any:  # noqa: ANN401 -- Spark's builder of sessions
+def _configured(builder: "SparkSession.Builder", settings: Mapping[str, str]) -> "SparkSession.Builder":
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder
 
 
-def _settled(active: Any) -> Any:  # noqa: ANN401 -- a SparkSession of Connect
+def _settled(active: "SparkSession") -> "SparkSession":
     """Give a session of somebody's server our settings; one that the server keeps to itself is named and left."""
     from pyspark.errors import PySparkException
 
@@ -558,8 +561,8 @@ def factory(address: str, resources: Resources) -> EngineFactory:
     return partial(SparkEngine, master=_master(address), resources=resources)
 
 
-def load(address: str) -> None:  # noqa: ARG001 -- Ray reads its settings when it is imported
-    """Import what `start` needs."""
+def load(_address: str) -> None:
+    """Import what `start` needs, whatever the address."""
     import pyspark.sql  # noqa: F401 -- for its effect
 
 

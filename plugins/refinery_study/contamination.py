@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -32,6 +32,10 @@ from pipeline_tasks.stage import FilePath, Shard
 from pipeline_tasks.stages.decontaminate import STAGE, Params, bounds_of, evidence, read_reference, read_texts
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import parent_of, read_manifest, read_shards
+
+if TYPE_CHECKING:  # they load numba
+    from pipeline_tasks.text.near.evaluation_index import Reference
+    from pipeline_tasks.text.near.matches import Bounds
 
 pc: Any = pyarrow.compute
 
@@ -370,8 +374,8 @@ def _read_rows(root: str, shard: Shard, rows: "np.ndarray[Any, Any]") -> pa.Tabl
 
 def _confirmed(
     table: pa.Table | None,
-    reference: Any,  # noqa: ANN401 -- text.benchmarks.Reference, which loads numba
-    bounds: Any,  # noqa: ANN401 -- text.matches.Bounds, too
+    reference: "Reference",
+    bounds: "Bounds",
 ) -> Iterator[tuple[dict[str, Any], Sequence[Mapping[str, Any]]]]:
     from pipeline_tasks.text.near.matches import find
 

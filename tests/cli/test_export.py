@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refinery_exports.text_files import cut_tables
+from refinery_exports.text.text_files import cut_tables
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, LookRefused, RecipeError

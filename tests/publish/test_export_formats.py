@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refinery_exports import mds, parquet, token_shards
 from refinery_exports.exporting import Export, run
 from refinery_exports.stretch import open_dataset, read_stretch
 from refinery_exports.testing import PREFIX, SHARDS, check_export, dataset_of, exported, files
-from refinery_exports.token_shards import cuts, token_jobs
+from refinery_exports.tokens import mds, parquet, token_shards
+from refinery_exports.tokens.token_shards import cuts, token_jobs
 
 from pipeline_tasks.errors import ContractError, JobLost, RecipeError, RowsVanished
 from pipeline_tasks.publish.exports.shards import PIECES

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refinery_exports.megatron import index_bytes
+from refinery_exports.tokens.megatron import index_bytes
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.publish.exports.tokens import Counts, DType, dtype_for, write_bin

@@ -11,8 +11,8 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from refinery_exports import text_files
-from refinery_exports.text_files import cut_tables
+from refinery_exports.text import text_files
+from refinery_exports.text.text_files import cut_tables
 
 from tests.own_formats import TEXT_FORMATS
 

@@ -8,16 +8,12 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.base_auth_manager import BaseAuthManager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-from airflow.api_fastapi.auth.managers.models.resource_details import (
-    ConnectionDetails,
-    DagAccessEntity,
-    DagDetails,
-)
+from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails, DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.sdk.configuration import conf
 from fastapi import HTTPException, Request
@@ -87,7 +83,7 @@ def is_steward(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | No
     return bool(can_edit) and is_curator(user, recipe, auth)
 
 
-def _may(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | None, **asked: Any) -> bool:  # noqa: ANN401 -- what the manager takes
+def _may(user: BaseUser, recipe: str, auth: BaseAuthManager[BaseUser] | None, **asked: object) -> bool:
     """Return whether a user has a right on a DAG that makes versions of a recipe: one refines, the other builds."""
     auth = auth or get_auth_manager()
     dags = (dag_of(untried(recipe)), f"build_{untried(recipe)}")

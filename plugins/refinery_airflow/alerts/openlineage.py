@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import Connection, Context
+from airflow.sdk import BaseOperator, Connection, Context
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from pipeline_tasks.alerts.open_lineage import Dataset, EventType, Work, dataset_of, manifest_dataset, run_event
@@ -119,13 +119,13 @@ def datasets_of(context: Context) -> tuple[Sequence[Dataset], Sequence[Dataset]]
     return (read, []) if read else _of_first_task(task, run, recipe)
 
 
-def _of_first_task(task: Any, run: Run, recipe: str) -> tuple[Sequence[Dataset], Sequence[Dataset]]:  # noqa: ANN401 -- an operator
+def _of_first_task(task: BaseOperator, run: Run, recipe: str) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
     """Return what the first task of a run read and wrote: it has no manifest before its own."""
     written = [manifest_dataset(run.root, recipe, task.manifest)] if task.manifest else []
     return [dataset_of(run.input)] if run.input else [], written
 
 
-def _manifests_read(task: Any) -> Sequence[str]:  # noqa: ANN401 -- an operator with its templates rendered
+def _manifests_read(task: BaseOperator) -> Sequence[str]:
     """Return the references of the manifests that a task reads, of a run's last task that of the last stage."""
     if gates := getattr(task, "gates", None):
         return [list(gates.values())[-1][0]["manifest"]]

@@ -8,7 +8,6 @@ long; then nothing runs any more, and nothing says why.
 
 import subprocess
 from threading import Event, Thread
-from typing import Any
 
 from airflow.cli.commands import standalone_command
 
@@ -24,7 +23,9 @@ class Component(standalone_command.SubCommand):  # type: ignore[misc]
 
     command: list[str]
 
-    def __init__(self, parent: Any, name: str, command: list[str], env: dict[str, str]) -> None:  # noqa: ANN401 -- Airflow's command, untyped
+    def __init__(
+        self, parent: standalone_command.StandaloneCommand, name: str, command: list[str], env: dict[str, str]
+    ) -> None:
         logs = ["--skip-serve-logs"] if name in PARTS else []
         super().__init__(parent, name, [*command, *logs], env)
         self.stopped = Event()

@@ -5,7 +5,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from math import isinf, isnan
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -141,11 +140,11 @@ PAGES.filters |= {
 }
 
 
-def render(page: str, **values: Any) -> str:  # noqa: ANN401 -- values of a template are of any type
+def render(page: str, **values: object) -> str:
     """Render a page; every value is escaped."""
     return PAGES.get_template(page).render(**values)
 
 
-def show(page: str, **values: Any) -> Shown:  # noqa: ANN401 -- as above
+def show(page: str, **values: object) -> Shown:
     """Return the response of a page of the root that is shown."""
     return Shown(render(page, root=root(), **values))

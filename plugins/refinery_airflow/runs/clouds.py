@@ -7,11 +7,14 @@ without its files can use them.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipeline_tasks.constraints import GOOGLE
 from pipeline_tasks.errors import RecipeError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
 
 GOOGLE_CONNECTION, AZURE_CONNECTION = "google_cloud_default", "wasb_default"
 
@@ -25,7 +28,7 @@ _UNREAD = ("key_secret_name", "credential_config_file", "impersonation_chain")
 """Ways to become somebody on Google's side that the client has not."""
 
 
-def google_variables(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
+def google_variables(connection: "Connection") -> dict[str, str]:
     """Return what a connection of type `google_cloud_platform` says: a key, nobody, or nothing, the machine's own.
 
     RecipeError for a way to be somebody that the client has not: it would be somebody else.
@@ -57,7 +60,7 @@ def google_variables(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an A
     return {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(fields)}
 
 
-def azure_variables(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
+def azure_variables(connection: "Connection") -> dict[str, str]:
     """Return what a connection of type `wasb` says: the account, and a key, a SAS token, or a client and its secret.
 
     Without one of these requests are those of the machine's managed identity.
@@ -106,7 +109,7 @@ def _account(host: str) -> str:
     return name.partition(".")[0]
 
 
-def _of_string(connection: Any, text: str) -> dict[str, str]:  # noqa: ANN401 -- as above
+def _of_string(connection: "Connection", text: str) -> dict[str, str]:
     fields = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
     account = fields.get("AccountName", "")
     if not account:
@@ -122,12 +125,12 @@ def _of_string(connection: Any, text: str) -> dict[str, str]:  # noqa: ANN401 --
     return {name: value.rstrip("/") if name.endswith("ENDPOINT") else value for name, value in known.items() if value}
 
 
-def _extra(connection: Any, prefix: str) -> Mapping[str, Any]:  # noqa: ANN401 -- as above
+def _extra(connection: "Connection", prefix: str) -> Mapping[str, Any]:
     """Return the extra fields of a connection; older ones have the prefix of their form."""
     return {name.removeprefix(prefix): value for name, value in connection.extra_dejson.items()}
 
 
-def _file(connection: Any, path: str) -> str:  # noqa: ANN401 -- as above
+def _file(connection: "Connection", path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

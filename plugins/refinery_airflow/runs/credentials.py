@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -43,6 +43,9 @@ from refinery_airflow.runs.clouds import (
 )
 from refinery_airflow.runs.places import require_admitted
 from refinery_airflow.runs.run import is_here
+
+if TYPE_CHECKING:
+    from airflow.providers.amazon.aws.utils.connection_wrapper import AwsConnectionWrapper
 
 CONNECTION = "aws_default"
 PII_CONNECTION = "refinery_pii"
@@ -106,7 +109,7 @@ def _others(uris: Iterable[object], recipe: str, *, of_all: bool) -> list[str]:
     return others
 
 
-def _said(place: str, access: Any) -> dict[str, str]:  # noqa: ANN401 -- an OpenStore or an Airflow Connection
+def _said(place: str, access: OpenStore | Connection) -> dict[str, str]:
     """Return the variables by which the client of a place is what the file of the deployment says."""
     kind = kind_of(place)
     if not isinstance(access, OpenStore):
@@ -114,7 +117,7 @@ def _said(place: str, access: Any) -> dict[str, str]:  # noqa: ANN401 -- an Open
     return access.variables() if kind == S3 else open_variables(kind, access.endpoint)
 
 
-def variables_of(kind: str, connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
+def variables_of(kind: str, connection: Connection) -> dict[str, str]:
     """Return the variables by which a client of a kind of bucket is what a connection says."""
     if kind == S3:
         return settings_of(connection)
@@ -151,7 +154,7 @@ def _settings(uri: str, recipe: str) -> Settings:
     return known.of(recipe) if recipe else known.at(uri)
 
 
-def _named(name: str) -> Any:  # noqa: ANN401 -- an Airflow Connection
+def _named(name: str) -> Connection:
     try:
         return Connection.get(name)
     except AirflowNotFoundException as error:
@@ -221,7 +224,7 @@ async def give_credentials_in_triggerer(*uris: object, recipe: str = "") -> None
             _give(await asyncio.to_thread(variables_of, kind, connection), found)
 
 
-async def _named_in_triggerer(name: str) -> Any:  # noqa: ANN401 -- an Airflow Connection
+async def _named_in_triggerer(name: str) -> Connection:
     try:
         return await Connection.async_get(name)
     except AirflowNotFoundException as error:
@@ -235,7 +238,7 @@ def give_credentials_to_pages(*uris: object, recipe: str = "") -> None:
 
 
 @lru_cache(maxsize=64)
-def _ask(uris: tuple[object, ...], recipe: str, minute: int) -> None:  # noqa: ARG001 -- once a minute
+def _ask(uris: tuple[object, ...], recipe: str, _minute: int) -> None:
     others = _others(uris, recipe, of_all=False)
     for kind, found in missing(*others).items():
         with contextlib.suppress(AirflowNotFoundException):
@@ -248,7 +251,7 @@ def _give(settings: Mapping[str, str], uris: Iterable[object]) -> None:
         store_settings.give(kind + uri.removeprefix(kind).partition("/")[0], settings)
 
 
-def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflow Connection
+def settings_of(connection: Connection) -> dict[str, str]:
     """Return the variables by which boto3 is what a connection says."""
     from airflow.providers.amazon.aws.utils.connection_wrapper import AwsConnectionWrapper
 
@@ -270,7 +273,7 @@ def settings_of(connection: Any) -> dict[str, str]:  # noqa: ANN401 -- an Airflo
     return who | {name: str(value) for name, value in where.items() if value}
 
 
-def _sts(aws: Any) -> str | None:  # noqa: ANN401 -- an AwsConnectionWrapper
+def _sts(aws: "AwsConnectionWrapper") -> str | None:
     """Return where roles are taken, None for AWS's own place."""
     url = aws.get_service_config("sts").get("endpoint_url")
     return str(url) if url else None
@@ -283,7 +286,7 @@ def _keys(key: str | None, secret: str | None, token: str | None) -> dict[str, s
     return variables | ({"AWS_SESSION_TOKEN": token} if token else {})
 
 
-def _role(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrapper
+def _role(aws: "AwsConnectionWrapper") -> dict[str, str]:
     """Return what lets boto3 take a role, and take it again when it expires."""
     extra = aws.extra_config
     given = aws.assume_role_kwargs
@@ -315,7 +318,7 @@ def _role(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrappe
     return {"AWS_CONFIG_FILE": str(_config_file(sections)), "AWS_PROFILE": PROFILE}
 
 
-def _taken_now(aws: Any) -> dict[str, str]:  # noqa: ANN401 -- an AwsConnectionWrapper
+def _taken_now(aws: "AwsConnectionWrapper") -> dict[str, str]:
     """Return the keys of a role that only the provider can take (SAML, Google); they expire."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsGenericHook
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from pipeline_tasks.deployment import deployment
 from pipeline_tasks.errors import RecipeError
@@ -108,9 +108,9 @@ def partition_seconds(run: SnapshotRun) -> list[tuple[str, int, float]]:
         return [(task.removesuffix(PARTITION), at, float(seconds)) for task, at, seconds in rows]
 
 
-def _by_snapshot(runs: Iterable[Any], root: str, *, trials: bool) -> dict[str, Any]:
+def _by_snapshot(runs: Iterable[Row[Any]], root: str, *, trials: bool) -> dict[str, Row[Any]]:
     """Return the first of `runs` of each snapshot, of the trials or the others whose root is `root` or the default."""
-    first: dict[str, Any] = {}
+    first: dict[str, Row[Any]] = {}
     for run in runs:
         params: Mapping[str, Any] = run.conf or {}
         is_chosen = params.get("root", root) == root and (params.get("sample", 1) != 1) == trials
@@ -119,14 +119,14 @@ def _by_snapshot(runs: Iterable[Any], root: str, *, trials: bool) -> dict[str, A
     return first
 
 
-def _snapshot_of(run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401 -- Airflow's DagRun
+def _snapshot_of(run: Row[Any], params: Mapping[str, Any]) -> str:
     try:
         return snapshot_of(run, params)
     except RecipeError:  # a run without a date that names no snapshot: its own task says so
         return ""
 
 
-def _run(snapshot: str, run: Any, tasks: Sequence[tuple[str, str, str | None]]) -> SnapshotRun:  # noqa: ANN401 -- as above
+def _run(snapshot: str, run: Row[Any], tasks: Sequence[tuple[str, str, str | None]]) -> SnapshotRun:
     own = [(task, state) for run_id, task, state in tasks if run_id == run.run_id]
     happening, named = _happening(str(run.state), own)
     return SnapshotRun(snapshot, run.dag_id, run.run_id, happening, tuple(sorted(named)))

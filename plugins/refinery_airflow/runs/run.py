@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from airflow.sdk import Context
@@ -14,6 +14,9 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.attempt import Run
 from pipeline_tasks.flow.plan import BUILD_DAG, DEFAULT, dag_of
 from refinery_airflow.runs.form import engines_of, mixture_of, overrides_of
+
+if TYPE_CHECKING:
+    from airflow.models.dagrun import DagRun
 
 HERE = "REFINERY_LAUNCH_HERE"
 """Set by `refinery run`: requests are handled in this process."""
@@ -61,7 +64,7 @@ def run_of(context: Context) -> Run:
     )
 
 
-def _approval(dag_run: Any, params: Mapping[str, Any]) -> float:  # noqa: ANN401 -- Airflow's DagRun
+def _approval(dag_run: "DagRun", params: Mapping[str, Any]) -> float:
     """Return the hours that a refused gate waits: none in a backfill that does not ask for it, as later days wait."""
     hours = float(params.get("approval", 0))
     if hours and dag_run.run_type == "backfill" and "approval" not in (dag_run.conf or {}):
@@ -69,7 +72,7 @@ def _approval(dag_run: Any, params: Mapping[str, Any]) -> float:  # noqa: ANN401
     return hours
 
 
-def snapshot_of(dag_run: Any, params: Mapping[str, Any]) -> str:  # noqa: ANN401 -- Airflow's DagRun, of either side
+def snapshot_of(dag_run: "DagRun", params: Mapping[str, Any]) -> str:
     """Return a run's snapshot: the param, else the run's partition key, else the date it is for."""
     if params.get("snapshot"):
         return str(params["snapshot"])

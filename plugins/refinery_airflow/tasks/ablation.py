@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
+from airflow.sdk import BaseOperator, Context, Param
 from refinery_ablate.requests import (
     ForecastAblationRequest,
     JudgeAblationReply,
@@ -25,7 +25,7 @@ from refinery_airflow.runs.credentials import adopt_credentials
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT
 from refinery_airflow.tasks.launch import send_logged
 from refinery_airflow.tasks.models import LIST
-from refinery_airflow.tasks.operators import page
+from refinery_airflow.tasks.operators import PageLink
 from refinery_airflow.tasks.wiring import confined
 
 log = logging.getLogger("refinery")
@@ -105,14 +105,10 @@ def params_of_ablation(root: str) -> dict[str, Param]:
     }
 
 
-class VerdictLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
+class VerdictLink(PageLink):
     """From a task to the page of the verdict that it has recorded."""
 
-    name = "Verdict"
-
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401, ARG002 -- Airflow's signature
-        """Return the address of the page of the verdict."""
-        return page("verdicts", getattr(operator, "verdict", ""), getattr(operator, "recipe", ""))
+    name, kind, field = "Verdict", "verdicts", "verdict"
 
 
 class PlanAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
@@ -144,7 +140,7 @@ class PlanAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 class TrainRun(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Trains one run of the plan in a process of its own, from its first step or from where it was killed."""
 
-    def __init__(self, *, run_name: str, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    def __init__(self, *, run_name: str, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.run_name = run_name
 
@@ -171,7 +167,7 @@ class JudgeAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
     operator_extra_links = (VerdictLink(),)
 
-    def __init__(self, *, recipe: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    def __init__(self, *, recipe: str = "", **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.recipe = recipe
         self.verdict = ""

@@ -83,7 +83,7 @@ class Reviewed:
     def announce(self, context: Context, run: Run, verdict: JudgeReply) -> None:
         """Tell nobody: no DAG waits for a stage."""
 
-    def execute(self: Judge, context: Context) -> Any:  # noqa: ANN401 -- what the gate passes on
+    def execute(self: Judge, context: Context) -> object:
         """Return what the gate passes on; ask a person about a refusal, or raise Refusal where nobody is asked."""
         gate, at = self.gate(), self.at(context, run_of(context))
         verdict = gate.judge(at)
@@ -102,7 +102,7 @@ class Reviewed:
         send(context, chain(warnings_of(review, verdict), gate.alerts(verdict)))
         return passed
 
-    def resume(self: Judge, context: Context, event: Mapping[str, Any], until: str) -> Any:  # noqa: ANN401 -- as above
+    def resume(self: Judge, context: Context, event: Mapping[str, Any], until: str) -> object:
         """Return what the gate passes on if a person approved; raise Refusal if they rejected, or nobody answered."""
         gate, at = self.gate(), self.at(context, run_of(context))
         verdict = gate.judge(at)  # stored, unless bounds were changed meanwhile

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 
@@ -21,6 +21,9 @@ from pipeline_tasks.store.protocol import Store
 from refinery_airflow.alerts.alerts import send
 from refinery_airflow.runs.credentials import adopt_credentials
 from refinery_airflow.tasks.wiring import asset_of
+
+if TYPE_CHECKING:
+    from pipeline_tasks.publish.logs.version_log import Version
 
 log = logging.getLogger("refinery")
 
@@ -52,7 +55,7 @@ class Look(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         backlog: Mapping[str, float],
         accept: Mapping[str, float] | None = None,
         rollouts: Mapping[str, str] | None = None,
-        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+        **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
         self.dags, self.backlog, self.accept = dict(dags), dict(backlog), dict(accept or {})
@@ -197,7 +200,7 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
     ]
 
 
-def accepted_before(stages: Sequence[str], root: str, version: Any) -> dict[str, str]:  # noqa: ANN401 -- as below
+def accepted_before(stages: Sequence[str], root: str, version: "Version") -> dict[str, str]:
     """Return why refused gates of a version were let pass, by gate, for its stages that run before all of `stages`."""
     from pipeline_tasks.publish.summary import read_summary
 
@@ -207,7 +210,7 @@ def accepted_before(stages: Sequence[str], root: str, version: Any) -> dict[str,
     return {gate: reason for gate, reason in summary.overrides.items() if gate in earlier}
 
 
-def input_of(root: str, version: Any) -> str:  # noqa: ANN401 -- a Version, which is imported when it is needed
+def input_of(root: str, version: "Version") -> str:
     """Return where a version's snapshot landed: its folder, or its one file."""
     from pipeline_tasks.recipe import LAND
     from pipeline_tasks.store.reading import read_manifest

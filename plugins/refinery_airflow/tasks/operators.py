@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from airflow.sdk import BaseOperator, BaseOperatorLink, Context
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context, XComArg
 from airflow.sdk.exceptions import TaskDeferred
 
 from pipeline_tasks.errors import JobLost
@@ -16,10 +16,7 @@ from pipeline_tasks.flow import work
 from pipeline_tasks.flow.attempt import Attempt, Part, Run
 from pipeline_tasks.flow.gates import RecipeGate, SnapshotGate, StageGate
 from pipeline_tasks.flow.lines import log_error, states_of
-from pipeline_tasks.recipe import (
-    engine_of,
-    fields_of,
-)
+from pipeline_tasks.recipe import engine_of, fields_of
 from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.sealed import path_of
@@ -38,24 +35,26 @@ from refinery_airflow.tasks.session import ReplyTrigger, Waiting, collect, is_re
 log = logging.getLogger("refinery")
 
 
-class ManifestLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
+class PageLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
+    """From a task to the page of what one of its attributes names."""
+
+    kind = field = ""
+
+    def get_link(self, operator: BaseOperator, *, ti_key: object) -> str:  # noqa: ARG002 -- Airflow's signature
+        """Return the address of the page."""
+        return page(self.kind, getattr(operator, self.field, ""), getattr(operator, "recipe", ""))
+
+
+class ManifestLink(PageLink):
     """From a task to the manifest it committed."""
 
-    name = "Manifest"
-
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401, ARG002 -- Airflow's signature
-        """Return the address of the page that shows the manifest."""
-        return page("manifest", getattr(operator, "manifest", ""), getattr(operator, "recipe", ""))
+    name, kind, field = "Manifest", "manifest", "manifest"
 
 
-class DocsLink(BaseOperatorLink):  # type: ignore[misc]  # loaded lazily: Any
+class DocsLink(PageLink):
     """From a gate to the Data Docs of its verdict."""
 
-    name = "Data Docs"
-
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401, ARG002 -- Airflow's signature
-        """Return the address of the gate's Data Docs."""
-        return page("files", getattr(operator, "docs", ""), getattr(operator, "recipe", ""))
+    name, kind, field = "Data Docs", "files", "docs"
 
 
 def page(kind: str, path: str, recipe: str) -> str:
@@ -66,7 +65,7 @@ def page(kind: str, path: str, recipe: str) -> str:
 class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
     """Base of the operators: keeps the recipe, and sends requests of a run."""
 
-    def __init__(self, *, recipe: str, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    def __init__(self, *, recipe: str, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.recipe = recipe
         self.manifest = ""
@@ -92,7 +91,9 @@ class RequestOperator(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         """Return the fields of every request."""
         return self.at(context, run).about
 
-    def preflight(self, context: Context, run: Run, steps: Sequence[Mapping[str, Any]], **of_input: Any) -> None:  # noqa: ANN401
+    def preflight(
+        self, context: Context, run: Run, steps: Sequence[Mapping[str, Any]], of_input: Mapping[str, Any]
+    ) -> None:
         """Refuse a run that would end before its last stage, for all that is wrong; log what may be.
 
         `refinery run` has looked already, before Airflow was there.
@@ -130,7 +131,7 @@ class Land(RequestOperator):
         run = run_of(context)
         fields = fields_of(self.fields, run.text_field)
         of_input = {"landing": run.input, "sample": run.sample, "fields": fields, "accept": run.accept}
-        self.preflight(context, run, self.steps, **of_input)
+        self.preflight(context, run, self.steps, of_input)
         parts = work.land(self.at(context, run), fields=self.fields, next_cut=self.next_cut)
         self.manifest = path_of(parts[0]["manifest"])
         return parts
@@ -156,7 +157,7 @@ class Compose(RequestOperator):
         """Push `landed` (the manifest, and the last version to compare with); return the first stage's parts."""
         run = run_of(context)
         self.require_mixture(run.mixture)
-        self.preflight(context, run, self.steps)
+        self.preflight(context, run, self.steps, {})
         parts = work.compose(self.at(context, run), versions=self.versions, next_cut=self.next_cut)
         self.manifest = path_of(parts[0]["manifest"])
         return parts
@@ -180,8 +181,8 @@ class VerdictGate(Reviewed, RequestOperator):
         *,
         requires: Mapping[str, str],
         steps: Sequence[Mapping[str, Any]],
-        landed: Any,  # noqa: ANN401 -- an XComArg
-        parts_in: Any,  # noqa: ANN401 -- an XComArg
+        landed: XComArg,
+        parts_in: XComArg,
         **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
     ) -> None:
         super().__init__(**kwargs)
@@ -205,7 +206,7 @@ class StageOperator(RequestOperator):
     operator_extra_links: tuple[BaseOperatorLink, ...] = (ManifestLink(),)
     template_fields: Sequence[str] = ("landed",)
 
-    def __init__(self, *, stage: str, step: Mapping[str, Any], landed: Any, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, stage: str, step: Mapping[str, Any], landed: XComArg, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
         self.stage, self.step, self.landed = stage, step, landed
 
@@ -219,7 +220,7 @@ class Refine(StageOperator):
 
     template_fields = ("landed", "part")
 
-    def __init__(self, *, part: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg of a Part
+    def __init__(self, *, part: XComArg, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
         self.part = part
 
@@ -278,7 +279,7 @@ class Seal(StageOperator):
 
     template_fields = ("landed", "parts_in", "refined")
 
-    def __init__(self, *, parts_in: Any, refined: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
+    def __init__(self, *, parts_in: XComArg, refined: XComArg, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
         self.parts_in, self.refined = parts_in, refined
 
@@ -300,7 +301,7 @@ class Gate(Reviewed, StageOperator):
     operator_extra_links = (ManifestLink(), DocsLink())
     template_fields = ("landed", "refined")
 
-    def __init__(self, *, refined: Any, next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg
+    def __init__(self, *, refined: XComArg, next_cut: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
         self.refined, self.next_cut = refined, next_cut
 
@@ -324,7 +325,14 @@ class PublishGate(Reviewed, RequestOperator):
     operator_extra_links = (DocsLink(),)
     template_fields: Sequence[str] = ("landed", "gates")
 
-    def __init__(self, *, landed: Any, gates: Mapping[str, Any], bounds: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ANN401 -- XComArgs
+    def __init__(
+        self,
+        *,
+        landed: XComArg,
+        gates: Mapping[str, Any],
+        bounds: Mapping[str, Any],
+        **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
+    ) -> None:
         super().__init__(**kwargs)
         self.landed, self.gates, self.bounds = landed, gates, bounds
 
@@ -353,10 +361,10 @@ class Publish(RequestOperator):
     def __init__(
         self,
         *,
-        landed: Any,  # noqa: ANN401 -- an XComArg
+        landed: XComArg,
         gates: Mapping[str, Any],
-        judged: Any = "",  # noqa: ANN401 -- an XComArg
-        required: Any = "",  # noqa: ANN401 -- an XComArg
+        judged: XComArg | str = "",
+        required: XComArg | str = "",
         **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
     ) -> None:
         super().__init__(**kwargs)
@@ -378,7 +386,7 @@ class Export(RequestOperator):
 
     template_fields: Sequence[str] = ("published",)
 
-    def __init__(self, *, published: Any, exports: Mapping[str, int], **kwargs: Any) -> None:  # noqa: ANN401 -- an XComArg
+    def __init__(self, *, published: XComArg, exports: Mapping[str, int], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
         self.published, self.exports = published, exports
 

@@ -29,18 +29,7 @@ from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.request import RefineReply
 from pipeline_tasks.service.processes import start_lasting
 from pipeline_tasks.service.requests.wire import raise_refusal
-from pipeline_tasks.service.session import (
-    CLAIM,
-    CLOSED,
-    ENDED,
-    LOG,
-    LOST,
-    REPLIED,
-    STARTED,
-    Session,
-    Watch,
-    open_jobs,
-)
+from pipeline_tasks.service.session import CLAIM, CLOSED, ENDED, LOG, LOST, REPLIED, STARTED, Session, Watch, open_jobs
 from pipeline_tasks.store import temporary
 from refinery_airflow.runs.credentials import give_credentials_in_triggerer
 

@@ -68,7 +68,7 @@ def params_of_pull(recipe: SourceRecipe, landing: str, root: str) -> dict[str, P
             description="Files at once",
         ),
         "again": Param(
-            False,  # noqa: FBT003 -- the value of a param
+            default=False,
             type="boolean",
             section=ADVANCED,
             description="Send requests although the source has refused them",
@@ -87,17 +87,17 @@ def asked_fields(recipe: SourceRecipe) -> list[str]:
     return [name for name in names if name not in kept]
 
 
-def _param(value: Any, hint: Any, form: Mapping[str, Any]) -> Param:  # noqa: ANN401 -- any field of a query
+def _param(value: object, hint: object, form: Mapping[str, Any]) -> Param:
     """Return a field of a query as the form shows it."""
     return Param(_json(value), **{**json_type(hint), **form})
 
 
-def _json(value: Any) -> Any:  # noqa: ANN401 -- any field of a query
+def _json(value: object) -> Any:  # noqa: ANN401 -- any field of a query
     """Return a value as JSON has it: tuples are lists, dataclasses objects."""
     return json.loads(json.dumps(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value))
 
 
-def json_type(hint: Any) -> dict[str, Any]:  # noqa: ANN401 -- any annotation
+def json_type(hint: object) -> dict[str, Any]:
     """Return the JSON schema of an annotation; an empty one where it says nothing that a schema can."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:

@@ -92,9 +92,9 @@ class Turn(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
             context["ti"].xcom_push(key=AHEAD, value=ahead)
             log.info("%s", sentence(run.snapshot, ahead))
             self.defer(trigger=TurnTrigger(asdict(place)), method_name="resume")
-        self.resume(context, {})
+        self.resume(context)
 
-    def resume(self, context: Context, event: Mapping[str, Any]) -> None:  # noqa: ARG002 -- Airflow's signature
+    def resume(self, context: Context, **_: object) -> None:
         """Go on."""
         context["ti"].xcom_push(key=AHEAD, value={})
         log.info("no run of an earlier snapshot is under way")

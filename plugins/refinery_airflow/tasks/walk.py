@@ -8,7 +8,7 @@ Tasks that would wait in the triggerer do their work here, as `tasks.launch` say
 
 import copy
 import time
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from graphlib import TopologicalSorter
@@ -28,6 +28,8 @@ from refinery_airflow.tasks.retry import POLICY, is_last_try
 
 RETURNED = BaseXCom.XCOM_RETURN_KEY
 """Key of what a task returns."""
+
+Callback = Callable[[Context], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,11 @@ class WalkedTask:
     start_date: datetime
     id: str
 
-    def xcom_push(self, key: str, value: Any) -> None:  # noqa: ANN401 -- anything that is JSON
+    def xcom_push(self, key: str, value: object) -> None:
         """Keep a value for the tasks behind this one."""
         BaseXCom.set(key, value, **self._place(self.task_id, self.map_index))
 
-    def xcom_pull(self, task_ids: str, key: str = RETURNED) -> Any:  # noqa: ANN401 -- as above
+    def xcom_pull(self, task_ids: str, key: str = RETURNED) -> object:
         """Return what a task kept; of this task what its own part kept."""
         map_index = self.map_index if task_ids == self.task_id else -1
         return BaseXCom.get_one(key=key, **self._place(task_ids, map_index))
@@ -74,7 +76,7 @@ class Values:
 
     kept: MutableMapping[tuple[str, str, int], Any] = field(default_factory=dict)
 
-    def send(self, request: Any) -> Any:  # noqa: ANN401 -- Airflow's messages
+    def send(self, request: object) -> XComResult | ErrorResponse | None:
         """Keep a value, or return one."""
         if isinstance(request, SetXCom):
             self.kept[request.task_id, request.key, _index(request)] = request.value
@@ -137,7 +139,7 @@ def _try(task: BaseOperator, context: Context) -> timedelta | None:
     return None
 
 
-def _execute(task: BaseOperator, context: Context) -> Any:  # noqa: ANN401 -- what the task returns
+def _execute(task: BaseOperator, context: Context) -> object:
     """Execute a task as Airflow's own runner does, which says so to a guard against calls from anywhere else."""
     token = ExecutorSafeguard.tracker.set(task)
     try:
@@ -153,8 +155,8 @@ def _pause(task: BaseOperator, tried: WalkedTask, error: Exception) -> timedelta
     return decided or min(task.retry_delay * growth, task.max_retry_delay)
 
 
-def _call(callbacks: Any, context: Context) -> None:  # noqa: ANN401 -- Airflow's: one, several or none
-    for callback in callbacks if isinstance(callbacks, (list, tuple)) else filter(None, [callbacks]):
+def _call(callbacks: Callback | Sequence[Callback] | None, context: Context) -> None:
+    for callback in [callbacks] if callable(callbacks) else callbacks or ():
         callback(context)
 
 
@@ -181,7 +183,7 @@ def _context(task: BaseOperator, dag: DAG, run: WalkedRun, at: int, number: int)
     }
 
 
-def _resolved(value: Any, run: WalkedRun, mapped: Mapping[str, int]) -> Any:  # noqa: ANN401 -- of any type
+def _resolved(value: object, run: WalkedRun, mapped: Mapping[str, int]) -> Any:  # noqa: ANN401 -- of any type
     """Return a value with all outputs of tasks in place of their references; of a mapped task those of its parts."""
     if isinstance(value, XComArg):
         return _output(value, run, mapped)
@@ -192,12 +194,12 @@ def _resolved(value: Any, run: WalkedRun, mapped: Mapping[str, int]) -> Any:  # 
     return value
 
 
-def _output(reference: XComArg, run: WalkedRun, mapped: Mapping[str, int]) -> Any:  # noqa: ANN401 -- of any type
+def _output(reference: XComArg, run: WalkedRun, mapped: Mapping[str, int]) -> object:
     of = reference.operator.task_id
     place = {"key": reference.key, "dag_id": run.dag_id, "run_id": run.run_id, "task_id": of}
     return list(_parts(place, mapped[of])) if of in mapped else BaseXCom.get_one(**place)
 
 
-def _parts(place: Mapping[str, Any], count: int) -> Iterator[Any]:
+def _parts(place: Mapping[str, Any], count: int) -> Iterator[object]:
     for at in range(count):
         yield BaseXCom.get_one(**place, map_index=at)

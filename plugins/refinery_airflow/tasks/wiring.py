@@ -224,7 +224,7 @@ def _operator(flow: Flow, task: Task, made: dict[str, BaseOperator]) -> BaseOper
     return operator
 
 
-def _rendered(source: Output | Mapping[str, Output], made: Made) -> Any:  # noqa: ANN401 -- XComArgs
+def _rendered(source: Output | Mapping[str, Output], made: Made) -> XComArg | dict[str, XComArg]:
     if isinstance(source, Output):
         return XComArg(made[source.task], **({"key": source.key} if source.key else {}))
     return {name: _rendered(output, made) for name, output in source.items()}

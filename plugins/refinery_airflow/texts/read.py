@@ -17,15 +17,7 @@ from pydantic import BaseModel, Field
 from refinery_study.read import answer_of, outcome_line
 from refinery_study.read.answers import LONGEST, answers, save
 from refinery_study.read.beside import LandedPage, cut_pieces, landed_page
-from refinery_study.read.sample import (
-    Choice,
-    Drawn,
-    Sampled,
-    draw,
-    read_drawn,
-    reasons_of_judges,
-    rows_drawn_from,
-)
+from refinery_study.read.sample import Choice, Drawn, Sampled, draw, read_drawn, reasons_of_judges, rows_drawn_from
 from refinery_study.read.shares import Reading, findings, reading
 
 from pipeline_tasks.ask.question import Role

@@ -3,11 +3,14 @@
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.cli.whole_file import write_whole
 from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.inspect.command import add_json, number, print_result
+
+if TYPE_CHECKING:
+    from refinery_models.scorers.judges import Judge
 
 TEXTS = 2_000
 """Texts of a sample unless another number is named."""
@@ -64,7 +67,7 @@ def answer(options: argparse.Namespace) -> int:
     return GateRefused.exit_code if report.outcome == "refuse" else 0
 
 
-def _judge(options: argparse.Namespace) -> Any:  # noqa: ANN401 -- a Judge, whose import loads the stages
+def _judge(options: argparse.Namespace) -> "Judge":
     from pipeline_tasks.scorers.classifier import Classifier
     from pipeline_tasks.stage import FilePath
     from pipeline_tasks.store.files import digest_of_named, localize

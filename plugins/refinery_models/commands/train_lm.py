@@ -6,11 +6,14 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.cli.whole_file import replace_whole
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.filters.packs import known_language
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
 
 PIECE = 1 << 16
 """Characters of a line of plain text that are read at once."""
@@ -79,13 +82,13 @@ def read_texts(paths: Sequence[str]) -> Iterator[str]:
             raise RecipeError(message) from error
 
 
-def _lines(stream: Any) -> Iterator[str]:  # noqa: ANN401 -- Arrow's file
+def _lines(stream: "NativeFile") -> Iterator[str]:
     with io.TextIOWrapper(stream, encoding="utf-8") as lines:
         while line := lines.readline(PIECE):
             yield line.rstrip("\n")
 
 
-def _records(stream: Any, path: str) -> Iterator[str]:  # noqa: ANN401 -- Arrow's file
+def _records(stream: "NativeFile", path: str) -> Iterator[str]:
     with io.BufferedReader(stream) as lines:
         number = 0
         while line := lines.readline(MAX_RECORD):

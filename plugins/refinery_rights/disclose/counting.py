@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute
@@ -19,6 +19,9 @@ import pyarrow.compute
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.text.urls.sites import sites
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 pc: Any = pyarrow.compute
 
@@ -72,7 +75,7 @@ class Domains:
 class Counts:
     """The sums of one pass; each question is a query of them."""
 
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401 -- duckdb has no types of its own
+    def __init__(self, connection: "DuckDBPyConnection") -> None:
         """Take a connection to a database with the table `counts`."""
         self._connection = connection
 
@@ -127,8 +130,7 @@ class Counts:
         )
 
     def _rows(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._connection.execute(query, list(values)).fetchall()
-        return rows
+        return self._connection.execute(query, list(values)).fetchall()
 
 
 def _amount(row: Sequence[Any]) -> Amount:
@@ -168,7 +170,7 @@ def _batches(root: str, manifest: Manifest) -> Iterator[pa.RecordBatch]:
     yield from read_shards(root, manifest.shards, [*_COLUMNS, *([] if has_bytes else ["text"])])
 
 
-def _add(connection: Any, batch: pa.RecordBatch) -> None:  # noqa: ANN401 -- duckdb has no types of its own
+def _add(connection: "DuckDBPyConnection", batch: pa.RecordBatch) -> None:
     connection.register("batch", _measured(batch))
     connection.execute(
         "INSERT INTO counts SELECT domain, language, snapshot, coalesce(min(nullif(day, '')), ''), max(day), "
@@ -182,11 +184,11 @@ def _measured(batch: pa.RecordBatch) -> pa.Table:
     """Return domain, language, snapshot, day, bytes and tokens of each document, and whether it is its first use."""
     rows, names = batch.num_rows, set(batch.schema.names)
 
-    def text(name: str) -> Any:  # noqa: ANN401 -- Arrow
+    def text(name: str) -> pa.Array:
         column = batch.column(name).cast(pa.string()) if name in names else pa.nulls(rows, pa.string())
         return pc.fill_null(column, UNKNOWN)
 
-    def number(name: str) -> Any:  # noqa: ANN401 -- Arrow
+    def number(name: str) -> pa.Array:
         column = batch.column(name).cast(pa.int64()) if name in names else pa.nulls(rows, pa.int64())
         return pc.fill_null(column, 0)
 

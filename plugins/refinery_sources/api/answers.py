@@ -69,7 +69,7 @@ def _answer(on: Web, call: Call, url: str) -> Answer:
         return Answer(status, value, _records(value, call, url), response.headers, len(body))
 
 
-def _value(body: bytes, url: str) -> Any:  # noqa: ANN401 -- JSON
+def _value(body: bytes, url: str) -> object:
     value, error, detail, _ = parse(body.removeprefix(b"\xef\xbb\xbf"))
     if error is not None:
         message = f"{url} was answered with {len(body):,} bytes that are no JSON, or cut ({detail}); pull again later"
@@ -77,7 +77,7 @@ def _value(body: bytes, url: str) -> Any:  # noqa: ANN401 -- JSON
     return value
 
 
-def _records(value: Any, call: Call, url: str) -> list[Any]:  # noqa: ANN401 -- JSON
+def _records(value: object, call: Call, url: str) -> list[Any]:
     records = value_at(value, call.records)
     if not isinstance(records, list):
         what = "nothing" if records is ABSENT else kind_of(records)

@@ -228,7 +228,7 @@ def _schema(call: Call, url: str, answer: Answer, state: State) -> Mapping[str, 
     return schema
 
 
-def _newest(call: Call, page: _Page, state: State) -> Any:  # noqa: ANN401 -- JSON
+def _newest(call: Call, page: _Page, state: State) -> object:
     """Return the newest value of the field by which records are asked for later, as a record has it.
 
     A time after the pull is none: asked since then, the API would say nothing of what changes until then.

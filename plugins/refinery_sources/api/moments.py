@@ -1,7 +1,6 @@
 """Compares and sends the values by which an API says when a record has changed: numbers, or times of ISO 8601."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pipeline_tasks.errors import ContractError
 from refinery_sources.api.query import Since
@@ -9,7 +8,7 @@ from refinery_sources.api.query import Since
 EPOCH = "epoch"
 
 
-def order_of(value: Any) -> float | None:  # noqa: ANN401 -- JSON
+def order_of(value: object) -> float | None:
     """Return the place of a value in time: a number as it is, a time in seconds (UTC without a zone); None if none."""
     if isinstance(value, bool):
         return None
@@ -27,7 +26,7 @@ def _moment(text: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def sent(since: Since, newest: Any) -> str | int | float:  # noqa: ANN401 -- JSON
+def sent(since: Since, newest: str | float) -> str | int | float:
     """Return what is sent for the newest value that has landed: `overlap` before it, as `format` says.
 
     ContractError for a time that no calendar has.
@@ -41,18 +40,16 @@ def sent(since: Since, newest: Any) -> str | int | float:  # noqa: ANN401 -- JSO
         raise ContractError(message) from error
 
 
-def _sent(since: Since, newest: Any) -> str | int | float:  # noqa: ANN401 -- JSON
+def _sent(since: Since, newest: str | float) -> str | int | float:
+    if not since.format and not isinstance(newest, str):
+        return newest - type(newest)(since.overlap)
     moment = _moment(newest) if isinstance(newest, str) else None
-    if moment is None and not since.format:
-        return newest - type(newest)(since.overlap) if since.overlap else newest  # type: ignore[no-any-return]
-    if moment is None:
-        moment = datetime.fromtimestamp(float(newest), UTC)
-    moment -= timedelta(seconds=since.overlap)
+    moment = (moment or datetime.fromtimestamp(float(newest), UTC)) - timedelta(seconds=since.overlap)
     if since.format == EPOCH:
         return int(moment.timestamp())
     if since.format:
         return moment.astimezone(UTC).strftime(since.format)
-    return _as_written(moment, newest) if since.overlap else str(newest)
+    return _as_written(moment, str(newest)) if since.overlap else str(newest)
 
 
 def _as_written(moment: datetime, like: str) -> str:

@@ -20,7 +20,7 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 
-def value_at(value: Any, path: str) -> Any:  # noqa: ANN401 -- JSON
+def value_at(value: object, path: str) -> object:
     """Return what is at a path, ABSENT if nothing is; the empty path is the value itself.
 
     A field that has the whole path as its name comes first; a number is a place of a list, counted from its end if
@@ -35,7 +35,7 @@ def value_at(value: Any, path: str) -> Any:  # noqa: ANN401 -- JSON
     return inner if inner is ABSENT or not rest else value_at(inner, rest)
 
 
-def _step(value: Any, name: str) -> Any:  # noqa: ANN401 -- JSON
+def _step(value: object, name: str) -> object:
     if isinstance(value, dict):
         return value.get(name, ABSENT)
     if isinstance(value, list) and name.removeprefix("-").isdecimal():
@@ -44,7 +44,7 @@ def _step(value: Any, name: str) -> Any:  # noqa: ANN401 -- JSON
     return ABSENT
 
 
-def place_in(body: Any, headers: Mapping[str, str], place: str) -> Any:  # noqa: ANN401 -- JSON
+def place_in(body: object, headers: Mapping[str, str], place: str) -> object:
     """Return what an answer has at a place: a header as text, or a value of its body."""
     if place.startswith(HEADER):
         return headers.get(place.removeprefix(HEADER).strip(), ABSENT)
@@ -73,7 +73,7 @@ def _remove(rest: dict[str, Any], path: str) -> None:
             del rest[first]
 
 
-def fields_of(value: Any) -> str:  # noqa: ANN401 -- JSON
+def fields_of(value: object) -> str:
     """Return the names of the fields that a value has, those of objects behind a dot, for an error."""
     if not isinstance(value, dict):
         return f"it is {kind_of(value)}"
@@ -95,7 +95,7 @@ def _paths(fields: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def kind_of(value: Any) -> str:  # noqa: ANN401 -- JSON
+def kind_of(value: object) -> str:
     """Return in words of what type a value of JSON is."""
     kinds = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return "absent" if value is ABSENT else kinds.get(type(value), "a number")

@@ -202,7 +202,7 @@ class Query:
         return {"source": "api", **json.loads(json.dumps(fields, default=asdict))}
 
 
-def text_of(value: Any) -> str:  # noqa: ANN401 -- a scalar
+def text_of(value: object) -> str:
     """Return a value as a request sends it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

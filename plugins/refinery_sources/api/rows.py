@@ -22,7 +22,7 @@ _DIGEST = 16
 """Hex digits of the digest of a record's content: those of one id are compared."""
 
 
-def data_record(query: Query, record: Any, where: str) -> Record:  # noqa: ANN401 -- JSON
+def data_record(query: Query, record: Mapping[str, Any], where: str) -> Record:
     """Return a record of the query; ContractError for one without id, or without the field of `since`."""
     identifier = identifier_of(record, query.id, where)
     try:
@@ -35,7 +35,7 @@ def data_record(query: Query, record: Any, where: str) -> Record:  # noqa: ANN40
     return Record(identifier, GONE if is_gone else DATA, digest, _moment(query, record, where), row, secrets)
 
 
-def identifier_of(record: Any, path: str, where: str) -> str:  # noqa: ANN401 -- JSON
+def identifier_of(record: object, path: str, where: str) -> str:
     """Return the id of a record as text; ContractError if it is neither a text nor a whole number."""
     value = value_at(record, path) if isinstance(record, dict) else ABSENT
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
@@ -45,12 +45,12 @@ def identifier_of(record: Any, path: str, where: str) -> str:  # noqa: ANN401 --
     return str(value)
 
 
-def has_text(query: Query, record: Any) -> bool:  # noqa: ANN401 -- JSON
+def has_text(query: Query, record: object) -> bool:
     """Return whether a record has a text."""
     return isinstance(value_at(record, query.fields.get("html") or query.fields["text"]), str)
 
 
-def digest_of(record: Any) -> str:  # noqa: ANN401 -- JSON
+def digest_of(record: object) -> str:
     """Return the digest of a record's content."""
     return hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGEST]
 
@@ -101,12 +101,12 @@ def _paths(query: Query, record: Mapping[str, Any]) -> dict[str, str]:
     return {target: path for target, path in paths.items() if target == "html" or target in FIELDS}
 
 
-def _says(record: Any, path: str) -> bool:  # noqa: ANN401 -- JSON
+def _says(record: object, path: str) -> bool:
     value = value_at(record, path)
     return value is not ABSENT and bool(value)
 
 
-def _moment(query: Query, record: Any, where: str) -> float | None:  # noqa: ANN401 -- JSON
+def _moment(query: Query, record: object, where: str) -> float | None:
     if query.since is None:
         return None
     value = value_at(record, query.since.field)

@@ -92,7 +92,7 @@ class Api(Query):
         schema = merged(*(each.get("schema", {}) for each in known))
         return _resolved(self, recipe=occasion.name, moment=moment, after=after, before=facts, schema_before=schema)
 
-    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a query says it itself
+    def parts(self, _web: Web) -> Sequence[Part]:
         self.refusals.clear()
         return [Part(call.name, _shown(call.first)) for call in self._calls()] + (
             [Part(DELETED, _shown(self._deletions().first if self.deleted.url else self.url))] if self.deleted else []
@@ -151,14 +151,14 @@ class Api(Query):
         bound_there = bound_of(self.since, self.after[name]) if self.since and name in self.after else None
         return -math.inf if bound_there is None else bound_there
 
-    def _gone(self, record: Any, where: str) -> Record:  # noqa: ANN401 -- JSON
+    def _gone(self, record: object, where: str) -> Record:
         identifier = identifier_of(record, cast("Any", self.deleted).id, where)
         return Record(f"{DELETED}:{identifier}", GONE, digest_of(identifier), None, gone_row(identifier))
 
     def _since(self, name: str) -> dict[str, Any]:
         return {self.since.param: self.after[name]} if self.since and name in self.after else {}
 
-    def _after(self, facts: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
+    def _after(self, facts: Mapping[str, Any]) -> str | float | None:
         """Return what a part is asked since, None for all."""
         if self.since is None:
             return None
@@ -222,7 +222,7 @@ class Api(Query):
         return {"newest": newest, "border": border}
 
 
-def _resolved(query: Api, **known: Any) -> Api:  # noqa: ANN401 -- fields of any type
+def _resolved(query: Api, **known: object) -> Api:
     """Return a query with what it is resolved by: a recipe cannot write these fields."""
     resolved = type(query)(**{name: getattr(query, name) for name in Query.__dataclass_fields__})
     for name, value in known.items():

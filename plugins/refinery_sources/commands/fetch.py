@@ -12,9 +12,12 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
+from operator import getitem
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from pipeline_tasks.binding import require_known
@@ -202,16 +205,10 @@ def split_files(source: EvaluationSet, names: Iterable[str]) -> list[str]:
 
 def chosen(item: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
     """Return the texts of an item under the names that `decontaminate` reads."""
-    return {name: _at(item, path) for name, path in fields.items()}
+    return {name: reduce(getitem, path.split("."), item) for name, path in fields.items()}
 
 
-def _at(item: Any, path: str) -> Any:  # noqa: ANN401 -- a value of JSON
-    for key in path.split("."):
-        item = item[key]
-    return item
-
-
-def _hub() -> tuple[Any, tuple[type[Exception], ...]]:
+def _hub() -> tuple[ModuleType, tuple[type[Exception], ...]]:
     """Return the hub's client, and the errors by which it says that the hub cannot be reached."""
     try:
         import huggingface_hub
@@ -228,7 +225,9 @@ def _hub() -> tuple[Any, tuple[type[Exception], ...]]:
     )
 
 
-def _parquet(client: Any, source: EvaluationSet, path: str, revision: str, endpoint: str) -> list[dict[str, Any]]:  # noqa: ANN401 -- a module
+def _parquet(
+    client: ModuleType, source: EvaluationSet, path: str, revision: str, endpoint: str
+) -> list[dict[str, Any]]:
     """Return the rows of a file of the hub."""
     import pyarrow.parquet as pq
 

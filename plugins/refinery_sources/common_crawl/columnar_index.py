@@ -8,7 +8,6 @@ condition is SQL, which DuckDB evaluates here. Layout: https://commoncrawl.org/c
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -223,7 +222,7 @@ def _require_expression(condition: str, where: str) -> None:
         raise RecipeError(message)
 
 
-def _has_query(parsed: Any) -> bool:  # noqa: ANN401 -- JSON
+def _has_query(parsed: object) -> bool:
     """Tell whether an expression has a query in it, as DuckDB parsed both."""
     if isinstance(parsed, dict):
         return parsed.get("class") == "SUBQUERY" or any(map(_has_query, parsed.values()))
@@ -302,7 +301,7 @@ def _require_columns(schema: pa.Schema, url: str) -> None:
         raise ContractError(message)
 
 
-def _queried(rows: Any, selection: Selection, columns: Sequence[str], where: str) -> pa.Table:  # noqa: ANN401 -- a table or dataset
+def _queried(rows: pa.Table | ds.Dataset, selection: Selection, columns: Sequence[str], where: str) -> pa.Table:
     """Return what DuckDB selects; it can open no file, and no other table is there. RecipeError for a wrong query."""
     import duckdb
 

@@ -60,7 +60,7 @@ def _row(record: Record) -> dict[str, Any]:
     }
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 -- a value of XML
+def _text(value: object) -> str:
     """Return the text of a revision, "" where it was deleted."""
     if isinstance(value, dict):
         return str(value.get(TEXT, ""))

@@ -96,7 +96,7 @@ class Git:
     def _groups(self) -> Sequence[Sequence[Blob]]:
         return grouped((blob, blob.bytes) for blob in self._chosen if not blob.kind)
 
-    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+    def parts(self, _web: Web) -> Sequence[Part]:
         if not self._groups:
             message = f"{self.repository} has no files that match at {self.commit}; correct include and exclude"
             raise RecipeError(message)

@@ -56,7 +56,7 @@ def rows_of(uri: str) -> int:
         return int(pq.ParquetFile(stream, pre_buffer=False).metadata.num_rows)
 
 
-def _step(table: Any) -> int:  # noqa: ANN401 -- pyarrow has no types
+def _step(table: pq.ParquetFile) -> int:
     """Return how many rows are decoded at once, by the largest mean of a row group."""
     groups = [table.metadata.row_group(number) for number in range(table.num_row_groups)]
     largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)

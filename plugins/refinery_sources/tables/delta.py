@@ -94,7 +94,7 @@ class Delta(OneVersion):
     def _version(self) -> Version:
         return version_of(self.table, self.version)
 
-    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+    def parts(self, _web: Web) -> Sequence[Part]:
         version = self._version
         require_columns(version.schema, self.read_by, str(version))
         if self.since != NONE:

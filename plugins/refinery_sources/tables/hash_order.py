@@ -48,7 +48,7 @@ class Buckets:
         for bucket in np.unique(buckets).tolist():
             self._writer(bucket).write_batch(keyed.filter(pa.array(buckets == bucket)))
 
-    def _writer(self, bucket: int) -> Any:  # noqa: ANN401 -- pyarrow has no types
+    def _writer(self, bucket: int) -> pa.ipc.RecordBatchFileWriter:
         if bucket not in self._writers:
             path = self._path(bucket)
             self._writers[bucket] = pa.ipc.new_file(str(path), self.schema)

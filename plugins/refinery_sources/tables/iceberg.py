@@ -77,7 +77,7 @@ class Iceberg(OneVersion):
     def _table(self) -> Table:
         return opened(self.table, self.catalog)
 
-    def parts(self, web: Web) -> Sequence[Part]:  # noqa: ARG002 -- a source's signature
+    def parts(self, _web: Web) -> Sequence[Part]:
         table, number = self._table, int(self.version)
         require_columns(table.schema(number), self.read_by, f"{self.table}, snapshot {number}")
         files = table.files(number, self.since)

@@ -22,6 +22,7 @@ from refinery_sources.source import UNKNOWN
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask
+    from pyiceberg.table import Table as Opened
 
 LATEST = "latest"
 
@@ -188,7 +189,7 @@ def opened(name: str, catalog: str) -> Table:
         return _of_files(name, place, properties)
 
 
-def _of_catalog(name: str, inner: Any) -> Table:  # noqa: ANN401 -- a table of PyIceberg
+def _of_catalog(name: str, inner: "Opened") -> Table:
     """Return a table of a catalog, whose files are below the place that the catalog says, and read as it says."""
     from refinery_sources.tables.fenced_io import FencedIO
 

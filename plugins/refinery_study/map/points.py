@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
@@ -86,7 +88,7 @@ def _values(batch: pa.RecordBatch, by: str) -> list[Any]:
     if by in batch.schema.names or "." in by:
         column = column_of(batch, by, "--by")
         if pa.types.is_floating(column.type) or (pa.types.is_integer(column.type)):
-            return [UNSAID if value is None or value != value else value for value in column.to_pylist()]  # noqa: PLR0124 -- NaN
+            return [UNSAID if value is None or isnan(value) else value for value in column.to_pylist()]
     values: list[Any] = groups_of(batch, by).to_pylist()
     return values
 
@@ -103,6 +105,6 @@ def _named(values: Sequence[Any]) -> dict[Any, str]:
     return {value: str(value) if value in shown else OTHERS for value in counts}
 
 
-def _band(edges: Any, value: float) -> str:  # noqa: ANN401 -- an array of ends
+def _band(edges: npt.NDArray[np.float64], value: float) -> str:
     at = min(int(np.searchsorted(edges, value, side="right")), len(edges) - 1)
     return f"{at}: {edges[at - 1]:.4g} to {edges[at]:.4g}"

@@ -1,11 +1,14 @@
 """Says which views a query names, and refuses one that is more than one question about them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from pipeline_tasks.errors import RecipeError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 FUNCTIONS = frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"})
 """Functions that a query may read rows from: any other reads files, runs text as SQL, or shows the process."""
@@ -25,7 +28,7 @@ class Named(NamedTuple):
     all_views: bool
 
 
-def named_in(connection: Any, query: str) -> Named:  # noqa: ANN401 -- duckdb has no types of its own
+def named_in(connection: "DuckDBPyConnection", query: str) -> Named:
     """Return what a query names.
 
     RecipeError for what is no SQL, for several statements, for one that is no SELECT, and for a function of tables that
@@ -62,7 +65,7 @@ def _require_known(nodes: list[Mapping[str, Any]]) -> None:
                 raise RecipeError(message)
 
 
-def _nodes(parsed: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 -- JSON
+def _nodes(parsed: object) -> Iterator[Mapping[str, Any]]:
     """Yield each part of a query, as DuckDB parsed it."""
     if isinstance(parsed, dict):
         yield parsed

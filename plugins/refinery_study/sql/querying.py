@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -22,6 +22,9 @@ from pipeline_tasks.text.urls.takedown import of_rows
 from refinery_study.sql.named import Named, View, named_in
 from refinery_study.sql.rows import Hidden, Rows
 from refinery_study.sql.views import OF_DOCUMENTS, QUARANTINE, REJECTS, VersionViews
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 BATCH = 8192
 """Rows of an answer that are in memory at a time."""
@@ -67,7 +70,12 @@ class _Scanned(ds.InMemoryDataset):  # type: ignore[misc]  # Arrow has no types
         super().__init__(rows.schema.empty_table())
         self._rows, self._faults = rows, faults
 
-    def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: object) -> "_Reading":  # noqa: A002, ANN401 -- Arrow's own name
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: ds.Expression | None = None,  # noqa: A002 -- Arrow's own name
+        **_: object,
+    ) -> "_Reading":
         """Return what DuckDB reads as a stream."""
         names = self._rows.schema.names if columns is None else list(columns)
         return _Reading(self._rows, names, filter, self._faults)
@@ -79,7 +87,7 @@ class _Reading:
 
     rows: Rows
     columns: Sequence[str]
-    condition: Any
+    condition: ds.Expression | None
     faults: list[BaseException]
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -116,7 +124,7 @@ class Answer:
     version: Version
     named: Named
     hidden: Hidden
-    relation: Any
+    relation: "DuckDBPyRelation"
 
     def read(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the columns of the rows, and the rows: from here on shards are read."""
@@ -161,7 +169,7 @@ def described(root: str, version: Version) -> dict[str, pa.Schema]:
 
 
 @contextmanager
-def _database() -> Iterator[Any]:
+def _database() -> Iterator["DuckDBPyConnection"]:
     """Open a database that reads no file but what it spills itself."""
     import duckdb
 
@@ -171,7 +179,9 @@ def _database() -> Iterator[Any]:
             yield connection
 
 
-def _define(connection: Any, catalog: Catalog, named: Named, hidden: Hidden, faults: list[BaseException]) -> None:  # noqa: ANN401
+def _define(
+    connection: "DuckDBPyConnection", catalog: Catalog, named: Named, hidden: Hidden, faults: list[BaseException]
+) -> None:
     """Define the views that a query names, and no other."""
     known: dict[str, VersionViews] = {}
     wanted = list(named.views)
@@ -186,7 +196,9 @@ def _define(connection: Any, catalog: Catalog, named: Named, hidden: Hidden, fau
             _register(connection, schema, name, views.of(name), faults)
 
 
-def _register(connection: Any, schema: str, name: str, of: Rows | pa.Table, faults: list[BaseException]) -> None:  # noqa: ANN401
+def _register(
+    connection: "DuckDBPyConnection", schema: str, name: str, of: Rows | pa.Table, faults: list[BaseException]
+) -> None:
     source = _Scanned(of, faults) if isinstance(of, Rows) else of
     if schema in ("", MAIN):
         connection.register(name, source)

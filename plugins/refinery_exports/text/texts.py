@@ -14,11 +14,11 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute
 
-from refinery_exports.documents import Documents, Pair, read_documents
 from refinery_exports.exporting import Job
 from refinery_exports.format import DATA
 from refinery_exports.formats import format_of
-from refinery_exports.text_files import TextFormat, cut_tables
+from refinery_exports.text.documents import Documents, Pair, read_documents
+from refinery_exports.text.text_files import TextFormat, cut_tables
 
 pc: Any = pyarrow.compute
 

@@ -153,7 +153,7 @@ def read_documents(documents: Documents, pair: Pair) -> Iterator[pa.Table]:
         yield pa.table(columns, schema=documents.schema)
 
 
-def _column(field: pa.Field, chosen: pa.RecordBatch, texts: pa.Table) -> Any:  # noqa: ANN401 -- an array or chunks of one
+def _column(field: pa.Field, chosen: pa.RecordBatch, texts: pa.Table) -> pa.Array | pa.ChunkedArray:
     if field.name in chosen.schema.names and field.name not in KEY:
         return chosen[field.name]
     if field.name in texts.column_names:
