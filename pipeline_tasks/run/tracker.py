@@ -22,6 +22,7 @@ from pipeline_tasks.run.tasks.row_cache import cache_of, known_segments
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tasks.states import State
 from pipeline_tasks.run.tasks.task import (
+    KEY_DIGITS,
     Outcome,
     Receipt,
     StageIO,
@@ -148,9 +149,13 @@ class Tracker:
         return State(prepare, name, prefix, known_segments(self.io.root, prefix), cache)
 
     def group_tasks(self, kernel: Kernel, rows: Shards, by: str, order: Sequence[str], buckets: int) -> list[Task]:
-        """Return one task per bucket; a task's input names the shards that its bucket is drawn from."""
-        cuts = [[by, *order, buckets, bucket] for bucket in range(buckets if rows else 0)]
-        return [Task(self.io, task_key(kernel, (rows,), (), cut), kernel, (rows,)) for cut in cuts]
+        """Return one task per bucket; a task's input names the shards that its bucket is drawn from.
+
+        Tasks differ in their keys alone. The shards are named once, and not for each bucket.
+        """
+        verb = task_key(kernel, (rows,), (), [by, *order, buckets])
+        keys = (digest_of([verb, bucket], KEY_DIGITS) for bucket in range(buckets if rows else 0))
+        return [Task(self.io, key, kernel, (rows,)) for key in keys]
 
     def complete(self, tasks: Sequence[Task], run_missing: Callable[[Sequence[int]], Iterable[Outcome]]) -> Shards:
         """Run the tasks that no earlier attempt finished; return the shards of all, in order.

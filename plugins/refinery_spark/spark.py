@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_inputs
-from pipeline_tasks.run.tasks.task import Outcome, Task, kernel_name
+from pipeline_tasks.run.tasks.task import KEY_DIGITS, Outcome, Task, kernel_name
 from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
 from pipeline_tasks.stage import Kernel, Shards
 from pipeline_tasks.store import store_settings
@@ -133,8 +133,9 @@ class SparkEngine(LocalEngine):
             scatter_parts = self._parts(len(scatters), weight)
             batch = task_batch(scatters, scatter_parts)
             pieces = self._frame(scatter_parts).mapInArrow(partial(_run_scatters, batch, frozenset(missing)), PIECE)
-            chosen = {bucket: without_input(tasks[bucket]) for bucket in missing}
-            gathering = partial(_gather_buckets, store_settings.sendable(), chosen, by, tuple(order))
+            keys = "".join(task.key for task in tasks).encode()  # a Spark task gets all of them, and reads its own
+            sent = (store_settings.sendable(), without_input(tasks[0]), keys)
+            gathering = partial(_gather_buckets, *sent, by, tuple(order))
             parts = self._parts(buckets, weight)
             shuffled = _by_bucket(pieces, parts)
             ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
@@ -333,12 +334,16 @@ def _piece(bucket: int, shard: int, number: int, body: bytes) -> pa.RecordBatch:
 
 
 def _gather_buckets(
-    stores: str, tasks: dict[int, Task], by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    stores: str, first: Task, keys: bytes, by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece."""
+    """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece.
+
+    `keys` has the key of each bucket's task, in which it differs from the first.
+    """
     store_settings.receive(stores)
     for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row[0]):
-        yield _result(bucket, _gather_bucket(tasks[bucket], rows, by, order))
+        task = replace(first, key=keys[bucket * KEY_DIGITS : (bucket + 1) * KEY_DIGITS].decode())
+        yield _result(bucket, _gather_bucket(task, rows, by, order))
 
 
 def _gather_bucket(

@@ -173,10 +173,14 @@ class Outcome:
     kernel: float = 0.0
 
 
+KEY_DIGITS = 32
+"""Hex digits of a task's key."""
+
+
 def task_key(kernel: Kernel, inputs: Sequence[Shards], broadcast: Shards, extra: Sequence[object] = ()) -> str:
     """Return a task's identity within its stage: the kernel, its arguments, and the content of its input."""
     identities = [[shard.identity for shard in stream] for stream in inputs]
-    return digest_of([kernel_name(kernel), identities, [shard.digest for shard in broadcast], list(extra)], 32)
+    return digest_of([kernel_name(kernel), identities, [shard.digest for shard in broadcast], list(extra)], KEY_DIGITS)
 
 
 def kernel_name(kernel: Callable[..., Any]) -> str:
