@@ -14,7 +14,7 @@ IN_ITS_ORDER = {
     "pipeline_tasks/run/recipe_faults.py": "the same: columns and the stages that write them",
     "pipeline_tasks/publish/datasets/cluster_sizes.py": "which stage to add for clusters",
     "pipeline_tasks/flow/running.py": "which stage to add for a build",
-    "pipeline_tasks/inspect/search/similar.py": "which stage to add for vectors",
+    "plugins/refinery_vectors/similar.py": "which stage to add for vectors",
     "pipeline_tasks/cli/commands/new.py": "which names are taken",
     "pipeline_tasks/cli/reference/stages.py": "the docs list stages in it",
     "pipeline_tasks/cli/reference/engines.py": "the docs list stages in it",

@@ -39,7 +39,7 @@ from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, keys_of, of_entries, of_rows
-from pipeline_tasks.upkeep.index import follow
+from pipeline_tasks.upkeep.followers import follow
 from refinery_rights.erasing.near import found_lines, near, near_lines
 from refinery_rights.taking_down import entries_of as entries_of_deletions
 from refinery_rights.taking_down import read_deletions, take_down

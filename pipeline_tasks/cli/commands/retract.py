@@ -22,7 +22,7 @@ from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import absolute
-from pipeline_tasks.upkeep.index import follow
+from pipeline_tasks.upkeep.followers import follow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

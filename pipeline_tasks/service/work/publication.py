@@ -1,8 +1,4 @@
-"""Publishes a version; indexes what is published."""
-
-from collections.abc import Callable
-from dataclasses import asdict
-from importlib.util import find_spec
+"""Publishes a version."""
 
 from pipeline_tasks.inspect.versions.late_files import late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_now
@@ -13,17 +9,10 @@ from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.recipe import COMPOSE
-from pipeline_tasks.seams import all_parts
 from pipeline_tasks.service.requests.publication import (
-    IndexReply,
-    IndexRequest,
     PublishReply,
     PublishRequest,
 )
-from pipeline_tasks.store import storage
-
-MAPS = "refinery.maps"
-"""The seam of maps of documents: functions of root, recipe and snapshot that make one and return its path, or ""."""
 
 
 def publish(request: PublishRequest) -> PublishReply:
@@ -69,28 +58,3 @@ def _build_reply(version: version_log.Version) -> PublishReply:
         "tokens": version.tokens,
         "sequences": version.sequences,
     }
-
-
-def index(request: IndexRequest) -> IndexReply:
-    """Return what was done to each table, and the map of the snapshot, "" without one; `missing` is not installed here.
-
-    Without pylance no table is touched.
-    """
-    from pipeline_tasks.upkeep.index import index, stored_recipes  # it loads the stage that embeds
-
-    if request.recipe:
-        storage.require_root(request.root)  # a root that is not there would look like one whose documents all left
-    recipes = [request.recipe] if request.recipe else stored_recipes(request.root, request.store)
-    is_missing = bool(recipes) and find_spec("lance") is None
-    done = [] if is_missing else index(request.root, recipes, request.store)
-    missing = "pylance" if is_missing else ""
-    return {"tables": [asdict(each) for each in done], "missing": missing, "map": _mapped(request)}
-
-
-def _mapped(request: IndexRequest) -> str:
-    """Return the paths of the maps of the request's snapshot, which are made if there are none; "" without one."""
-    made: list[str] = []
-    for part in all_parts(MAPS).values() if request.recipe and request.snapshot else ():
-        make: Callable[[str, str, str], str] = part.load()
-        made.append(make(request.root, request.recipe, request.snapshot))
-    return ", ".join(filter(None, made))

@@ -1,7 +1,6 @@
 """Finds the published documents that are most like a document, a URL, a text or a file."""
 
 import argparse
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,10 +16,17 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, StorageBusy
 from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
 from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.publish.datasets.vectors import Dataset, Made, dataset_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
-from pipeline_tasks.publish.vectors.documents import Dataset, Made, dataset_of
-from pipeline_tasks.publish.vectors.nearest import (
+from pipeline_tasks.recipe import Recipe, load_recipe, untried
+from pipeline_tasks.schema import EMBEDDING
+from pipeline_tasks.stage import FilePath
+from pipeline_tasks.stages.embed import Params
+from pipeline_tasks.store.files import digest_of_named, localize
+from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.text.urls.takedown import DOC, URL
+from refinery_vectors.nearest import (
     Origin,
     Similar,
     merged,
@@ -29,27 +35,17 @@ from pipeline_tasks.publish.vectors.nearest import (
     origin_of,
     synced,
 )
-from pipeline_tasks.publish.vectors.postgres import shown
-from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables, is_installed
-from pipeline_tasks.publish.vectors.syncing import models_of, store_of
-from pipeline_tasks.publish.vectors.table import was_removed
-from pipeline_tasks.publish.vectors.where import Condition, conditions
-from pipeline_tasks.recipe import Recipe, load_recipe, untried
-from pipeline_tasks.schema import EMBEDDING
-from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.embed import Params
-from pipeline_tasks.store.files import digest_of_named, localize
-from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.text.urls.takedown import DOC, URL
+from refinery_vectors.postgres import shown
+from refinery_vectors.stores import VectorTable, add_store, existing_tables, is_installed
+from refinery_vectors.syncing import models_of, store_of
+from refinery_vectors.table import was_removed
+from refinery_vectors.where import Condition, conditions
 
 LIMIT = 10
 """Documents that are shown unless another number is named."""
 
 TRIES = 3
 """How often a table is opened whose files a sync removes meanwhile."""
-
-STORE = "REFINERY_VECTORS"
-"""The variable that names the store of vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +106,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exact", action="store_true", help="compare every vector, also where there is an index")
     add_store(parser)
     add_json(parser)
-
-
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add `--store`."""
-    parser.add_argument(
-        "--store",
-        default=default_store(),
-        metavar="URI",
-        help="the store of vectors: a folder, s3://bucket/prefix, postgresql://USER:PASSWORD@HOST/DATABASE, or "
-        f"connection://ID of an Airflow connection to PostgreSQL (default: {STORE}, else ROOT/vectors)",
-    )
-
-
-def default_store() -> str:
-    """Return the store that the environment names, "" for that of the root."""
-    return os.environ.get(STORE, "")
 
 
 def answer(options: argparse.Namespace) -> int:

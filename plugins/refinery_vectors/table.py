@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, MachineFailed, RecipeError, StorageBusy
-from pipeline_tasks.publish.vectors.documents import FACTS, Made
+from pipeline_tasks.publish.datasets.vectors import FACTS, Made
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.store import storage
 from pipeline_tasks.text.near.vectors import KIND

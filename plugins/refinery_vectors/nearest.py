@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.publish.vectors.documents import FACTS, Dataset, Made, source_of, vectors_of
-from pipeline_tasks.publish.vectors.stores import VectorTable
-from pipeline_tasks.publish.vectors.where import Condition
+from pipeline_tasks.publish.datasets.vectors import FACTS, Dataset, Made, source_of, vectors_of
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.text.near.vectors import unpacked
 from pipeline_tasks.text.urls.takedown import URL, evidence, of_entries
+from refinery_vectors.stores import VectorTable
+from refinery_vectors.where import Condition
 
 pc: Any = pyarrow.compute
 

@@ -8,11 +8,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RefineryError
-from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import rows_of, takedowns
-from pipeline_tasks.publish.vectors import FOLDER
-from pipeline_tasks.publish.vectors.documents import (
+from pipeline_tasks.publish.datasets.vectors import (
     Dataset,
     Made,
     dataset_of,
@@ -21,9 +17,13 @@ from pipeline_tasks.publish.vectors.documents import (
     source_of,
     vectors_of,
 )
-from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables, require_client, table_of
-from pipeline_tasks.publish.vectors.table import INDEXED, Overtaken, State, was_removed
+from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.takedowns import rows_of, takedowns
 from pipeline_tasks.text.urls.takedown import evidence, of_rows
+from refinery_vectors import FOLDER
+from refinery_vectors.stores import VectorTable, existing_tables, require_client, table_of
+from refinery_vectors.table import INDEXED, Overtaken, State, was_removed
 
 pc: Any = pyarrow.compute
 

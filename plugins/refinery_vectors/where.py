@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.vectors.documents import FACTS
+from pipeline_tasks.publish.datasets.vectors import FACTS
 
 pc: Any = pyarrow.compute
 

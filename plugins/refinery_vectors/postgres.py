@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
-from pipeline_tasks.publish.vectors.documents import FACTS, Made
-from pipeline_tasks.publish.vectors.table import RECALL, Index, Overtaken, State, state_text, state_written
+from pipeline_tasks.publish.datasets.vectors import FACTS, Made
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store.credential import database_of
 from pipeline_tasks.text.near.vectors import KIND
+from refinery_vectors.table import RECALL, Index, Overtaken, State, state_text, state_written
 
 SCHEMES = ("postgres", "postgresql")
 CONNECTION = "connection://"

@@ -8,13 +8,13 @@ from pipeline_tasks.cards import adds
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
-from pipeline_tasks.inspect.search.similar import add_store, default_store
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
-from pipeline_tasks.publish.vectors import FOLDER
-from pipeline_tasks.publish.vectors.stores import has_table, is_installed
-from pipeline_tasks.publish.vectors.syncing import Synced, store_of, sync
 from pipeline_tasks.schema import EMBEDDING
+from pipeline_tasks.upkeep.followers import Follower
+from refinery_vectors import FOLDER
+from refinery_vectors.stores import add_store, default_store, has_table, is_installed
+from refinery_vectors.syncing import Synced, store_of, sync
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,17 +62,22 @@ def follow(root: str) -> Iterator[str]:
     """Sync the store of a root, as documents may have left; yield a line for each table, none without a store."""
     store = default_store()
     recipes = stored_recipes(root, store)
-    if not can_follow(root):
+    if hindered(root):
         where = store or f"{root}/{FOLDER}"  # of Lance: the client of a database is always there
         yield f"  {where} still has the vectors: pylance is not installed here; run `refinery keep index` where it is"
     elif recipes:
         yield from (f"  {synced_line(each)}" for each in index(root, recipes, store))
 
 
-def can_follow(root: str) -> bool:
-    """Return whether the store of a root, if it has one, can be synced on this machine."""
+def hindered(root: str) -> str:
+    """Return why the store of a root cannot be synced on this machine, "" if it can, or there is none."""
     store = default_store()
-    return is_installed(store) or not stored_recipes(root, store)
+    if is_installed(store) or not stored_recipes(root, store):
+        return ""
+    return "pylance is not installed here: run `refinery keep index`, and this, where it is"
+
+
+FOLLOWER = Follower(FOLDER, follow, hindered)
 
 
 def synced_line(done: Synced) -> str:

@@ -1,8 +1,14 @@
 """Opens the tables of a store of vectors, whichever it is: folders of Lance, or a database of PostgreSQL."""
 
-from pipeline_tasks.publish.vectors import postgres, table
-from pipeline_tasks.publish.vectors.documents import Made
+import argparse
+import os
+
+from pipeline_tasks.publish.datasets.vectors import Made
 from pipeline_tasks.store import storage
+from refinery_vectors import postgres, table
+
+STORE = "REFINERY_VECTORS"
+"""The variable that names the store of vectors."""
 
 VectorTable = table.VectorTable | postgres.PostgresTable
 """A table as a commit left it. Both kinds keep the same promises, which one body of tests asks of both."""
@@ -36,3 +42,19 @@ def has_table(store: str) -> bool:
     if postgres.is_postgres(store):
         return bool(postgres.existing_tables(store))
     return any(storage.connect(store).list(""))
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add `--store`."""
+    parser.add_argument(
+        "--store",
+        default=default_store(),
+        metavar="URI",
+        help="the store of vectors: a folder, s3://bucket/prefix, postgresql://USER:PASSWORD@HOST/DATABASE, or "
+        f"connection://ID of an Airflow connection to PostgreSQL (default: {STORE}, else ROOT/vectors)",
+    )
+
+
+def default_store() -> str:
+    """Return the store that the environment names, "" for that of the root."""
+    return os.environ.get(STORE, "")
