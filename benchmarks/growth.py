@@ -36,8 +36,7 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, schema_pairs
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.task import Outcome, Receipt, Task
 from pipeline_tasks.schema import DOCUMENT

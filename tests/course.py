@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.publish.earlier import Earlier, read_earlier
 from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Versions
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
 from pipeline_tasks.service.requests.publication import PublishRequest

@@ -65,7 +65,7 @@ print(json.dumps({
 
 SENT = """
 import json, sys
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests.stages import LandRequest
 root, day = sys.argv[1:]

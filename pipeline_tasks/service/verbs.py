@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pipeline_tasks import seams
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.service.requests.stages import (

@@ -19,8 +19,7 @@ from pipeline_tasks.recipe import LAND, Recipe, Step, Versions
 from pipeline_tasks.run import partitions, runner
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.idle_parts import idle_parts
-from pipeline_tasks.run.plan import RefineRequest, Span
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, EngineFactory, Refined, RunningEngine
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import path_of
