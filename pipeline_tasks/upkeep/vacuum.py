@@ -12,11 +12,11 @@ from pipeline_tasks.cards import DASHES, RESERVED, stage_names
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
+from pipeline_tasks.ledger import recorded_recipes
+from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, is_shared, stage_prefix
 from pipeline_tasks.publish.exported import EXPORTS, FILES
-from pipeline_tasks.publish.ledger import recorded_recipes
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_log
 from pipeline_tasks.recipe import COMPOSE, PUBLISH
 from pipeline_tasks.run.tasks.row_cache import CACHE
 from pipeline_tasks.run.tasks.task import stored_receipt

@@ -1,5 +1,5 @@
 """Training datasets in the formats that other trainers read: a module per format, and the command that writes them.
 
-Imports the vocabulary, `store`, `training` and `publish`. What exports tokens imports nothing that a training machine
-does not have; what knows versions and texts does.
+Imports the vocabulary, `store`, `training`, `publish` and `ledger`. What exports tokens imports nothing that a training
+machine does not have; what knows versions and texts does.
 """

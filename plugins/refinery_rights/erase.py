@@ -9,7 +9,7 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result, whoami
 from pipeline_tasks.inspect.search.find import current_versions, uses
-from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import Takedown, current_rows, rows_of, takedowns
 from pipeline_tasks.recipe import LOCAL

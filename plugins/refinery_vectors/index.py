@@ -8,8 +8,8 @@ from pipeline_tasks.cards import adds
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
+from pipeline_tasks.ledger.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.upkeep.followers import Follower
 from refinery_vectors import FOLDER

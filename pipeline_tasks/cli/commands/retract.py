@@ -14,7 +14,7 @@ from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
 from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, stages_that
 from pipeline_tasks.publish.takedowns import taken_down_of

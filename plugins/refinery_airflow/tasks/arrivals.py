@@ -199,7 +199,7 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
 
 def accepted_before(stages: Sequence[str], root: str, version: Any) -> dict[str, str]:  # noqa: ANN401 -- as below
     """Return why refused gates of a version were let pass, by gate, for its stages that run before all of `stages`."""
-    from pipeline_tasks.publish.summary import read_summary
+    from pipeline_tasks.report.summary import read_summary
 
     summary = read_summary(root, version)
     ran = [stage.stage for stage in summary.stages]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec
+from pipeline_tasks.plots.plot import Plot, Row, Spec, base_spec
 
 HERE = "this version"
 """The column of the version's own manifests."""

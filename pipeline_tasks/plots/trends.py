@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, snapshot_axis, tick_decimals
+from pipeline_tasks.plots.plot import Plot, Spec, base_spec, snapshot_axis, tick_decimals
 
 OUTCOMES = {"pass": "--good", "warn": "--warn", "refuse": "--bad", "not judged": "--plot-3"}
 """The color of each outcome."""

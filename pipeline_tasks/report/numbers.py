@@ -12,10 +12,11 @@ from pipeline_tasks.gate.facts.sites import site_coverages
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import quantile
-from pipeline_tasks.publish.comparisons import Comparison, comparisons
-from pipeline_tasks.publish.plots.comparison import lines_of
-from pipeline_tasks.publish.report.contents import Contents, profile_of
-from pipeline_tasks.publish.report.html import (
+from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.report.comparison_plots import lines_of
+from pipeline_tasks.report.comparisons import Comparison, comparisons
+from pipeline_tasks.report.contents import Contents, profile_of
+from pipeline_tasks.report.html import (
     Child,
     Html,
     bar,
@@ -28,7 +29,6 @@ from pipeline_tasks.publish.report.html import (
     table,
     tag,
 )
-from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.run.tasks.state_cost import SECONDS, StateCost
 from pipeline_tasks.schema import SEAMS

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.publish.plots.distributions import share_bars
-from pipeline_tasks.publish.plots.plot import Plot, Row
+from pipeline_tasks.plots.distributions import share_bars
+from pipeline_tasks.plots.plot import Plot, Row
 
 SERIES = {"this snapshot": "--plot-1", "previous": "--plot-2", "trailing median": "--plot-3"}
 """The color of each share."""

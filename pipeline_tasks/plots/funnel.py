@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline_tasks.cards import known_card
-from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec, count_axis
+from pipeline_tasks.plots.plot import Plot, Row, Spec, base_spec, count_axis
 
 ROW = 22
 """Pixels of a stage."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec, count_axis
+from pipeline_tasks.plots.plot import Plot, Row, Spec, base_spec, count_axis
 
 SERIES = {"now": "--plot-3", "then": "--plot-1"}
 """The color of each side."""

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, field
 from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.suites import SNAPSHOTS
-from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.version_facts import is_partial, saved_history
 from pipeline_tasks.sealed import path_of, reference, require_digest, seal, sha256, split_reference, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -77,16 +77,6 @@ def _is_partial(root: str, version: Version) -> bool:
     if version.partial is not None:
         return version.partial
     return is_partial({stage: read_manifest(root, referred) for stage, referred in version.manifests.items()})
-
-
-def saved_history(manifests: Mapping[str, Manifest]) -> tuple[str, ...]:
-    """Return the stages that saved history."""
-    return tuple(sorted(stage for stage, manifest in manifests.items() if manifest.history_shards))
-
-
-def is_partial(manifests: Mapping[str, Manifest]) -> bool:
-    """Return whether a partition of some stage was quarantined."""
-    return any(manifest.poison for manifest in manifests.values())
 
 
 def store_earlier(root: str, earlier: Earlier, landed: str) -> str:

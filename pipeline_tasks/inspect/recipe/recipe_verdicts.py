@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline_tasks.publish.choices import Choices, choices_made
+from pipeline_tasks.inspect.recipe.choices import Choices, choices_made
 from pipeline_tasks.publish.logs.ablation_log import COMPARISON, LOG, MIXTURE, AblatedArm, Ablation, ablations
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, NOT_WORSE, Requirement, margin_of

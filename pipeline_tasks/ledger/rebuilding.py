@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipeline_tasks.errors import ContractError, RefineryError
 from pipeline_tasks.gate.verdicts import read_verdict
-from pipeline_tasks.publish.ledger import (
+from pipeline_tasks.ledger import (
     DIFFERENCE_KEY,
     FAILURE_KEY,
     HARDWARE_KEY,
@@ -28,10 +28,10 @@ from pipeline_tasks.publish.ledger import (
     put_verdict,
     put_version,
 )
-from pipeline_tasks.publish.ledger.database import Database, Row, is_postgres, sqlite_path
+from pipeline_tasks.ledger.database import Database, Row, is_postgres, sqlite_path
+from pipeline_tasks.ledger.lost_log import account_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ablations
-from pipeline_tasks.publish.logs.lost_log import account_of
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import takedowns
 from pipeline_tasks.sealed import path_of

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.publish.plots.plot import Plot, Row, Spec, base_spec, count_axis, share_axis, tick_decimals
+from pipeline_tasks.plots.plot import Plot, Row, Spec, base_spec, count_axis, share_axis, tick_decimals
 
 SERIES = {"this snapshot": "--plot-1", "previous": "--plot-2", "trailing": "--plot-3"}
 """The color of each distribution."""

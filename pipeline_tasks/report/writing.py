@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pipeline_tasks.manifest import NAMED
 from pipeline_tasks.publish.published import PublishedFile, publish_file
-from pipeline_tasks.publish.report import numbers, records
-from pipeline_tasks.publish.report.contents import Contents
-from pipeline_tasks.publish.report.html import Html, page
+from pipeline_tasks.report import numbers, records
+from pipeline_tasks.report.contents import Contents
+from pipeline_tasks.report.html import Html, page
 from pipeline_tasks.sealed import sha256
 
 Section = Callable[[Contents], Iterator[Html]]

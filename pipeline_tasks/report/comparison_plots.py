@@ -1,8 +1,8 @@
 """Plots what documents had before the stages of a recipe, and have after them."""
 
-from pipeline_tasks.publish.comparisons import Comparison
-from pipeline_tasks.publish.plots.distributions import share_bars
-from pipeline_tasks.publish.plots.plot import Plot, Row
+from pipeline_tasks.plots.distributions import share_bars
+from pipeline_tasks.plots.plot import Plot, Row
+from pipeline_tasks.report.comparisons import Comparison
 
 AFTER, BEFORE = "after", "before"
 COLORS = {BEFORE: "--plot-3", AFTER: "--plot-1"}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.plots.plot import Plot
 
 COLORS: Mapping[str, str] = {
     "--page": "#ffffff",

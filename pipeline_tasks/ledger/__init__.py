@@ -1,4 +1,7 @@
-"""Records stages, costs, verdicts and versions in the ledger, and queries them."""
+"""Records stages, costs, verdicts and versions in the ledger, queries them, and makes it anew from a root.
+
+It is a witness of logs, too: it knows what was removed from them. Imports `publish` and the rooms below.
+"""
 
 import contextlib
 import os
@@ -14,8 +17,7 @@ from pipeline_tasks.deployment import is_connection, ledger_at, plain
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
 from pipeline_tasks.landing.listing import missing_of
-from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.ledger.database import (
+from pipeline_tasks.ledger.database import (
     PARAMETER,
     SQL,
     Database,
@@ -24,6 +26,7 @@ from pipeline_tasks.publish.ledger.database import (
     sqlite_path,
     without_comments,
 )
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.ablation_log import Ablation
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import Takedown

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from pipeline_tasks.publish.plots.distributions import TITLES
-from pipeline_tasks.publish.plots.plot import Plot, Row, base_spec, share_axis, snapshot_axis
+from pipeline_tasks.plots.distributions import TITLES
+from pipeline_tasks.plots.plot import Plot, Row, base_spec, share_axis, snapshot_axis
 
 COLORS = ("--plot-1", "--plot-2", "--plot-4", "--plot-5", "--plot-6", "--plot-3")
 """The colors of the lines, that of the name that moved most first."""

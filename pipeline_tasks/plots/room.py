@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline_tasks.publish.plots.plot import Plot, base_spec, tick_decimals
+from pipeline_tasks.plots.plot import Plot, base_spec, tick_decimals
 
 SHOWN = 16
 """Facts that are plotted, those with the least room."""

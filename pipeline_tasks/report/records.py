@@ -9,9 +9,9 @@ from typing import Any
 
 from pipeline_tasks.cards import adds, copies_of, of_stage, refines
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.report.contents import Contents, profile_of
-from pipeline_tasks.publish.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.publish.superseded import near_manifests, superseded_by
+from pipeline_tasks.report.contents import Contents, profile_of
+from pipeline_tasks.report.html import Child, Html, count, join, section, shown, table, tag
 from pipeline_tasks.store.reading import clears_personal_data
 from pipeline_tasks.text.pii.web_addresses import scrub_url
 

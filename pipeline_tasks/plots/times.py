@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec
+from pipeline_tasks.plots.plot import Plot, Spec, base_spec
 
 SLOW = 2.0
 """A partition is slow from this many times the median of its stage on."""

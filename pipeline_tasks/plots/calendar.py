@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, is_date
+from pipeline_tasks.plots.plot import Plot, Spec, base_spec, is_date
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 

@@ -16,9 +16,9 @@ from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import known_card
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, RefineryError
+from pipeline_tasks.ledger import recorded_seconds
 from pipeline_tasks.libraries import differences, installed, present
 from pipeline_tasks.manifest import WRITER, Manifest, in_order
-from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE

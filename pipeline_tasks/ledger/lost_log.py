@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.ledger import Ledger, is_absent, ledger_of, name_in_ledger
+from pipeline_tasks.ledger.database import Row, sqlite_path
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import takedowns
-from pipeline_tasks.publish.ledger import Ledger, is_absent, ledger_of, name_in_ledger
-from pipeline_tasks.publish.ledger.database import Row, sqlite_path
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.store import storage
