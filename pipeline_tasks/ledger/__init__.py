@@ -16,7 +16,7 @@ from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.deployment import is_connection, ledger_at, plain
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.gate.verdicts import Verdict
-from pipeline_tasks.landing.listing import missing_of
+from pipeline_tasks.landing.landed import missing_of
 from pipeline_tasks.ledger.database import (
     PARAMETER,
     SQL,

@@ -32,6 +32,7 @@ ALLOWED = {
         "inspect.versions.staleness",
         "landing",
         "publish",
+        "report.summary",
         "store",
         *VOCABULARY,
     },
