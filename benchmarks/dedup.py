@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import EngineFactory, refine
 from pipeline_tasks.stage import Kernel, Shards
 

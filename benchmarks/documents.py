@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
 from pipeline_tasks.recipe import ErrorBudget, load_recipe
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.store.reading import read_manifest

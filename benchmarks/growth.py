@@ -44,8 +44,8 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
 from pipeline_tasks.run.history import shared_history
 from pipeline_tasks.run.partitions import spans
-from pipeline_tasks.run.plan import Plan, RefineRequest, plan
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.plan import Plan, plan
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.run.runner import partition_path, refine, seal
 from pipeline_tasks.run.tasks.task import Outcome, Receipt, Task
 from pipeline_tasks.schema import DOCUMENT, RECORD

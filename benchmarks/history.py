@@ -21,7 +21,7 @@ import pyarrow as pa
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest, dump, identified, manifest_path
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.store import storage

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import LandRequest, SpansRequest
 from tests.airflow_server import Airflow, airflow_server

@@ -24,7 +24,7 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.recipe import ErrorBudget
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 
 MEGABYTE = 1e6

@@ -25,9 +25,9 @@ from pipeline_tasks.gate.verdicts import Verdict, read_verdict, verdict_referenc
 from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.versions.overview import overviews
 from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, reference_of
-from pipeline_tasks.publish import summary
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, PUBLISH, load_recipe
+from pipeline_tasks.report import summary
 from pipeline_tasks.sealed import reference, seal, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage

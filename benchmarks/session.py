@@ -22,7 +22,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import LandRequest, SpansRequest
 from pipeline_tasks.service.requests.wire import Wire

@@ -24,7 +24,7 @@ from typing import Any
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
 from pipeline_tasks.recipe import ErrorBudget, Recipe, load_recipe
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import EngineFactory, refine
 from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.store import storage

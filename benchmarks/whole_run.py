@@ -29,8 +29,7 @@ import processes
 from pipeline_tasks.engines import choose
 from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.recipe import LAND, LOCAL, PUBLISH, Recipe, engine_names, load_recipe
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stages.tokenize import STAGE as TOKENIZE

@@ -15,6 +15,7 @@ from pipeline_tasks.ask import known
 from pipeline_tasks.gate import judging
 from pipeline_tasks.landing import brought_formats
 from pipeline_tasks.service import verbs
+from pipeline_tasks.upkeep import followers
 
 PROJECT = Path(__file__).parents[1]
 
@@ -70,7 +71,7 @@ def forget() -> None:
     """Forget which parts there were, and their modules."""
     for cached in (seams._brought, seams.own_parts, seams.part_at, brought_formats._by_ending, cards._brought_card):
         cached.cache_clear()
-    for cached in (known.questions, verbs.verbs, judging.judge_here):
+    for cached in (known.questions, verbs.verbs, judging.judge_here, followers.followers):
         cached.cache_clear()
     for name in [name for name in sys.modules if name.startswith("brought_")]:
         del sys.modules[name]

@@ -15,8 +15,7 @@ from pipeline_tasks.cards import stage_card
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe, load_recipe, parse_recipe
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import Wire, decode, encode

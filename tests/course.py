@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pipeline_tasks.errors import GateRefused, RecipeError
-from pipeline_tasks.publish.earlier import Earlier, read_earlier
 from pipeline_tasks.recipe import BUILD, COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Versions
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
@@ -22,6 +20,7 @@ from pipeline_tasks.service.requests.stages import (
     PlannedStep,
 )
 from pipeline_tasks.service.requests.wire import Wire
+from pipeline_tasks.service.work.earlier import Earlier, read_earlier
 
 Send = Callable[[Request[Any]], Wire]
 """Handles a request."""

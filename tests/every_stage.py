@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.landing import listing
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Refined, refine
 from pipeline_tasks.run.tasks.task import StageIO, read_input
 from pipeline_tasks.schema import VERDICT

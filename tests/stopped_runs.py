@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.publish.ledger import Ledger, RunFailure, ledger_of
+from pipeline_tasks.ledger import Ledger, RunFailure, ledger_of
 from tests.chain import reply
 from tests.small_root import WORDS
 

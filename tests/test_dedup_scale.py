@@ -10,7 +10,7 @@ import pytest
 from benchmarks import planted
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.stage import Kernel, Shards
 from tests import refining

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_tasks import ledger
 from pipeline_tasks.deployment import (
     Channels,
     Connections,
@@ -24,7 +25,6 @@ from pipeline_tasks.deployment import (
 )
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.publish import ledger
 
 FILE = """\
 defaults:

@@ -27,7 +27,7 @@ from pipeline_tasks.cli.listing import first_words
 from pipeline_tasks.cli.main import _parse, build_parser, parser_of
 from pipeline_tasks.cli.reference.outputs import outputs_of
 from pipeline_tasks.flow.progress import step_line
-from pipeline_tasks.publish.ledger import queries
+from pipeline_tasks.ledger import queries
 from pipeline_tasks.recipe import parse_recipe, recipe_names
 from pipeline_tasks.run.tracker import Step
 from pipeline_tasks.seams import EXPORTS, own_parts

@@ -10,9 +10,9 @@ from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.document.trace import trace, trace_lines
 from pipeline_tasks.inspect.verify.verification import verify
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.rebuilding import rebuild
 from pipeline_tasks.libraries import release
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.ledger.rebuilding import rebuild
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run.history import Past, read_history
 from pipeline_tasks.store.reading import read_manifest

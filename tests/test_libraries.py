@@ -18,7 +18,8 @@ from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.libraries import UNICODE, differences, installed
 from pipeline_tasks.manifest import fingerprint_of, load, shared_prefix
 from pipeline_tasks.profiles.removals import DERIVED
-from pipeline_tasks.run.plan import RefineRequest, plan
+from pipeline_tasks.run.plan import plan
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.tasks.task import StageIO, Task, run
 from pipeline_tasks.stage import Batches, Stage
 from pipeline_tasks.stages import NAMES

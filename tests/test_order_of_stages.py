@@ -14,11 +14,11 @@ IN_ITS_ORDER = {
     "pipeline_tasks/run/recipe_faults.py": "the same: columns and the stages that write them",
     "pipeline_tasks/publish/datasets/cluster_sizes.py": "which stage to add for clusters",
     "pipeline_tasks/flow/running.py": "which stage to add for a build",
-    "pipeline_tasks/inspect/search/similar.py": "which stage to add for vectors",
+    "plugins/refinery_vectors/similar.py": "which stage to add for vectors",
     "pipeline_tasks/cli/commands/new.py": "which names are taken",
     "pipeline_tasks/cli/reference/stages.py": "the docs list stages in it",
     "pipeline_tasks/cli/reference/engines.py": "the docs list stages in it",
-    "pipeline_tasks/publish/ledger/__init__.py": "rows of tables over many recipes are sorted by it, to be read",
+    "pipeline_tasks/ledger/__init__.py": "rows of tables over many recipes are sorted by it, to be read",
     "pipeline_tasks/publish/logs/version_log.py": "which stage was the last in entries of releases that did not say",
     "pipeline_tasks/upkeep/vacuum.py": "all folders of stages",
 }

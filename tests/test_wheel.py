@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.gate.suites import EXPECTATIONS
-from pipeline_tasks.publish.ledger import queries
+from pipeline_tasks.ledger import queries
 from pipeline_tasks.recipe import BUILDS, recipe_names
 from tests.embedded import PROJECT, migrated
 from tests.installed import Installed, build_wheel, install, share_compiled, source_files
@@ -22,7 +22,7 @@ INSTALLED = """
 import json, pipeline_tasks, sys
 from pathlib import Path
 from pipeline_tasks.gate.suites import EXPECTATIONS, load_suite
-from pipeline_tasks.publish.ledger import Ledger, queries
+from pipeline_tasks.ledger import Ledger, queries
 from pipeline_tasks.recipe import BUILDS, load_build, load_recipe, recipe_names
 from pipeline_tasks.shipped import shipped
 Ledger.open(str(Path("ledger.sqlite").absolute())).close()
@@ -65,7 +65,7 @@ print(json.dumps({
 
 SENT = """
 import json, sys
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests.stages import LandRequest
 root, day = sys.argv[1:]

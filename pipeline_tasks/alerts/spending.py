@@ -2,7 +2,7 @@
 
 from pipeline_tasks.alerts.stages import Spending
 from pipeline_tasks.gate.suites import SNAPSHOTS
-from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.ledger import Ledger
 
 
 def spending_of(ledger: Ledger, recipe: str, snapshot: str, stage: str) -> Spending:

@@ -14,8 +14,8 @@ from pipeline_tasks.api.applying import filter_rows as filter  # noqa: A004 -- s
 from pipeline_tasks.api.rows import Rows
 from pipeline_tasks.ask.answer import Answer
 from pipeline_tasks.errors import ContractError, GateRefused, LookRefused, RecipeError, RefineryError, Transient
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, recipes
 from pipeline_tasks.recipe import DEFAULT_BUILD, LOCAL, Recipe, load_build, load_recipe, parse_recipe

@@ -62,8 +62,8 @@ def filter_rows(profile: str, rows: Rows, /, **params: object) -> Applied:
 def applied(card: Stage[Any], rows: Rows, written: Mapping[str, object], optional: Sequence[str] = ()) -> Applied:
     """Return what a stage does with rows by params as written; columns that are `optional` are null without."""
     from pipeline_tasks.engines.local import LocalEngine
-    from pipeline_tasks.run.plan import RefineRequest
     from pipeline_tasks.run.recipe_faults import check_files
+    from pipeline_tasks.run.request import RefineRequest
     from pipeline_tasks.run.runner import refine
     from pipeline_tasks.store.reading import read_shards
 

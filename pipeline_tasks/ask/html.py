@@ -7,7 +7,7 @@ from typing import cast
 
 from pipeline_tasks.ask.parts import Column, Note, Part, Row, Table
 from pipeline_tasks.ask.written import DASH, number, written
-from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.plots.plot import Plot
 
 Link = Callable[[Column, Row], str]
 """Returns the address that a value of a row leads to, "" for none."""

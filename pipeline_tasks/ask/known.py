@@ -103,13 +103,6 @@ QUESTIONS = {
         "look",
         shows=True,
     ),
-    "look similar": Entry(
-        "pipeline_tasks.inspect.search.similar",
-        "find the published documents that are most like a document or a text",
-        "look",
-        shows=True,
-        was="similar",
-    ),
     "document": Entry(
         "pipeline_tasks.inspect.document",
         "show every decision on a document: signals, reasons, evidence, record",
@@ -163,13 +156,6 @@ QUESTIONS = {
         "keep in order",
         supervised=True,
         was="retention",
-    ),
-    "keep index": Entry(
-        "pipeline_tasks.upkeep.index",
-        "bring the store of vectors in line with what is published, for `similar`",
-        "keep in order",
-        supervised=True,
-        was="index",
     ),
     "keep compact": Entry(
         "pipeline_tasks.upkeep.compact",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pipeline_tasks.ask.parts import Note, Part, Table
 from pipeline_tasks.ask.written import written
-from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.plots.plot import Plot
 
 
 def lines_of(parts: Iterable[Part]) -> Iterator[str]:

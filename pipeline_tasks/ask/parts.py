@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline_tasks.publish.plots.plot import Plot
+from pipeline_tasks.plots.plot import Plot
 
 Kind = Literal[
     "text",

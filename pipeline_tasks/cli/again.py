@@ -21,17 +21,18 @@ from pipeline_tasks.publish.datasets.origin import (
     require_same_code,
     source_versions,
 )
-from pipeline_tasks.publish.datasets.tokenizer_pin import Special, has_digest, pin_again
+from pipeline_tasks.publish.datasets.tokenizer_pin import PUBLISHED, has_digest, pin_of, put_pin, read_pin
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import PINNED, list_of, taken_down_of
 from pipeline_tasks.recipe import BUILD, COMPOSE
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
-from pipeline_tasks.stages.tokenize.params import FILES
+from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
+from pipeline_tasks.stages.tokenize.params import FILES, Params
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed, read_manifest
 
@@ -109,9 +110,17 @@ def _tokenizer(root: str, origin: Origin, beside: str) -> str:
                     f"{paths[0]}: the tokenizer of {origin.name} is not there; copy it from the root that built it"
                 )
                 raise ContractError(message)
-            pin_again(root, origin.name, path, Special(step.params["eos"], step.params["bos"]))
+            _pin(root, origin.name, Params(tokenizer=path, eos=step.params["eos"], bos=step.params["bos"]))
             return path
     return ""
+
+
+def _pin(root: str, recipe: str, params: Params) -> None:
+    """Pin the tokenizer that params name, as that of what was published, unless the dataset has a pin."""
+    [batch] = load_tokenizer(iter(()), params=params)
+    [row] = batch.to_pylist()
+    if read_pin(root, recipe) is None:
+        put_pin(root, pin_of(row, recipe, PUBLISHED, params), row["definition"])
 
 
 def _refined(root: str, origin: Origin, how: How, tokenizer: str) -> dict[str, str]:

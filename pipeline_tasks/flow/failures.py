@@ -12,7 +12,7 @@ MOST = 1000
 
 def record_failure(run: Run, dataset: str, task: str, error: BaseException | None) -> None:
     """Record why a task of a run into a dataset failed for good; without an error its process was lost."""
-    from pipeline_tasks.publish.ledger import Ledger, RunFailure, ledger_of
+    from pipeline_tasks.ledger import Ledger, RunFailure, ledger_of
 
     name = type(error).__name__ if error else ""
     message = failure_reason(error)

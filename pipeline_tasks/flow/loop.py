@@ -26,8 +26,7 @@ from pipeline_tasks.flow.plan import SENSE, TURN, Flow, Output, Task, flow_of
 from pipeline_tasks.flow.poison import is_one_of_many, without_poison
 from pipeline_tasks.flow.tries import MORE, pause_after
 from pipeline_tasks.recipe import PUBLISH, Recipe
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply, ReplyT, Request
+from pipeline_tasks.run.request import RefineReply, RefineRequest, ReplyT, Request
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.publication import PublishReply
 

@@ -11,8 +11,7 @@ import builtins
 from pipeline_tasks.errors import ClusterUnreachable, JobLost, KernelFailed, RefineryError, Transient
 from pipeline_tasks.flow.attempt import Part, Send
 from pipeline_tasks.flow.lines import log
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.service.alone import Died, refine_alone
 from pipeline_tasks.service.requests.stages import QuarantineRequest
 

@@ -27,8 +27,7 @@ from pipeline_tasks.recipe import (
     fields_of,
     require_params,
 )
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.run.tasks.state_cost import NO_STATES
 from pipeline_tasks.service.requests.publication import (
     ExportReply,

@@ -156,7 +156,7 @@ def recipe_of(options: OfRecipe) -> str:
     """
     every = version_log.recipes(options.root)
     if not every and not options.recipe:
-        from pipeline_tasks.publish.ledger import recorded_recipes
+        from pipeline_tasks.ledger import recorded_recipes
 
         every = recorded_recipes(options.root)
     published = [name for name in every if not is_trial(name)] or every

@@ -188,7 +188,7 @@ def files(planned: PlannedRun) -> Iterator[Finding]:
 
 def history(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
     """Find settings and models that the published snapshots before this one were not refined by."""
-    from pipeline_tasks.publish.history_faults import history_faults  # it loads what stages compute with
+    from pipeline_tasks.inspect.recipe.history_faults import history_faults  # it loads what stages compute with
 
     snapshot = planned.snapshot or (listing.snapshot if listing else "")
     for recipe in planned.recipes:
@@ -202,7 +202,7 @@ def history(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
 
 def upgrade(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
     """Note stages of the published snapshot that this release refines again because it has other code or libraries."""
-    from pipeline_tasks.publish.outdated import outdated_snapshot  # it loads what stages compute with
+    from pipeline_tasks.inspect.versions.outdated import outdated_snapshot  # it loads what stages compute with
 
     snapshot = planned.snapshot or (listing.snapshot if listing else "")
     for recipe in planned.recipes:

@@ -15,8 +15,8 @@ from pipeline_tasks.cards import is_stage
 from pipeline_tasks.errors import GateRefused, RecipeError, RefineryError
 from pipeline_tasks.gate.explaining import allowed, explain, number
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
-from pipeline_tasks.publish.ledger import Ledger, is_absent, ledger_of, name_in_ledger, recorded_recipes
-from pipeline_tasks.publish.ledger.database import Row
+from pipeline_tasks.ledger import Ledger, is_absent, ledger_of, name_in_ledger, recorded_recipes
+from pipeline_tasks.ledger.database import Row
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH

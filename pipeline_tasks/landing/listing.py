@@ -446,11 +446,6 @@ def require_readable(uri: str, listing: Listing, fields: Mapping[str, str]) -> N
     require_text(folder_of(uri, listing), [name for name, _, _ in listing.files], listing.read_by(fields))
 
 
-def text_field_of(landed: Manifest) -> str:
-    """Return the name that the text has in the records of a landed snapshot, "" for one of ours."""
-    return str(landed.params.get("fields", {}).get("text", ""))
-
-
 def landing_of(uri: str) -> str:
     """Return the folder that a snapshot's file names are relative to: `uri` itself unless it is one file."""
     return folder_of(uri, list_snapshot(uri))
@@ -471,11 +466,6 @@ def stores_of(uri: str) -> list[str]:
 def missing_line(names: Sequence[str]) -> str:
     """Return in words which promised files are not there: `had not landed whole: a, b and 3 more`."""
     return f"had not landed whole: {_some(map(shown, names))}"
-
-
-def missing_of(landed: Manifest) -> tuple[str, ...]:
-    """Return the promised files that a snapshot was refined without."""
-    return tuple(landed.params.get("missing", ()))
 
 
 def folder_of(uri: str, listing: Listing) -> str:

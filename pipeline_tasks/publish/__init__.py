@@ -1,4 +1,4 @@
-"""Published output: the log of versions, exported files, the report and the ledger.
+"""What is published: the logs of versions, takedowns, ablations and models, and the files and datasets of versions.
 
-Imports the vocabulary, `profiles`, `store` and `gate`.
+Imports the vocabulary, `text`, `profiles`, `store`, and of `run` and `stages` a type and the tokenizers.
 """

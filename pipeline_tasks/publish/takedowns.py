@@ -14,7 +14,7 @@ from pipeline_tasks.errors import ContractError, RecipeError, cause
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.origin import DIGEST
 from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.sealed import require_digest, split_reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import TAKEDOWNS, begun, completed

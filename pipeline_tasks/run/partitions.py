@@ -5,7 +5,7 @@ no output byte depends on it.
 """
 
 from pipeline_tasks.recipe import MAX_PARTITIONS
-from pipeline_tasks.run.plan import Span
+from pipeline_tasks.run.request import Span
 from pipeline_tasks.run.unit_costs import MEGABYTE, cost_of
 from pipeline_tasks.stage import Shards
 

@@ -3,24 +3,12 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.constraints import (
-    Count,
-    Note,
-    ObjectPath,
-    OptionalPath,
-    OptionalSnapshot,
-    OptionalUri,
-    OptionalWord,
-    PlainWord,
-    Range,
-    Uri,
-)
 from pipeline_tasks.errors import RecipeError, RefineryError, SchemaBroken
 from pipeline_tasks.libraries import installed
 from pipeline_tasks.manifest import (
@@ -32,9 +20,8 @@ from pipeline_tasks.manifest import (
     shared_prefix,
     stage_prefix,
 )
-from pipeline_tasks.recipe import LOCAL, ErrorBudget, Resources
 from pipeline_tasks.run.history import Past
-from pipeline_tasks.run.request import RefineReply, Request
+from pipeline_tasks.run.request import RefineRequest, Span
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
 from pipeline_tasks.sealed import canonical, split_reference
@@ -42,46 +29,6 @@ from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
 from pipeline_tasks.store import erasures, storage
 from pipeline_tasks.store.files import digest_of_named
 from pipeline_tasks.store.reading import read_once
-
-Span = tuple[Count, Count]
-"""Shards [start, stop) of a manifest."""
-
-
-@dataclass(frozen=True, slots=True)
-class RefineRequest(Request[RefineReply]):
-    """Run a stage over its input, or over one span of its shards.
-
-    `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are references of
-    manifests (`path@sha256:digest`, relative to `root`; a path alone is not checked), and `history` lists this
-    stage's manifests of earlier snapshots, oldest first; in its place `earlier` may name the object that has them. The
-    rest decides how to run and is not part of identity. `landing` is the folder of the snapshot's landed files;
-    `recipe`, `snapshot` and `run_id` name the run that the request belongs to.
-    """
-
-    verb: ClassVar[str] = "refine"
-
-    root: Uri
-    stage: PlainWord
-    params: Mapping[str, Any]
-    parent: ObjectPath
-    history: tuple[ObjectPath, ...] = ()
-    landing: OptionalUri = ""
-    span: Span | None = None
-    error_budget: ErrorBudget = field(default_factory=ErrorBudget)
-    batch_rows: Annotated[int, Range(1, 1 << 20)] = 4096
-    engine: PlainWord = LOCAL
-    address: Note = ""
-    resources: Resources = field(default_factory=Resources)
-    recipe: OptionalWord = ""
-    snapshot: OptionalSnapshot = ""
-    run_id: Note = ""
-    earlier: OptionalPath = ""
-
-    def __post_init__(self) -> None:
-        """Raise RecipeError for a span that runs backwards; the only span of a parent without shards is [0, 0]."""
-        if self.span and self.span[0] > self.span[1]:
-            message = f"span {list(self.span)} runs backwards; its start must not be above its stop"
-            raise RecipeError(message)
 
 
 @dataclass(frozen=True, slots=True)

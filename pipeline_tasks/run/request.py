@@ -5,7 +5,23 @@ follows a key from the worker that writes it to the task and the page that read 
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, TypedDict, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NotRequired, TypedDict, TypeVar
+
+from pipeline_tasks.constraints import (
+    Count,
+    Note,
+    ObjectPath,
+    OptionalPath,
+    OptionalSnapshot,
+    OptionalUri,
+    OptionalWord,
+    PlainWord,
+    Range,
+    Uri,
+)
+from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.recipe import LOCAL, ErrorBudget, Resources
 
 ReplyT = TypeVar("ReplyT")
 
@@ -66,3 +82,44 @@ class RefineReply(Reply):
     tokenizer: NotRequired[str]
     poison: NotRequired[list[dict[str, str]]]
     times: NotRequired[Mapping[str, Any]]
+
+
+Span = tuple[Count, Count]
+"""Shards [start, stop) of a manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefineRequest(Request[RefineReply]):
+    """Run a stage over its input, or over one span of its shards.
+
+    `root`, `stage`, `params`, `parent` and `history` decide the output: `parent` and `history` are references of
+    manifests (`path@sha256:digest`, relative to `root`; a path alone is not checked), and `history` lists this
+    stage's manifests of earlier snapshots, oldest first; in its place `earlier` may name the object that has them. The
+    rest decides how to run and is not part of identity. `landing` is the folder of the snapshot's landed files;
+    `recipe`, `snapshot` and `run_id` name the run that the request belongs to.
+    """
+
+    verb: ClassVar[str] = "refine"
+
+    root: Uri
+    stage: PlainWord
+    params: Mapping[str, Any]
+    parent: ObjectPath
+    history: tuple[ObjectPath, ...] = ()
+    landing: OptionalUri = ""
+    span: Span | None = None
+    error_budget: ErrorBudget = field(default_factory=ErrorBudget)
+    batch_rows: Annotated[int, Range(1, 1 << 20)] = 4096
+    engine: PlainWord = LOCAL
+    address: Note = ""
+    resources: Resources = field(default_factory=Resources)
+    recipe: OptionalWord = ""
+    snapshot: OptionalSnapshot = ""
+    run_id: Note = ""
+    earlier: OptionalPath = ""
+
+    def __post_init__(self) -> None:
+        """Raise RecipeError for a span that runs backwards; the only span of a parent without shards is [0, 0]."""
+        if self.span and self.span[0] > self.span[1]:
+            message = f"span {list(self.span)} runs backwards; its start must not be above its stop"
+            raise RecipeError(message)

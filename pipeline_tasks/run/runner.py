@@ -32,8 +32,9 @@ from pipeline_tasks.profiles.signals import with_quantiles
 from pipeline_tasks.profiles.spread import joined
 from pipeline_tasks.run.finished import below_of, kept_profile, schema_of, spread_of
 from pipeline_tasks.run.history import History, forget_shared, read_history, shared_history
-from pipeline_tasks.run.plan import Plan, RefineRequest, Span, numbered, plan
+from pipeline_tasks.run.plan import Plan, numbered, plan
 from pipeline_tasks.run.quarantine import quarantined, without_poison
+from pipeline_tasks.run.request import RefineRequest, Span
 from pipeline_tasks.run.tasks.poison import PoisonedRow, RowsPoisoned
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from pipeline_tasks.run.tracker import Tracker

@@ -1,4 +1,4 @@
 """Requests, and the worker daemon that answers them.
 
-Imports everything but `inspect`, `cli` and `demo`.
+Imports everything but `flow`, `demo`, `cli` and `api`.
 """

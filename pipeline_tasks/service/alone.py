@@ -9,8 +9,7 @@ from typing import cast
 
 from pipeline_tasks import errors
 from pipeline_tasks.recipe import LOCAL, Resources
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.service.processes import environment, interpreter
 from pipeline_tasks.service.requests.wire import Wire, encode, raise_refusal
 

@@ -8,8 +8,7 @@ from typing import Any, cast
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.errors import JobLost, RefineryError
 from pipeline_tasks.run.machine import machine_fault
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.service.requests.wire import Wire, decode, refusal_of
 
 

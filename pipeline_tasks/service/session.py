@@ -28,7 +28,7 @@ from functools import lru_cache
 
 from pipeline_tasks.engines.cluster_jobs import COMING, GONE
 from pipeline_tasks.errors import JobLost, RecipeError, Transient
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.service.requests.wire import Wire, encode, parse
 from pipeline_tasks.store import storage

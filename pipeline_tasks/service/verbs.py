@@ -6,10 +6,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pipeline_tasks import seams
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import Request
+from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeRequest, JudgeSnapshotRequest
-from pipeline_tasks.service.requests.publication import IndexRequest, PublishRequest
+from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.service.requests.stages import (
     ComposeRequest,
     HistoryRequest,
@@ -58,7 +57,6 @@ VERBS: Mapping[str, Verb] = {
     "judge_snapshot": Verb(JudgeSnapshotRequest, f"{_GATES}:judge_snapshot"),
     "judge_recipe": Verb(JudgeRecipeRequest, f"{_GATES}:judge_recipe"),
     "publish": Verb(PublishRequest, f"{_PUBLICATION}:publish"),
-    "index": Verb(IndexRequest, f"{_PUBLICATION}:index"),
     "compact": Verb(CompactRequest, f"{_UPKEEP}:compact"),
     "vacuum": Verb(VacuumRequest, f"{_UPKEEP}:vacuum"),
     "retention": Verb(RetentionRequest, f"{_UPKEEP}:retention"),

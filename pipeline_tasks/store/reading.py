@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks.cards import known_card
+from pipeline_tasks.cards import has_sequences, known_card
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import (
     ABANDONED,
@@ -178,3 +178,8 @@ def sampled(shards: Iterable[Shard], most: int) -> Iterator[Shard]:
         if total > most:
             return
         yield shard
+
+
+def published_documents(ordered: Iterable[Manifest]) -> int:
+    """Return the documents that the last stage of documents kept, and no sequences."""
+    return [manifest.rows for manifest in ordered if not has_sequences(manifest.stage)][-1]

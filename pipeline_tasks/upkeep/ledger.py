@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
-from pipeline_tasks.publish.ledger import ledger_of
-from pipeline_tasks.publish.ledger.rebuilding import Rebuilt, rebuild
+from pipeline_tasks.ledger import ledger_of
+from pipeline_tasks.ledger.rebuilding import Rebuilt, rebuild
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,10 +11,10 @@ from pipeline_tasks.cards import known_cards
 from pipeline_tasks.constraints import OptionalWord
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.inspect.versions.outdated import OutdatedVersion, outdated
 from pipeline_tasks.libraries import present
 from pipeline_tasks.manifest import READ, WRITER
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.outdated import OutdatedVersion, outdated
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.run.sizes import in_bytes
 from pipeline_tasks.seams import REFINERY

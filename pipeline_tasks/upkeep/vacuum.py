@@ -12,12 +12,11 @@ from pipeline_tasks.cards import DASHES, RESERVED, stage_names
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.command import add_json, add_root, number, print_lines, print_result
+from pipeline_tasks.ledger import recorded_recipes
+from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, is_shared, stage_prefix
 from pipeline_tasks.publish.exported import EXPORTS, FILES
-from pipeline_tasks.publish.ledger import recorded_recipes
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_log
-from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import COMPOSE, PUBLISH
 from pipeline_tasks.run.tasks.row_cache import CACHE
 from pipeline_tasks.run.tasks.task import stored_receipt
@@ -29,6 +28,7 @@ from pipeline_tasks.store.protocol import DELETED_AT_ONCE, Entry, Store
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shards.segment import COMPACTED
 from pipeline_tasks.upkeep.compact import in_use
+from pipeline_tasks.upkeep.followers import followers
 
 log = logging.getLogger("refinery")
 
@@ -182,7 +182,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
     total += sum(entry.bytes for entry in cached)
     files += [(entry, CACHED) for entry in cached if rules.is_expired(entry)]
     total += sum(entry.bytes for entry in store.list(ACCESS))  # who saw what is kept
-    total += sum(entry.bytes for entry in store.list(VECTORS))  # `refinery keep index` removes what leaves its tables
+    total += sum(entry.bytes for each in followers() for entry in store.list(each.folder))
     published = tuple(store.list(PUBLISH))
     total += sum(entry.bytes for entry in published)
     outside = list(_orphans_outside_stages(store, is_old))

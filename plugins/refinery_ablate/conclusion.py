@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_tasks.errors import GateRefused, RecipeError
-from pipeline_tasks.publish.recipe_verdicts import why_not
+from pipeline_tasks.inspect.recipe.recipe_verdicts import why_not
 from pipeline_tasks.recipe import NOT_WORSE, REQUIRED, margin_of
 from refinery_ablate.comparison import judge
 from refinery_ablate.recording import Recorded, record

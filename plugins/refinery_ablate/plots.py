@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, count_axis, tick_decimals
+from pipeline_tasks.plots.plot import Plot, Spec, base_spec, count_axis, tick_decimals
 from refinery_ablate.job import ARMS, Job, Plan, read_result
 from refinery_ablate.statistics import Difference, Floats
 

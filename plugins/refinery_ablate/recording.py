@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.libraries import release
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs.ablation_log import (
     ATTRIBUTION,
     LOG,

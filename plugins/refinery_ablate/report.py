@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.plots.drawing import svg
+from pipeline_tasks.plots.plot import Plot
 from pipeline_tasks.publish.datasets.card import MOST_GROUPS
-from pipeline_tasks.publish.plots.drawing import svg
-from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.report.html import Child, Html, count, page, percent, section, shown, table, tag
+from pipeline_tasks.report.html import Child, Html, count, page, percent, section, shown, table, tag
 from refinery_ablate.arms.versions import ArmVersion, arm_version
 from refinery_ablate.held_out import HeldOut
 from refinery_ablate.job import ARMS, Plan

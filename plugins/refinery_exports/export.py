@@ -10,7 +10,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_dataset, built_version, number, outside, print_result
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.search.find import uses
-from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.recipe import MOST_SHARD_BYTES, export_names

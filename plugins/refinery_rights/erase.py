@@ -9,15 +9,14 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_result, whoami
 from pipeline_tasks.inspect.search.find import current_versions, uses
-from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import Takedown, current_rows, rows_of, takedowns
-from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.text.urls.takedown import of_rows
-from pipeline_tasks.upkeep.index import can_follow, follow
+from pipeline_tasks.upkeep.followers import follow, followers
 from pipeline_tasks.upkeep.rewriting.replacing import ErasedMeanwhile, meanwhile
 from refinery_rights.erasing.documents import Documents
 from refinery_rights.erasing.erasing import certify, erase, fence, finish, planned
@@ -130,8 +129,7 @@ def _look(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
         raise meanwhile(root) from error
     if newest(root) != since:
         raise meanwhile(root)
-    if not can_follow(root):
-        found.left[VECTORS] = "pylance is not installed here: run `refinery keep index`, and this, where it is"
+    found.left |= {each.folder: why for each in followers() if (why := each.hindered(root))}
     return found, log
 
 

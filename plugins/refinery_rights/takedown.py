@@ -17,11 +17,10 @@ from pipeline_tasks.errors import GateRefused, RecipeError
 from pipeline_tasks.gate.checks import check_overrides
 from pipeline_tasks.inspect.command import add_json, add_refining, add_root, overrides_of, print_lines, print_result
 from pipeline_tasks.inspect.search.find import add_documents, current_versions, find, named_entries
+from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.opted_out import OptedOut, opted_out, reason_of
 from pipeline_tasks.publish.takedowns import (
     Entry,
     Takedown,
@@ -32,15 +31,16 @@ from pipeline_tasks.publish.takedowns import (
     valid_entries,
 )
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, TAKEDOWN, is_trial, recipe_names
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, keys_of, of_entries, of_rows
-from pipeline_tasks.upkeep.index import follow
+from pipeline_tasks.upkeep.followers import follow
 from refinery_rights.erasing.near import found_lines, near, near_lines
+from refinery_rights.opted_out import OptedOut, opted_out, reason_of
 from refinery_rights.taking_down import entries_of as entries_of_deletions
 from refinery_rights.taking_down import read_deletions, take_down
 

@@ -15,9 +15,9 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.landing.listing import PROMISE
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import Entry, Takedown, record, takedowns, valid_entries
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage

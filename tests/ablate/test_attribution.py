@@ -24,7 +24,7 @@ from refinery_ablate.statistics import SAME, difference
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, ablations
 from pipeline_tasks.recipe import load_recipe
 

@@ -23,9 +23,9 @@ from refinery_ablate.statistics import BETTER, SAME
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import DigestMismatch, RecipeError
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.datasets.building import plan_of
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs.ablation_log import LOG, MIXTURE, ablations
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.store.reading import read_manifest

@@ -12,8 +12,8 @@ from refinery_ablate.statistics import BETTER, SAME, WORSE
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, GateRefused, RecipeError
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.ledger.database import Row
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.database import Row
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import LOG, ablations
 from pipeline_tasks.sealed import path_of

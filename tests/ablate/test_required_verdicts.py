@@ -15,7 +15,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import gate_names
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.lint import lint
-from pipeline_tasks.publish.choices import choices_of
+from pipeline_tasks.inspect.recipe.choices import choices_of
+from pipeline_tasks.inspect.recipe.recipe_verdicts import Judged, Standing, standing
 from pipeline_tasks.publish.logs.ablation_log import (
     ATTRIBUTION,
     MIXTURE,
@@ -24,7 +25,6 @@ from pipeline_tasks.publish.logs.ablation_log import (
     ablations,
     record_ablation,
 )
-from pipeline_tasks.publish.recipe_verdicts import Judged, Standing, standing
 from pipeline_tasks.recipe import Requirement, load_recipe
 from tests.ablate import planted
 from tests.ablated_root import build_of, given_verdict, made, recipe_file

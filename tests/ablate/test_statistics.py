@@ -22,7 +22,7 @@ from refinery_ablate.statistics import (
     seeds_for,
 )
 
-from pipeline_tasks.publish.recipe_verdicts import why_not
+from pipeline_tasks.inspect.recipe.recipe_verdicts import why_not
 
 DOCUMENTS = 60
 

@@ -15,7 +15,7 @@ from refinery_ablate.report import PAGE, SMOKED, unsaid, words
 from refinery_ablate.statistics import BETTER, SAME, UNDECIDED, WORSE
 from refinery_ablate.verdict import Verdict
 
-from pipeline_tasks.publish.plots.drawing import COLORS as DRAWABLE
+from pipeline_tasks.plots.drawing import COLORS as DRAWABLE
 from tests.ablate import planted
 
 

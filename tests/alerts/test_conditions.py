@@ -11,7 +11,7 @@ from pipeline_tasks.alerts.backlog import backlog_alert, backlog_of, midnight
 from pipeline_tasks.alerts.spending import spending_of
 from pipeline_tasks.alerts.stages import Spending, partition_times, stage_alerts
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.recipe import AlertLimits, load_recipe, parse_recipe
 from tests.gate.samples import healthy
 

@@ -7,7 +7,7 @@ import pytest
 from pipeline_tasks import api
 from pipeline_tasks.ask import known
 from pipeline_tasks.demo.crawl import write_crawl
-from pipeline_tasks.publish.ledger import ledger_of
+from pipeline_tasks.ledger import ledger_of
 from tests.chain import How, build_of, built, refined
 
 STAGES: api.Steps = ["ingest", "extract", "filter_language", "dedup_exact", ("dedup_minhash", {"threshold": 0.7})]

@@ -16,7 +16,7 @@ from pipeline_tasks.ask.written import written
 from pipeline_tasks.cli import asking
 from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.plots.plot import Plot, base_spec
+from pipeline_tasks.plots.plot import Plot, base_spec
 
 ASKED = {name: entry for name, entry in questions().items() if entry.is_question}
 

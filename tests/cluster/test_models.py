@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.ledger import Ledger
 from tests.cluster.airflow_api import Airflow
 from tests.cluster.stack import BUCKET, Stack, command, embedded_run, land
 from tests.cluster.topology import Topology, topology

@@ -10,10 +10,10 @@ import yaml
 from pipeline_tasks.errors import GateRefused
 from pipeline_tasks.inspect.unpublished import unpublished_runs
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.summary import read_summary
 from pipeline_tasks.recipe import BUILDS, RECIPES
+from pipeline_tasks.report.summary import read_summary
 from tests.airflow_server import archive_of
 from tests.commands import Refinery
 

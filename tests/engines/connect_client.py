@@ -11,7 +11,7 @@ from refinery_spark.spark import QUERY_SETTINGS, session
 from pipeline_tasks import stages as own
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from tests.toys import CARDS, MODULES
 

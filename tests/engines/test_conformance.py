@@ -45,7 +45,7 @@ from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.recipe import LOCAL, Resources, engine_names
 from pipeline_tasks.run import shuffle
 from pipeline_tasks.run.history import History
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.run.tasks.task import StageIO, Task
 from pipeline_tasks.run.tasks.task import run as run_task

@@ -9,7 +9,7 @@ from refinery_spark.spark import session
 
 from pipeline_tasks.engines.choose import engine, lives
 from pipeline_tasks.recipe import engine_names
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.service.dispatch import Dispatcher
 from pipeline_tasks.service.requests.wire import Wire, encode

@@ -11,7 +11,7 @@ from refinery_ray.ray import connect
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import KernelFailed, MachineFailed, NoMemory, RecipeError
 from pipeline_tasks.recipe import Resources
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from tests.cluster.containers import wait_until
 from tests.refining import commit_parent, rows

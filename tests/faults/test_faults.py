@@ -13,7 +13,7 @@ import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import Manifest, load
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.task import load_receipt
 from pipeline_tasks.store import storage

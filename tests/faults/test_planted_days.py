@@ -17,8 +17,8 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.demo import prose
 from pipeline_tasks.errors import GateRefused
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.commands import Refinery

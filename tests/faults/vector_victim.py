@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+from refinery_vectors import syncing
+from refinery_vectors.postgres import PostgresTable, is_postgres
+from refinery_vectors.table import State, VectorTable
 
-from pipeline_tasks.publish.vectors import syncing
-from pipeline_tasks.publish.vectors.postgres import PostgresTable, is_postgres
-from pipeline_tasks.publish.vectors.table import State, VectorTable
 from tests.vector_root import RECIPE
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline_tasks import stages
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.store import local_store
 from pipeline_tasks.store.s3 import store as s3_store

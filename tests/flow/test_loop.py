@@ -12,7 +12,7 @@ from pipeline_tasks.errors import ClusterUnreachable, ContractError, KernelFaile
 from pipeline_tasks.flow import loop, poison
 from pipeline_tasks.flow.attempt import Attempt, Run
 from pipeline_tasks.flow.plan import Flow, Output, Task, refine_flow
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.service.alone import Died
 from tests.chain import command

@@ -12,10 +12,10 @@ from pipeline_tasks.gate.checks import check_bounds, check_overrides, gate_names
 from pipeline_tasks.gate.explaining import WIDTH, explain
 from pipeline_tasks.gate.verdicts import Verdict, judge, judge_snapshot, read_verdict
 from pipeline_tasks.inspect.lint import lint
+from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.ledger import Ledger
-from pipeline_tasks.publish.publishing import publish
 from pipeline_tasks.recipe import load_recipe
+from pipeline_tasks.service.work.publication import publish_snapshot
 from tests.gate.samples import healthy, judged, kept, stored
 from tests.refining import made_up_shard
 
@@ -305,4 +305,6 @@ def test_a_snapshot_without_documents_to_count_is_no_request(stages: tuple[str, 
         Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger,
         pytest.raises(RecipeError, match=f": {'.'.join(stages) or 'none'}$"),
     ):
-        publish(str(tmp_path), recipe="r", snapshot="s", landing="", manifests=manifests, verdicts={}, ledger=ledger)
+        publish_snapshot(
+            str(tmp_path), recipe="r", snapshot="s", landing="", manifests=manifests, verdicts={}, ledger=ledger
+        )

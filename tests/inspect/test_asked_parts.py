@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from refinery_vectors.work import MAPS
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
@@ -14,7 +15,6 @@ from pipeline_tasks.inspect.verify import COMPARISONS
 from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.inspect.verify.verification import CHECKS
 from pipeline_tasks.seams import Part, all_parts
-from pipeline_tasks.service.work.publication import MAPS
 from tests.brought import Site, site
 from tests.chain import reply
 from tests.small_root import DAYS, RECIPE, SmallRoot

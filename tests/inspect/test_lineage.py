@@ -12,8 +12,8 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.versions.lineage import Lineage, fingerprint_in, lineage
 from pipeline_tasks.manifest import commit_slots, manifest_path
+from pipeline_tasks.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 from tests import small_build

@@ -7,9 +7,9 @@ import pytest
 
 from pipeline_tasks.inspect.versions.overview import Overview, overviews
 from pipeline_tasks.inspect.versions.staleness import stale_versions
-from pipeline_tasks.publish import summary
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.report import summary
 from pipeline_tasks.store.local_store import LocalStore
 from tests.small_root import DAYS, RECIPE, SmallRoot
 

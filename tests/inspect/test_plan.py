@@ -22,7 +22,7 @@ from refinery_study.plan.version_costs import version_basis, version_cost
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.tokens import tokens_of
-from pipeline_tasks.publish.ledger import Ledger
+from pipeline_tasks.ledger import Ledger
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import load_build, load_recipe
 from pipeline_tasks.run.unit_costs import cost_of

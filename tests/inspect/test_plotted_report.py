@@ -9,9 +9,9 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.report.distributions import AFTER, BEFORE, before_and_after
+from pipeline_tasks.plots.drawing import COLORS, png, svg
+from pipeline_tasks.plots.plot import Plot, base_spec
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.plots.drawing import COLORS, png, svg
-from pipeline_tasks.publish.plots.plot import Plot, base_spec
 from pipeline_tasks.store.reading import read_manifest
 from tests import small_root
 

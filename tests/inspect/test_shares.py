@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.inspect.report.shares import SiteShare, language_shares, name_courses, site_shares
+from pipeline_tasks.plots.languages import HEAD, LanguageShare, languages_plot
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.plots.languages import HEAD, LanguageShare, languages_plot
 from tests import described_root
 from tests import small_root as small
 from tests.mixed_root import DAYS, HOSTILE, RECIPE

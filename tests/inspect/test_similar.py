@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_vectors.similar import Query, similar
+from refinery_vectors.syncing import sync
+from refinery_vectors.table import is_installed
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.search.similar import Query, similar
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import record
-from pipeline_tasks.publish.vectors.syncing import sync
-from pipeline_tasks.publish.vectors.table import is_installed
 from pipeline_tasks.upkeep.vacuum import find_orphans
 from tests.scorers.networks import static_folder
 from tests.vector_root import DAYS, RECIPE, VectorRoot, by_hand, texts, vector_of, vector_root

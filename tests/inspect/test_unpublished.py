@@ -10,8 +10,8 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import committed, unpublished_runs
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.ledger.rebuilding import rebuild
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.rebuilding import rebuild
 from pipeline_tasks.publish.logs import version_log
 from tests.stopped_runs import DAY, LATER, RECIPE, Runs
 
@@ -226,7 +226,7 @@ def test_runs_of_another_root_do_not_count(tmp_path: Path, monkeypatch: pytest.M
 def test_a_locked_ledger_hides_no_version(
     runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline_tasks.publish.ledger.database.WAIT", 0.1)
+    monkeypatch.setattr("pipeline_tasks.ledger.database.WAIT", 0.1)
     runs.run()
     with sqlite3.connect(ledger_of(runs.root), isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -20,7 +20,7 @@ VOCABULARY = {
     "stage",
 }
 REQUESTS = {"run.plan", "run.request", "service.requests"}
-READS = {"ask", "gate", "inspect", "profiles", "publish", "store", *VOCABULARY}
+READS = {"ask", "gate", "inspect", "ledger", "plots", "profiles", "publish", "report", "store", *VOCABULARY}
 ALLOWED = {
     "plugins/refinery_airflow/alerts/alerts.py": {"alerts", "flow.gates", *VOCABULARY},
     "plugins/refinery_airflow/pages/answers.py": READS,
@@ -32,6 +32,7 @@ ALLOWED = {
         "inspect.versions.staleness",
         "landing",
         "publish",
+        "report.summary",
         "store",
         *VOCABULARY,
     },
@@ -48,7 +49,7 @@ ALLOWED = {
     "plugins/refinery_airflow/pages/compare.py": READS,
     "plugins/refinery_airflow/runs/clouds.py": VOCABULARY,
     "plugins/refinery_airflow/runs/credentials.py": {
-        "publish.ledger",
+        "ledger",
         "store.credential",
         "store.named_store",
         "store.places",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service.requests.wire import encode
 from pipeline_tasks.stage import Secret
 from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE

@@ -11,9 +11,10 @@ import pytest
 from pipeline_tasks.errors import RecipeError, SnapshotIncomplete
 from pipeline_tasks.inspect.versions.overview import overview_of
 from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, arrival_of
-from pipeline_tasks.landing.listing import list_snapshot, missing_of
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.ledger.rebuilding import rebuild
+from pipeline_tasks.landing.landed import missing_of
+from pipeline_tasks.landing.listing import list_snapshot
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.rebuilding import rebuild
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.store.reading import read_manifest

@@ -17,8 +17,8 @@ import pytest
 from pipeline_tasks.alerts.alert import Alert
 from pipeline_tasks.alerts.verdicts import gate_warned
 from pipeline_tasks.errors import ContractError, GateRefused
-from pipeline_tasks.publish.earlier import Earlier, store_earlier
 from pipeline_tasks.recipe import AlertLimits
+from pipeline_tasks.service.work.earlier import Earlier, store_earlier
 from tests.channels import Hooks, Mails, serving
 from tests.cluster.containers import wait_until
 from tests.gate.drifts import language_days, quality_days, site_days

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.diff import compare
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest

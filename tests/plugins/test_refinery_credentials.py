@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.schema import DOCUMENT
 from pipeline_tasks.service.requests.wire import encode
 from pipeline_tasks.store import store_settings

@@ -20,7 +20,7 @@ import pytest
 
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.session import LOST, Session, open_jobs
 from pipeline_tasks.store import storage

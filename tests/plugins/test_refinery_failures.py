@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 
 
 def context(root: Path, task: str, error: BaseException | None, **params: Any) -> Any:
@@ -72,7 +72,7 @@ def test_a_ledger_that_is_locked_or_damaged_leaves_the_error_alone(
 ) -> None:
     from refinery_airflow.tasks.operators import log_failure
 
-    monkeypatch.setattr("pipeline_tasks.publish.ledger.database.WAIT", 0.1)
+    monkeypatch.setattr("pipeline_tasks.ledger.database.WAIT", 0.1)
     caplog.set_level("WARNING", logger="refinery")
     failed = context(tmp_path, "land", ContractError("a row is lost"))
     log_failure(failed)

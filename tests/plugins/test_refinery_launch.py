@@ -10,7 +10,7 @@ import pytest
 from refinery_models.requests import CheckModelRequest, TrainModelRequest
 
 from pipeline_tasks.errors import GateRefused, JobLost, RecipeError, RefineryError
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.wire import raise_refusal
 from pipeline_tasks.store import store_settings

@@ -18,7 +18,7 @@ from pipeline_tasks.errors import (
     Transient,
 )
 from pipeline_tasks.manifest import PARTITION
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from tests.chain import reply
 from tests.poison import POISON, poisoned
 

@@ -18,7 +18,7 @@ import pytest
 from refinery_ray import cluster_jobs, ray_jobs
 
 from pipeline_tasks.errors import JobLost, RecipeError
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import LandRequest

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_vectors.similar import Query, similar
+from refinery_vectors.syncing import sync
+from refinery_vectors.table import is_installed
 
-from pipeline_tasks.inspect.search.similar import Query, similar
-from pipeline_tasks.publish.vectors.syncing import sync
-from pipeline_tasks.publish.vectors.table import is_installed
 from tests.vector_root import DAYS, RECIPE, VectorRoot, texts, vector_root
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
+from refinery_vectors.syncing import sync
+from refinery_vectors.table import is_installed
 
-from pipeline_tasks.publish.vectors.syncing import sync
-from pipeline_tasks.publish.vectors.table import is_installed
 from tests.plugins.browser import NEEDS_CHROMIUM, browser, opened, served
 from tests.vector_root import DAYS, RECIPE, VectorRoot, texts, vector_root
 

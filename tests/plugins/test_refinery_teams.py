@@ -21,7 +21,7 @@ from pipeline_tasks.engines.sent import received, sender
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.processes import environment
 from pipeline_tasks.service.requests.stages import LandRequest

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.inspect.diff import compare, diff_facts, diff_lines
+from pipeline_tasks.inspect.recipe.recipe_verdicts import verdict_between
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, MIXTURE, Ablation, ablations, record_ablation
-from pipeline_tasks.publish.recipe_verdicts import verdict_between
 from pipeline_tasks.sealed import path_of
 from tests.ablated_root import given_verdict, made, recipe_file
 from tests.markup import assert_inert

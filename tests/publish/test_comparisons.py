@@ -13,9 +13,9 @@ from pipeline_tasks.inspect.report.plotted import PAGE, write_plots
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.profiles.signals import with_quantiles
-from pipeline_tasks.publish.comparisons import Comparison, comparisons
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.plots.comparison import comparison_plot
+from pipeline_tasks.report.comparison_plots import comparison_plot
+from pipeline_tasks.report.comparisons import Comparison, comparisons
 from tests.gate.samples import healthy, numbers
 from tests.judged_root import RECIPE, judged_root
 

@@ -8,8 +8,8 @@ import pytest
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.logs.lost_log import require_takedowns
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.takedowns import FOLDER, LISTS, LOG, takedowns
 from pipeline_tasks.store.log_chain import Log, dataset_log
 from tests.chain import reply

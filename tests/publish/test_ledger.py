@@ -18,8 +18,7 @@ import pytest
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
 from pipeline_tasks.gate.judging import Failure
 from pipeline_tasks.gate.verdicts import Verdict
-from pipeline_tasks.manifest import Manifest, manifest_path
-from pipeline_tasks.publish.ledger import (
+from pipeline_tasks.ledger import (
     Ledger,
     RunFailure,
     is_absent,
@@ -28,7 +27,8 @@ from pipeline_tasks.publish.ledger import (
     queries,
     recorded_recipes,
 )
-from pipeline_tasks.publish.ledger.database import SQL
+from pipeline_tasks.ledger.database import SQL
+from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateDifference
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.publish.takedowns import Takedown
@@ -394,7 +394,7 @@ def test_a_ledger_of_an_earlier_release_is_migrated_and_keeps_its_rows(
     for migration in sorted((tmp_path / "sql" / "ledger").glob("*.sql"))[1:]:
         migration.unlink()
     with monkeypatch.context() as first:
-        first.setattr("pipeline_tasks.publish.ledger.database.SQL", tmp_path / "sql")
+        first.setattr("pipeline_tasks.ledger.database.SQL", tmp_path / "sql")
         Ledger.open(dsn).close()
     execute(dsn, EARLIER_RELEASE)
     with Ledger.open(dsn) as ledger:
@@ -472,7 +472,7 @@ def test_a_damaged_ledger_is_named_with_the_way_out(how: str, tmp_path: Path) ->
 
 
 def test_a_lasting_lock_is_busy_and_says_whose_turn_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline_tasks.publish.ledger.database.WAIT", 0.2)
+    monkeypatch.setattr("pipeline_tasks.ledger.database.WAIT", 0.2)
     path = filled(tmp_path)
     with (
         Ledger.open(str(path)) as ledger,

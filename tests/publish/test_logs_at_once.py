@@ -12,10 +12,10 @@ from refinery_rights.taking_down import take_down
 
 from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.inspect.verify.log import check_ablations, check_log, check_takedowns
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.logs import lost_log, version_log
+from pipeline_tasks.ledger import Ledger, ledger_of, lost_log
+from pipeline_tasks.ledger.lost_log import require_log, require_takedowns
+from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateDifference, ablations, record_ablation
-from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.published import PublishedFile
 from pipeline_tasks.publish.takedowns import takedowns
 from pipeline_tasks.sealed import sha256
@@ -27,7 +27,7 @@ ABLATION = Ablation((ARM, ARM), "10m", 1, 1, "", (RATE,), "same", 0.1, 1.0, "1")
 
 
 def publish(root: str, snapshot: str) -> None:
-    """Append a version of no stage, and record it, as `publishing.publish` does."""
+    """Append a version of no stage, and record it, as `publication.publish_snapshot` does."""
     report = Path(root, "publish", snapshot, "report-1.html")
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(snapshot)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_rights.opted_out import opted_out
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.opted_out import opted_out
 from pipeline_tasks.publish.takedowns import takedowns
 from tests.chain import Chain, How, refined
 from tests.commands import Refinery

@@ -12,9 +12,9 @@ from pipeline_tasks import libraries
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.preflight import PlannedRun, upgrade
+from pipeline_tasks.inspect.versions.outdated import outdated, outdated_snapshot
 from pipeline_tasks.manifest import dump, identified, manifest_path
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.outdated import outdated, outdated_snapshot
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.sealed import path_of, sha256
 from pipeline_tasks.store import storage

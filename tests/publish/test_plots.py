@@ -10,23 +10,23 @@ import pytest
 import vl_convert
 from refinery_study.map.plot import GROUPS, OTHERS, MapPoint, map_plot
 
-from pipeline_tasks.publish.comparisons import Comparison, Unit
-from pipeline_tasks.publish.comparisons import Measure as Compared
-from pipeline_tasks.publish.plots.calendar import COLORS, LOOKS, WEEKS, calendar
-from pipeline_tasks.publish.plots.change import NAMES, change_plot
-from pipeline_tasks.publish.plots.comparison import comparison_plot
-from pipeline_tasks.publish.plots.distributions import distribution
-from pipeline_tasks.publish.plots.drawing import COLORS as DRAWABLE
-from pipeline_tasks.publish.plots.drawing import svg
-from pipeline_tasks.publish.plots.funnel import funnel_plot
-from pipeline_tasks.publish.plots.languages import LanguageShare, languages_plot
-from pipeline_tasks.publish.plots.lineage import DRAWN, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
-from pipeline_tasks.publish.plots.plot import Plot, is_date, tick_decimals
-from pipeline_tasks.publish.plots.room import BoundedFact, room_plot
-from pipeline_tasks.publish.plots.shares import COLORS as SHARE_COLORS
-from pipeline_tasks.publish.plots.shares import shares_plot
-from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
-from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
+from pipeline_tasks.plots.calendar import COLORS, LOOKS, WEEKS, calendar
+from pipeline_tasks.plots.change import NAMES, change_plot
+from pipeline_tasks.plots.distributions import distribution
+from pipeline_tasks.plots.drawing import COLORS as DRAWABLE
+from pipeline_tasks.plots.drawing import svg
+from pipeline_tasks.plots.funnel import funnel_plot
+from pipeline_tasks.plots.languages import LanguageShare, languages_plot
+from pipeline_tasks.plots.lineage import DRAWN, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
+from pipeline_tasks.plots.plot import Plot, is_date, tick_decimals
+from pipeline_tasks.plots.room import BoundedFact, room_plot
+from pipeline_tasks.plots.shares import COLORS as SHARE_COLORS
+from pipeline_tasks.plots.shares import shares_plot
+from pipeline_tasks.plots.times import Partition, partition_times, slow_partitions, stage_times
+from pipeline_tasks.plots.trends import Measure, Measured, trend
+from pipeline_tasks.report.comparison_plots import comparison_plot
+from pipeline_tasks.report.comparisons import Comparison, Unit
+from pipeline_tasks.report.comparisons import Measure as Compared
 
 MEASURE = Measure("Retention", "share", "{:.1%}")
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pipeline_tasks.manifest import Manifest, identified
-from pipeline_tasks.publish.publishing import prefix_of, sizes_of
+from pipeline_tasks.publish.version_facts import prefix_of, sizes_of
 from pipeline_tasks.stage import Shard
 
 EMPTY = Manifest("ingest", 1, "", {}, (), (), (), (), {}, (), (), 0, 0, {}, {})

@@ -10,10 +10,10 @@ import pytest
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.ledger.rebuilding import rebuild
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.lost_log import require_log
+from pipeline_tasks.ledger.rebuilding import rebuild
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.log_chain import entry_path, head_path
 from tests.chain import reply

@@ -15,10 +15,10 @@ from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.publish.logs.version_log import Retraction
-from pipeline_tasks.publish.report.contents import Contents
-from pipeline_tasks.publish.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
-from pipeline_tasks.publish.report.records import LISTED
-from pipeline_tasks.publish.report.writing import write_report
+from pipeline_tasks.report.contents import Contents
+from pipeline_tasks.report.html import Html, bar, count, join, page, percent, shown, size, table, tag
+from pipeline_tasks.report.records import LISTED
+from pipeline_tasks.report.writing import write_report
 from pipeline_tasks.schema import LOCATOR, VERDICT
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shards

@@ -30,7 +30,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError, SignatureRefused
 from pipeline_tasks.gate.verdicts import judge, verdict_reference
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store import storage

@@ -8,9 +8,9 @@ import pytest
 
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.profiles.columns import profile
-from pipeline_tasks.publish import summary
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.report import summary
 from pipeline_tasks.store.reading import read_manifest
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
 

@@ -18,18 +18,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refinery_vectors import syncing
+from refinery_vectors.nearest import nearest_in_shards, nearest_in_table
+from refinery_vectors.postgres import Moved
+from refinery_vectors.stores import VectorTable, existing_tables
+from refinery_vectors.syncing import store_of, sync
+from refinery_vectors.table import Overtaken, State, Torn, is_installed
+from refinery_vectors.where import conditions
 
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
+from pipeline_tasks.publish.datasets.vectors import FACTS, dataset_of, vectors_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import record
-from pipeline_tasks.publish.vectors import syncing
-from pipeline_tasks.publish.vectors.documents import FACTS, dataset_of, vectors_of
-from pipeline_tasks.publish.vectors.nearest import nearest_in_shards, nearest_in_table
-from pipeline_tasks.publish.vectors.postgres import Moved
-from pipeline_tasks.publish.vectors.stores import VectorTable, existing_tables
-from pipeline_tasks.publish.vectors.syncing import store_of, sync
-from pipeline_tasks.publish.vectors.table import Overtaken, State, Torn, is_installed
-from pipeline_tasks.publish.vectors.where import conditions
 from pipeline_tasks.store import storage
 from tests.examples import few_examples
 from tests.faults import vector_victim

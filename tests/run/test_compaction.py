@@ -24,7 +24,7 @@ from pipeline_tasks.manifest import ABANDONED, Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.run import history as run_history
 from pipeline_tasks.run.history import compactions, cover
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.store import storage

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.profiles.columns import merge
 from pipeline_tasks.run.finished import Collector, kept_profile
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.task import Receipt, StageIO, load_receipt
 from pipeline_tasks.run.tracker import Tracker

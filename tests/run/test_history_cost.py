@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.upkeep import compact

@@ -9,7 +9,8 @@ import pytest
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.run.plan import RefineRequest, numbered, plan, resources_of, secret_variable
+from pipeline_tasks.run.plan import numbered, plan, resources_of, secret_variable
+from pipeline_tasks.run.request import RefineRequest
 from tests.refining import commit_parent
 from tests.toys import table
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import DeterminismViolation
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.task import Receipt, StageIO, commit_receipt, load_receipt, stored_receipt
 from pipeline_tasks.run.tracker import Tracker

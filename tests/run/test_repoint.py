@@ -9,7 +9,8 @@ import pytest
 
 from pipeline_tasks.errors import DigestMismatch
 from pipeline_tasks.manifest import load
-from pipeline_tasks.run.plan import RefineRequest, plan
+from pipeline_tasks.run.plan import plan
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.tasks.task import Files, StageIO, Task, repoint, run
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Batches, Kernel

@@ -33,7 +33,8 @@ from pipeline_tasks.errors import (
 )
 from pipeline_tasks.manifest import Manifest, dump, reference_of
 from pipeline_tasks.recipe import ErrorBudget
-from pipeline_tasks.run.plan import RefineRequest, plan
+from pipeline_tasks.run.plan import plan
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Cost, partition_path, refine, seal
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Batches, Engine, Layer, Shards, Stage

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.engines.choose import engine
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 from tests.refining import commit_parent

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.unpublished import unpublished_runs
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from tests.airflow_server import Airflow, Server, land, until
 from tests.channels import Hooks, Metrics

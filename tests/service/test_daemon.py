@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from pipeline_tasks.errors import JobLost, RecipeError
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests.stages import LandRequest
 from pipeline_tasks.service.requests.wire import encode

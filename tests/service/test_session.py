@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import Resources
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service import driver as drivers
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.driver import Driver

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.scorers import embedder
 from pipeline_tasks.scorers.embedder import EmbeddingModel, load_embedder

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.schema import LOCATOR, PAGE, RECORD
 from pipeline_tasks.stages import ingest

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.profiles.columns import profile
-from pipeline_tasks.publish.comparisons import comparisons
+from pipeline_tasks.report.comparisons import comparisons
 from pipeline_tasks.run.tasks import task
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.stage import FilePath

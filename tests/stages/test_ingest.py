@@ -19,7 +19,7 @@ from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError, DigestMismatch
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Cost, refine, seal
 from pipeline_tasks.schema import PAGE, RECORD
 from pipeline_tasks.stage import Batches

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import JobLost
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import Refined, refine
 from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.upkeep import vacuum

@@ -11,8 +11,9 @@ import pytest
 from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.recipe import bind, parse_recipe
-from pipeline_tasks.run.plan import RefineRequest, plan
+from pipeline_tasks.run.plan import plan
 from pipeline_tasks.run.recipe_faults import recipe_faults
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.run.tasks import row_cache, task
 from pipeline_tasks.run.tasks.state_cost import StateCost

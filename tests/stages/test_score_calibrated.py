@@ -18,8 +18,8 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.whatif.stages import stage_forecasts
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import parse_recipe
-from pipeline_tasks.run.plan import RefineRequest
 from pipeline_tasks.run.recipe_faults import recipe_faults
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.scorers import encoder
 from pipeline_tasks.scorers.calibration import read_calibration

@@ -16,9 +16,9 @@ from pipeline_tasks import api
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.inspect.versions.outdated import _reasons
 from pipeline_tasks.landing.listing import land
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.outdated import _reasons
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.run.tasks.landed_files import LandedFiles
 from pipeline_tasks.store import storage

@@ -17,12 +17,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from refinery_vectors.table import is_installed
 
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.vectors.table import is_installed
 from pipeline_tasks.sealed import unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures

@@ -13,8 +13,8 @@ from refinery_rights.taking_down import take_down
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, JobLost, Transient
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish import publishing
 from pipeline_tasks.run.tasks import task
+from pipeline_tasks.service.work import publication
 from pipeline_tasks.store.erasures import erasures
 from tests import erased_root
 from tests.chain import reply
@@ -122,7 +122,7 @@ def test_what_a_killed_run_stored_behind_an_erasure_is_named_and_erased_by_the_n
 def test_a_report_that_is_written_while_documents_are_erased_is_not_published(
     root: ErasedRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report, waiting = publishing.write_report, [True]
+    write_report, waiting = publication.write_report, [True]
 
     def written_before(contents: Any) -> Any:
         report = write_report(contents)
@@ -132,7 +132,7 @@ def test_a_report_that_is_written_while_documents_are_erased_is_not_published(
             Path(root.root, report.path).write_text("a report that a process had in memory")
         return report
 
-    monkeypatch.setattr(publishing, "write_report", written_before)
+    monkeypatch.setattr(publication, "write_report", written_before)
     with pytest.raises(JobLost, match="documents were erased while this report was written"):
         erased_root.refine(root, DAYS[1])
     assert erased_root.refine(root, DAYS[1])["version"] == 2

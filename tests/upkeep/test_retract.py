@@ -16,7 +16,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.inspect.versions.staleness import stale_versions
 from pipeline_tasks.inspect.versions.status import status_lines
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.superseded import read_superseded
 from pipeline_tasks.store import storage

@@ -20,7 +20,7 @@ from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.errors import ContractError, JobLost, RecipeError
 from pipeline_tasks.manifest import ABANDONED
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine, seal
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store import storage

@@ -20,8 +20,7 @@ from pipeline_tasks.inspect.command import (
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.building import bands_of, plan_of
 from pipeline_tasks.recipe import BUILD, BUILDS, DEFAULT_BUILD, LOCAL, Recipe, Versions, load_build, recipe_names
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.stages import ComposeRequest
 from pipeline_tasks.store.reading import read_manifest

@@ -14,7 +14,8 @@ from pipeline_tasks.gate.checks import check_overrides, gate_names
 from pipeline_tasks.inspect.command import add_recipe, add_refining, overrides_of, print_lines, recipe_of
 from pipeline_tasks.inspect.versions.staleness import StaleVersion, stale_now, stale_versions
 from pipeline_tasks.landing import listing
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.landing.landed import text_field_of
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, stages_that
 from pipeline_tasks.publish.takedowns import taken_down_of
@@ -22,7 +23,7 @@ from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import absolute
-from pipeline_tasks.upkeep.index import follow
+from pipeline_tasks.upkeep.followers import follow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +123,7 @@ def _require_allowed(root: str, name: str, snapshot: str, proof: str, *, restore
 
 def _refine_again(root: str, recipe: str, before: Version, options: RunOptions) -> int:
     """Refine a version's snapshot again and print what changed; return the exit code."""
-    text_field = listing.text_field_of(read_manifest(root, before.manifests[LAND]))
+    text_field = text_field_of(read_manifest(root, before.manifests[LAND]))
     again = replace(options, input=landed(root, before), snapshot=before.snapshot, text_field=text_field)
     if code := run(again):
         sys.stderr.write("refinery: later snapshots are not refined yet; the same command continues from there\n")

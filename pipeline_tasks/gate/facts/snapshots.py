@@ -9,7 +9,7 @@ from pipeline_tasks.gate.estimates import Facts, exact, share
 from pipeline_tasks.gate.facts.amounts import Amounts, count_amount, share_amount
 from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.store.reading import read_in_order
+from pipeline_tasks.store.reading import published_documents, read_in_order
 
 NO_LOSS = ("copies", "surplus")
 """Removals that are no loss: another document has the text, of this snapshot or an earlier one; or the recipe's
@@ -107,11 +107,6 @@ def snapshot_amounts(manifests: Iterable[Manifest]) -> Amounts:
             *share_amount("record_retention", rows.documents, rows.records),
         ]
     )
-
-
-def published_documents(ordered: Iterable[Manifest]) -> int:
-    """Return the documents that the last stage of documents kept, and no sequences."""
-    return [manifest.rows for manifest in ordered if not has_sequences(manifest.stage)][-1]
 
 
 def _copies(ordered: Iterable[Manifest]) -> int:

@@ -18,10 +18,10 @@ from pipeline_tasks.inspect.diff.stages import (
     shifts,
     stage_differences,
 )
+from pipeline_tasks.inspect.recipe.recipe_verdicts import said, verdict_between
 from pipeline_tasks.inspect.report.shares import language_shares
 from pipeline_tasks.publish.logs.ablation_log import Ablation
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.recipe_verdicts import said, verdict_between
 
 SHOWN = 60
 """Characters of a setting in the table; `--json` has all of it."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.choices import choices_of
-from pipeline_tasks.publish.recipe_verdicts import Judged, standing
+from pipeline_tasks.inspect.recipe.choices import choices_of
+from pipeline_tasks.inspect.recipe.recipe_verdicts import Judged, standing
 from pipeline_tasks.recipe import Recipe
 from pipeline_tasks.run.recipe_faults import Finding
 

@@ -6,7 +6,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.checks import bounded
 from pipeline_tasks.gate.suites import SOURCES, Bounds
 from pipeline_tasks.gate.verdicts import Question, Verdict
-from pipeline_tasks.publish.plots.room import BoundedFact
+from pipeline_tasks.plots.room import BoundedFact
 from pipeline_tasks.recipe import load_recipe
 
 

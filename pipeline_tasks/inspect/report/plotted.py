@@ -13,21 +13,21 @@ from pipeline_tasks.inspect import funnel
 from pipeline_tasks.inspect.report.distributions import REFINED, before_and_after, distributions
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
 from pipeline_tasks.inspect.report.shares import name_courses
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.comparisons import Comparison, comparisons
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.plots.distributions import distribution
+from pipeline_tasks.plots.drawing import png, svg
+from pipeline_tasks.plots.funnel import funnel_plot
+from pipeline_tasks.plots.plot import Plot
+from pipeline_tasks.plots.room import room_plot
+from pipeline_tasks.plots.shares import shares_plot
+from pipeline_tasks.plots.times import stage_times
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.comparison import comparison_plot
-from pipeline_tasks.publish.plots.distributions import distribution
-from pipeline_tasks.publish.plots.drawing import png, svg
-from pipeline_tasks.publish.plots.funnel import funnel_plot
-from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.plots.room import room_plot
-from pipeline_tasks.publish.plots.shares import shares_plot
-from pipeline_tasks.publish.plots.times import stage_times
-from pipeline_tasks.publish.report.html import Child, Html, count, page, percent, section, shown, table, tag
 from pipeline_tasks.recipe import PUBLISH
+from pipeline_tasks.report.comparison_plots import comparison_plot
+from pipeline_tasks.report.comparisons import Comparison, comparisons
+from pipeline_tasks.report.html import Child, Html, count, page, percent, section, shown, table, tag
 from pipeline_tasks.store.reading import read_manifest
 
 MOST_REASONS = 3

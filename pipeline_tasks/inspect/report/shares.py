@@ -8,9 +8,9 @@ from statistics import median
 from pipeline_tasks.cards import is_stage, stage_card
 from pipeline_tasks.gate.facts.sites import SITE, Sites, sites_of
 from pipeline_tasks.gate.suites import ENOUGH, SNAPSHOTS
+from pipeline_tasks.plots.languages import LanguageShare
 from pipeline_tasks.profiles.removals import LARGEST, arrivals, bins_of
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
-from pipeline_tasks.publish.plots.languages import LanguageShare
 from pipeline_tasks.store.reading import read_manifest
 
 LANGUAGE, ORIGINS = "language", "origins"

@@ -15,16 +15,16 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import run_all
-from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import takedowns
-from pipeline_tasks.publish.logs import ablation_log
-from pipeline_tasks.publish.logs.lost_log import (
+from pipeline_tasks.ledger.lost_log import (
     Recorded,
     last_and_recorded,
     recorded_ablations,
     recorded_takedowns,
     recorded_versions,
 )
+from pipeline_tasks.manifest import Manifest
+from pipeline_tasks.publish import takedowns
+from pipeline_tasks.publish.logs import ablation_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import require_digest, sha256, split_reference, unseal
 from pipeline_tasks.store import access_log, erasures, log_chain, storage

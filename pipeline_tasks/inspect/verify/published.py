@@ -16,13 +16,12 @@ from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.building import Entry, entry_of, files_of, index_of, packed_shards
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
-from pipeline_tasks.publish.earlier import is_partial, saved_history
 from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.logs.version_log import Version, version_path
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.publishing import prefix_of, sizes_of
 from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests
+from pipeline_tasks.publish.version_facts import is_partial, prefix_of, saved_history, sizes_of
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stages.tokenize.params import FILES

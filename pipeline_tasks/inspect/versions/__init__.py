@@ -13,7 +13,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
-from pipeline_tasks.publish.summary import read_summary
+from pipeline_tasks.report.summary import read_summary
 from pipeline_tasks.store import storage
 
 PUBLISHED, SUPERSEDED, RETRACTED = "published", "superseded", "retracted"

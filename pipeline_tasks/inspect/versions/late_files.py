@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.landing.listing import list_snapshot, missing_line, missing_of
+from pipeline_tasks.landing.landed import missing_of
+from pipeline_tasks.landing.listing import list_snapshot, missing_line
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.stage import LANDING, WHOLE

@@ -11,11 +11,11 @@ from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.command import NewestSnapshot, OnlyRecipe, version_of
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
 from pipeline_tasks.manifest import Manifest, fingerprint_in, manifest_path
+from pipeline_tasks.plots.lineage import COMPOSED, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, Edge, ManifestNode, lineage_plot
-from pipeline_tasks.publish.summary import StageSummary, read_summary
 from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.report.summary import StageSummary, read_summary
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import parent_of
 

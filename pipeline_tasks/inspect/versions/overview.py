@@ -8,12 +8,12 @@ from typing import Any, Literal
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, runs_among
 from pipeline_tasks.inspect.versions.late_files import lacked_files, lacked_line, late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_among
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.ledger.database import Row
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.database import Row
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
-from pipeline_tasks.publish.summary import Summary, read_summary
 from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.report.summary import Summary, read_summary
 
 State = Literal["published", "approved", "partial", "stale", "retracted", "refused", "failed", "unfinished"]
 """What the root and its ledger say of a snapshot: `approved` is published after a person let a refused gate pass.

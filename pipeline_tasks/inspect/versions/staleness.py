@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pipeline_tasks.cards import known_card
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.summary import Summary, read_summary
 from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.report.summary import Summary, read_summary
 
 
 @dataclass(frozen=True, slots=True)

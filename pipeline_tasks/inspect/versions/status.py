@@ -13,7 +13,7 @@ from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.publish.datasets.tokenizer_pin import read_pin
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
-from pipeline_tasks.publish.summary import read_summary
+from pipeline_tasks.report.summary import read_summary
 from pipeline_tasks.store.reading import read_manifest
 
 FACTS = (

@@ -16,8 +16,8 @@ from pipeline_tasks.inspect.document import KEPT, PARTS, in_buckets
 from pipeline_tasks.inspect.evidence import evidence_text
 from pipeline_tasks.inspect.unpublished import readable_runs
 from pipeline_tasks.inspect.why.sought import WHOLE, Sought
+from pipeline_tasks.ledger import recorded_recipes
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.ledger import recorded_recipes
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.run.shuffle import bucket_of

@@ -11,29 +11,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_tasks.cards import has_sequences, one_that, plans_mixture, repeats, stage_that, tokenizes
-from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
-from pipeline_tasks.manifest import Manifest, in_order
+from pipeline_tasks.cards import has_sequences, one_that, plans_mixture, stage_that, tokenizes
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.datasets.card import card_text
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
-from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
 from pipeline_tasks.publish.exports import shards as exported
 from pipeline_tasks.publish.exports.shards import PackedShard, reached
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.exports.tokens import dtype_for
-from pipeline_tasks.publish.ledger import Ledger
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile, publish_file, read_published_file
-from pipeline_tasks.publish.publishing import prefix_of, sizes_of
-from pipeline_tasks.publish.summary import store_summary
-from pipeline_tasks.publish.takedowns import documents_of, taken_down_of
-from pipeline_tasks.recipe import BUILD, COMPOSE
-from pipeline_tasks.sealed import SEAL, canonical, path_of, reference, sha256
+from pipeline_tasks.publish.takedowns import documents_of
+from pipeline_tasks.publish.version_facts import prefix_of
+from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.sealed import SEAL, canonical, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased
-from pipeline_tasks.store.reading import read_committed, read_history, read_manifest
+from pipeline_tasks.store.reading import read_history, read_manifest
 
 SHARDS = "publish/shards"
 """Where the files of packed shards are, named by their content: versions with the same shard share them."""
@@ -49,62 +45,6 @@ Entry = dict[str, Any]
 """A packed shard in `dataset.json`: its sequences, tokens, and the path, bytes and SHA-256 of each file."""
 
 
-def publish_build(
-    root: str, name: str, manifests: Mapping[str, str], verdicts: Mapping[str, str], ledger: Ledger
-) -> Version:
-    """Append a version of the dataset `name`; the same manifests again return the existing version.
-
-    `manifests` are references by stage, `compose`'s included. Packed shards that an earlier version exported are not
-    exported again. RecipeError if a document was taken down while the dataset was built. That is checked before the
-    version is in the log, and after: a takedown that is recorded meanwhile may have read the log before.
-    """
-    committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
-    by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
-    _require_stages(name, by_stage)
-    tokenized = one_that(tokenizes, by_stage)
-    require_pinned(root, name, tokenized)
-    tokenizer = tokenizer_of(root, tokenized)
-    prefix = prefix_of(name, by_stage)
-    entries, files = _exported(root, name, by_stage, tokenizer)
-    index = index_of(name, by_stage, tokenizer, entries)
-    if same := _same(root, name, manifests[COMPOSE], index):
-        _require_allowed(root, f"version {same.number} of {name}", by_stage)
-        return same
-    files += _small_files(root, name, by_stage, tokenizer, index)
-    fields = {
-        "recipe": name,
-        "snapshot": BUILD,
-        "landing": "",
-        "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
-        "verdicts": {stage: verdict_reference(read_verdict(root, path)) for stage, path in verdicts.items() if path},
-        "prefix": prefix,
-        "tokenizer": tokenizer.digest,
-        "files": tuple(sorted(set(files), key=lambda file: file.path)),
-        "stages": tuple(in_order(by_stage)),
-        **sizes_of(by_stage),
-    }
-    _require_allowed(root, f"{name}, which is not published,", by_stage)
-    version = version_log.unchanged(root, fields) or version_log.append(root, fields)
-    ledger.record_version(version)
-    store_summary(root, version)
-    _require_allowed(root, f"version {version.number} of {name}", by_stage)
-    return version
-
-
-def _same(root: str, name: str, composed: str, index: Mapping[str, Any]) -> Version | None:
-    """Return the dataset's newest version if it is of the same composition and shards, and all its files are there.
-
-    Takedowns of what a dataset does not have change its manifests, and none of its shards.
-    """
-    digests = {sha256(index_bytes(index)), sha256(unsealed_bytes(index))}
-    for version in version_log.latest_by_snapshot(root, name):
-        named = {file.path: file for file in version.files}.get(f"{version.prefix}/{INDEX}")
-        is_same = path_of(version.manifests[COMPOSE]) == path_of(composed) and named and named.digest in digests
-        own = [file for file in version.files if file.path.startswith(f"{version.prefix}/")]
-        return version if is_same and all(is_whole(root, file) for file in own) else None
-    return None
-
-
 def restore_build(root: str, version: Version) -> list[PublishedFile]:
     """Write the files of a published version again that are damaged or gone; return all, of which each byte was read.
 
@@ -112,9 +52,9 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
     tokenizer = tokenizer_of(root, one_that(tokenizes, by_stage))
-    entries, files = _exported(root, version.recipe, by_stage, tokenizer, is_whole)
+    entries, files = exported_shards(root, version.recipe, by_stage, tokenizer, is_whole)
     index = index_of(version.recipe, by_stage, tokenizer, entries)
-    files += _small_files(root, version.recipe, by_stage, tokenizer, index)
+    files += publish_small_files(root, version.recipe, by_stage, tokenizer, index)
     other = sorted({file.path for file in set(files) ^ set(version.files)})
     if other:
         message = (
@@ -125,7 +65,7 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
     return files
 
 
-def _small_files(
+def publish_small_files(
     root: str, name: str, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer, index: Mapping[str, Any]
 ) -> list[PublishedFile]:
     """Store the files beside the shards: index, tokenizer, origin and card."""
@@ -145,29 +85,6 @@ def _stored_index(root: str, name: str, path: str, index: Mapping[str, Any]) -> 
     promised = version_log.promised_files(root, name, path.rpartition("/")[0]).get(path)
     unsealed = unsealed_bytes(index)
     return unsealed if promised and promised.digest == sha256(unsealed) else index_bytes(index)
-
-
-def _require_stages(name: str, by_stage: Mapping[str, Manifest]) -> None:
-    needed = (tokenizes, repeats, has_sequences)
-    missing = [] if COMPOSE in by_stage else [COMPOSE]
-    missing += [stage_that(asked) for asked in needed if not stage_that(asked, by_stage)]
-    if missing:
-        message = f"recipe {name} builds a training dataset without {' and '.join(missing)}; add them to its stages"
-        raise RecipeError(message)
-    if not one_that(has_sequences, by_stage).rows:
-        message = f"dataset {name} would be empty: `refinery build --dry-run` shows what its recipe selects and mixes"
-        raise RecipeError(message)
-
-
-def _require_allowed(root: str, dataset: str, by_stage: Mapping[str, Manifest]) -> None:
-    """Raise RecipeError if a document was taken down after the stage `takedown` ran."""
-    proof = taken_down_of(root, by_stage)
-    if proof:
-        message = (
-            f"{root}: {dataset} has documents that were taken down while it was built ({proof}). Run the build again: "
-            "it takes them out, and only their shards are packed again"
-        )
-        raise RecipeError(message)
 
 
 def plan_of(root: str, by_stage: Mapping[str, Manifest]) -> list[dict[str, Any]]:
@@ -246,7 +163,7 @@ def _has_size(root: str, file: PublishedFile) -> bool:
     return size == file.bytes or (size is None and erased(root, file.path, file.digest) is not None)
 
 
-def _exported(
+def exported_shards(
     root: str,
     name: str,
     by_stage: Mapping[str, Manifest],

@@ -20,7 +20,7 @@ from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.publish.superseded import read_replaced
 from pipeline_tasks.publish.takedowns import PINNED, beginning, holds, pinned_list
 from pipeline_tasks.recipe import COMPOSE, Versions
-from pipeline_tasks.run.plan import RefineRequest
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage

@@ -8,7 +8,7 @@ is published.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import seal, unseal
-from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
 from pipeline_tasks.stages.tokenize.params import Params, Training
 from pipeline_tasks.stages.tokenize.sentence_piece import suffix_of
 from pipeline_tasks.store import storage
@@ -144,21 +143,6 @@ def tokenizer_row(root: str, manifest: Manifest) -> dict[str, Any]:
     """Return the tokenizer that a `tokenize` manifest saved."""
     rows: list[dict[str, Any]] = pa.Table.from_batches(list(read_history(root, manifest, "tokenizer"))).to_pylist()
     return rows[0]
-
-
-class Special(NamedTuple):
-    """The tokens after and before a document, "" for those that the tokenizer says."""
-
-    eos: str
-    bos: str
-
-
-def pin_again(root: str, recipe: str, path: str, special: Special) -> Pin:
-    """Return the dataset's pin; without one, the tokenizer at a path is pinned, as that of what was published."""
-    params = Params(tokenizer=path, eos=special.eos, bos=special.bos)
-    [batch] = load_tokenizer(iter(()), params=params)
-    [row] = batch.to_pylist()
-    return read_pin(root, recipe) or put_pin(root, pin_of(row, recipe, PUBLISHED, params), row["definition"])
 
 
 def has_digest(path: str, digest: str) -> bool:

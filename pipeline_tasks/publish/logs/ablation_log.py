@@ -34,8 +34,8 @@ class AblatedArm:
     was gone when the ablation was recorded; then what follows is empty). `made_from` are the recipes of its snapshots,
     `manifests` are references by stage as the log of versions has them, and `fingerprint` is that of its packed
     sequences. `digest` is that of what the loader read. `choices` are what its own recipe and those of its snapshots
-    chose (`publish.choices`), by their names; empty in an entry of an earlier release. `weights` are the shares of
-    groups in an arm of a `mixture`, none in others.
+    chose (`inspect.recipe.choices`), by their names; empty in an entry of an earlier release. `weights` are the shares
+    of groups in an arm of a `mixture`, none in others.
     """
 
     dataset: str

@@ -19,8 +19,7 @@ from pipeline_tasks.constraints import (
     Weight,
 )
 from pipeline_tasks.recipe import LOCAL, Partitions, Versions
-from pipeline_tasks.run.plan import RefineRequest, Span
-from pipeline_tasks.run.request import RefineReply, Reply, Request
+from pipeline_tasks.run.request import RefineReply, RefineRequest, Reply, Request, Span
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, StateCost
 
 

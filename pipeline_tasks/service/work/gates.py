@@ -6,12 +6,12 @@ from pipeline_tasks.alerts.spending import spending_of
 from pipeline_tasks.gate import verdicts
 from pipeline_tasks.gate.explaining import explain
 from pipeline_tasks.gate.trials import trial_bounds
-from pipeline_tasks.publish.choices import choices_of
-from pipeline_tasks.publish.earlier import read_earlier
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
-from pipeline_tasks.publish.recipe_verdicts import Judged, standing
+from pipeline_tasks.inspect.recipe.choices import choices_of
+from pipeline_tasks.inspect.recipe.recipe_verdicts import Judged, standing
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import COMPOSE, PUBLISH, Step, is_trial
 from pipeline_tasks.service.requests.gates import JudgeRecipeRequest, JudgeReply, JudgeRequest, JudgeSnapshotRequest
+from pipeline_tasks.service.work.earlier import read_earlier
 
 
 def judge(request: JudgeRequest) -> JudgeReply:

@@ -1,29 +1,45 @@
-"""Publishes a version; indexes what is published."""
+"""Publishes a version of a snapshot, with its report, or of a training dataset, with its exported shards."""
 
-from collections.abc import Callable
-from dataclasses import asdict
-from importlib.util import find_spec
+from collections.abc import Mapping
+from typing import Any
 
+from pipeline_tasks.cards import has_sequences, one_that, repeats, stage_that, tokenizes
+from pipeline_tasks.errors import JobLost, RecipeError
+from pipeline_tasks.gate.facts.snapshots import require_documents
+from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
 from pipeline_tasks.inspect.versions.late_files import late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_now
-from pipeline_tasks.publish import publishing
-from pipeline_tasks.publish.datasets.building import publish_build
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.lost_log import require_takedowns
+from pipeline_tasks.manifest import Manifest, in_order
+from pipeline_tasks.publish.datasets.building import (
+    exported_shards,
+    index_bytes,
+    index_of,
+    is_whole,
+    publish_small_files,
+    unsealed_bytes,
+)
 from pipeline_tasks.publish.datasets.origin import INDEX
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
+from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
+from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_takedowns
-from pipeline_tasks.recipe import COMPOSE
-from pipeline_tasks.seams import all_parts
+from pipeline_tasks.publish.logs.version_log import Version
+from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
+from pipeline_tasks.publish.takedowns import taken_down_of
+from pipeline_tasks.publish.version_facts import is_partial, prefix_of, saved_history, sizes_of
+from pipeline_tasks.recipe import BUILD, COMPOSE
+from pipeline_tasks.report.contents import Contents
+from pipeline_tasks.report.summary import store_summary
+from pipeline_tasks.report.writing import write_report
+from pipeline_tasks.sealed import path_of, reference, sha256
 from pipeline_tasks.service.requests.publication import (
-    IndexReply,
-    IndexRequest,
     PublishReply,
     PublishRequest,
 )
 from pipeline_tasks.store import storage
-
-MAPS = "refinery.maps"
-"""The seam of maps of documents: functions of root, recipe and snapshot that make one and return its path, or ""."""
+from pipeline_tasks.store.erasures import erasures, newest
+from pipeline_tasks.store.reading import read_committed
 
 
 def publish(request: PublishRequest) -> PublishReply:
@@ -34,7 +50,7 @@ def publish(request: PublishRequest) -> PublishReply:
             return _build_reply(
                 publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger)
             )
-        version = publishing.publish(
+        version = publish_snapshot(
             request.root,
             recipe=request.recipe,
             snapshot=request.snapshot,
@@ -71,26 +87,167 @@ def _build_reply(version: version_log.Version) -> PublishReply:
     }
 
 
-def index(request: IndexRequest) -> IndexReply:
-    """Return what was done to each table, and the map of the snapshot, "" without one; `missing` is not installed here.
+# --- A snapshot --------------------------------------------------------------------------------------------------
 
-    Without pylance no table is touched.
+
+def publish_snapshot(
+    root: str,
+    *,
+    recipe: str,
+    snapshot: str,
+    landing: str,
+    manifests: Mapping[str, str],
+    verdicts: Mapping[str, str],
+    ledger: Ledger,
+) -> version_log.Version:
+    """Append a dataset version of the manifests; publishing the same manifests again returns the existing version.
+
+    `manifests` and `verdicts` are paths or references by stage. Files of the version that are missing or damaged are
+    written again.
     """
-    from pipeline_tasks.upkeep.index import index, stored_recipes  # it loads the stage that embeds
+    require_documents(manifests)
+    erased = newest(root)
+    committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
+    by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
+    prefix = prefix_of(recipe, by_stage)
+    promised = version_log.promised_files(root, recipe, prefix)
+    superseded = superseded_by(root, near_manifests(by_stage))
+    files = store_superseded(root, prefix, superseded, promised)
+    fields = {
+        "recipe": recipe,
+        "snapshot": snapshot,
+        "landing": landing,
+        "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
+        "verdicts": {stage: _verdict(root, referred) for stage, referred in verdicts.items()},
+        "prefix": prefix,
+        "files": tuple(files),
+        "saved": saved_history(by_stage),
+        "partial": is_partial(by_stage),
+        "stages": tuple(in_order(by_stage)),
+        **sizes_of(by_stage),
+        **superseded_facts(prefix, snapshot, superseded),
+    }
+    version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger, erased)
+    ledger.record_version(version)
+    store_summary(root, version)
+    return version
 
-    if request.recipe:
-        storage.require_root(request.root)  # a root that is not there would look like one whose documents all left
-    recipes = [request.recipe] if request.recipe else stored_recipes(request.root, request.store)
-    is_missing = bool(recipes) and find_spec("lance") is None
-    done = [] if is_missing else index(request.root, recipes, request.store)
-    missing = "pylance" if is_missing else ""
-    return {"tables": [asdict(each) for each in done], "missing": missing, "map": _mapped(request)}
+
+def _verdict(root: str, referred: str) -> str:
+    """Return the reference of a verdict after reading it."""
+    return verdict_reference(read_verdict(root, referred)) if referred else ""
 
 
-def _mapped(request: IndexRequest) -> str:
-    """Return the paths of the maps of the request's snapshot, which are made if there are none; "" without one."""
-    made: list[str] = []
-    for part in all_parts(MAPS).values() if request.recipe and request.snapshot else ():
-        make: Callable[[str, str, str], str] = part.load()
-        made.append(make(request.root, request.recipe, request.snapshot))
-    return ", ".join(filter(None, made))
+def _with_report(root: str, fields: dict[str, Any], ledger: Ledger, since: int) -> version_log.Version:
+    """Write the report of a new version, and append the version.
+
+    JobLost if documents were erased after entry `since`: the report may show texts that it read before.
+    """
+    recipe, snapshot = fields["recipe"], fields["snapshot"]
+    report = write_report(
+        Contents(
+            root=root,
+            recipe=recipe,
+            snapshot=snapshot,
+            paths=fields["manifests"],
+            verdict_paths={stage: referred for stage, referred in fields["verdicts"].items() if referred},
+            out=fields["prefix"],
+            costs=ledger.query("cost", recipe=recipe, snapshot=snapshot),
+            retractions=_earlier_retractions(root, recipe, snapshot),
+            hardware=ledger.query("hardware", recipe=recipe, snapshot=snapshot),
+            models=ledger.query("models", recipe=recipe, snapshot=snapshot),
+        )
+    )
+    if any(entry.objects and entry.takedown for entry in erasures(root)[since:]):
+        storage.connect(root).delete(report.path)
+        message = f"{root}/{report.path}: documents were erased while this report was written; publish again"
+        raise JobLost(message)
+    files = sorted((*fields["files"], report), key=lambda file: file.path)
+    return version_log.append(root, fields | {"files": tuple(files)})
+
+
+def _earlier_retractions(root: str, recipe: str, snapshot: str) -> tuple[version_log.Retraction, ...]:
+    retractions = version_log.retractions(root, recipe).values()
+    return tuple(retraction for retraction in retractions if retraction.snapshot < snapshot)
+
+
+# --- A training dataset -----------------------------------------------------------------------------------------
+
+
+def publish_build(
+    root: str, name: str, manifests: Mapping[str, str], verdicts: Mapping[str, str], ledger: Ledger
+) -> Version:
+    """Append a version of the dataset `name`; the same manifests again return the existing version.
+
+    `manifests` are references by stage, `compose`'s included. Packed shards that an earlier version exported are not
+    exported again. RecipeError if a document was taken down while the dataset was built. That is checked before the
+    version is in the log, and after: a takedown that is recorded meanwhile may have read the log before.
+    """
+    committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
+    by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
+    _require_stages(name, by_stage)
+    tokenized = one_that(tokenizes, by_stage)
+    require_pinned(root, name, tokenized)
+    tokenizer = tokenizer_of(root, tokenized)
+    prefix = prefix_of(name, by_stage)
+    entries, files = exported_shards(root, name, by_stage, tokenizer)
+    index = index_of(name, by_stage, tokenizer, entries)
+    if same := _same(root, name, manifests[COMPOSE], index):
+        _require_allowed(root, f"version {same.number} of {name}", by_stage)
+        return same
+    files += publish_small_files(root, name, by_stage, tokenizer, index)
+    fields = {
+        "recipe": name,
+        "snapshot": BUILD,
+        "landing": "",
+        "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
+        "verdicts": {stage: verdict_reference(read_verdict(root, path)) for stage, path in verdicts.items() if path},
+        "prefix": prefix,
+        "tokenizer": tokenizer.digest,
+        "files": tuple(sorted(set(files), key=lambda file: file.path)),
+        "stages": tuple(in_order(by_stage)),
+        **sizes_of(by_stage),
+    }
+    _require_allowed(root, f"{name}, which is not published,", by_stage)
+    version = version_log.unchanged(root, fields) or version_log.append(root, fields)
+    ledger.record_version(version)
+    store_summary(root, version)
+    _require_allowed(root, f"version {version.number} of {name}", by_stage)
+    return version
+
+
+def _same(root: str, name: str, composed: str, index: Mapping[str, Any]) -> Version | None:
+    """Return the dataset's newest version if it is of the same composition and shards, and all its files are there.
+
+    Takedowns of what a dataset does not have change its manifests, and none of its shards.
+    """
+    digests = {sha256(index_bytes(index)), sha256(unsealed_bytes(index))}
+    for version in version_log.latest_by_snapshot(root, name):
+        named = {file.path: file for file in version.files}.get(f"{version.prefix}/{INDEX}")
+        is_same = path_of(version.manifests[COMPOSE]) == path_of(composed) and named and named.digest in digests
+        own = [file for file in version.files if file.path.startswith(f"{version.prefix}/")]
+        return version if is_same and all(is_whole(root, file) for file in own) else None
+    return None
+
+
+def _require_stages(name: str, by_stage: Mapping[str, Manifest]) -> None:
+    needed = (tokenizes, repeats, has_sequences)
+    missing = [] if COMPOSE in by_stage else [COMPOSE]
+    missing += [stage_that(asked) for asked in needed if not stage_that(asked, by_stage)]
+    if missing:
+        message = f"recipe {name} builds a training dataset without {' and '.join(missing)}; add them to its stages"
+        raise RecipeError(message)
+    if not one_that(has_sequences, by_stage).rows:
+        message = f"dataset {name} would be empty: `refinery build --dry-run` shows what its recipe selects and mixes"
+        raise RecipeError(message)
+
+
+def _require_allowed(root: str, dataset: str, by_stage: Mapping[str, Manifest]) -> None:
+    """Raise RecipeError if a document was taken down after the stage `takedown` ran."""
+    proof = taken_down_of(root, by_stage)
+    if proof:
+        message = (
+            f"{root}: {dataset} has documents that were taken down while it was built ({proof}). Run the build again: "
+            "it takes them out, and only their shards are packed again"
+        )
+        raise RecipeError(message)

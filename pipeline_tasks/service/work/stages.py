@@ -8,19 +8,17 @@ from pipeline_tasks.engines.choose import engine
 from pipeline_tasks.inspect.preflight import PlannedRun, findings, refuse
 from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.landing import listing
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.ledger.lost_log import require_log, require_takedowns
 from pipeline_tasks.manifest import Manifest, reference_of
 from pipeline_tasks.publish.datasets import composing
-from pipeline_tasks.publish.earlier import Earlier, earlier_than, read_earlier, store_earlier
-from pipeline_tasks.publish.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.takedowns import pinned_list, require_current, with_taken_down
 from pipeline_tasks.recipe import LAND, Recipe, Step, Versions
 from pipeline_tasks.run import partitions, runner
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.idle_parts import idle_parts
-from pipeline_tasks.run.plan import RefineRequest, Span
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest, Span
 from pipeline_tasks.run.runner import Cost, EngineFactory, Refined, RunningEngine
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.sealed import path_of
@@ -40,6 +38,7 @@ from pipeline_tasks.service.requests.stages import (
     SpansReply,
     SpansRequest,
 )
+from pipeline_tasks.service.work.earlier import Earlier, earlier_than, read_earlier, store_earlier
 from pipeline_tasks.service.work.tokenizing import with_pinned_tokenizer
 from pipeline_tasks.stage import LANDING, WHOLE, Shard
 from pipeline_tasks.store import storage

@@ -20,7 +20,8 @@ from pipeline_tasks.publish.datasets.tokenizer_pin import (
     require_same,
 )
 from pipeline_tasks.run.history import History
-from pipeline_tasks.run.plan import Plan, RefineRequest, plan
+from pipeline_tasks.run.plan import Plan, plan
+from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import EngineFactory
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Engine, Shards

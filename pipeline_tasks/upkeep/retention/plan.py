@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import tokenizes
 from pipeline_tasks.constraints import is_bucket
+from pipeline_tasks.ledger import recorded_recipes
+from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.manifest import Manifest, fingerprint_in
 from pipeline_tasks.publish.exported import FILES
-from pipeline_tasks.publish.ledger import recorded_recipes
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.logs.lost_log import require_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, TAKEDOWN
 from pipeline_tasks.run.tasks.row_cache import CACHE as CACHE_FOLDER

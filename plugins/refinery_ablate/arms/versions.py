@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_tasks.cards import has_sequences, one_that, plans_mixture
+from pipeline_tasks.inspect.recipe.choices import choices_behind
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.choices import choices_behind
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline_tasks.publish.report.html import Html, count, page, section, shown, table, tag
+from pipeline_tasks.report.html import Html, count, page, section, shown, table, tag
 from refinery_ablate.held_out import HeldOut
 from refinery_ablate.held_out_sets import LEAST_DOCUMENTS
 from refinery_ablate.mixture.found import Found, lines_of_outcome, recipe_text, warnings

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec, share_axis, tick_decimals
+from pipeline_tasks.plots.plot import Plot, Spec, base_spec, share_axis, tick_decimals
 from refinery_ablate.mixture.found import Found
 
 TICKS = 5

@@ -11,8 +11,8 @@ from pipeline_tasks.inspect.diff.stages import Shift
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.inspect.report.distributions import is_measure
 from pipeline_tasks.inspect.report.judged_bounds import bounded_facts
+from pipeline_tasks.plots.room import BoundedFact
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.room import BoundedFact
 from pipeline_tasks.recipe import LAND
 
 REASONS_SHOWN = 9

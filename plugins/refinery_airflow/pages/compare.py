@@ -13,16 +13,16 @@ from pipeline_tasks.inspect.chosen import chosen_version, named_version
 from pipeline_tasks.inspect.diff import Diff, Retention, compare
 from pipeline_tasks.inspect.diff.document_sets import Amount
 from pipeline_tasks.inspect.diff.stages import Difference, Rows, Shift, StageDifference
+from pipeline_tasks.inspect.recipe.recipe_verdicts import said
 from pipeline_tasks.inspect.report.distributions import paired_distributions
 from pipeline_tasks.inspect.report.plotted import Published
 from pipeline_tasks.inspect.versions import VersionLine, list_versions
+from pipeline_tasks.plots.change import change_plot
+from pipeline_tasks.plots.distributions import distribution
+from pipeline_tasks.plots.funnel import counts_documents
+from pipeline_tasks.plots.plot import Plot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.change import change_plot
-from pipeline_tasks.publish.plots.distributions import distribution
-from pipeline_tasks.publish.plots.funnel import counts_documents
-from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.recipe_verdicts import said
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.access.roles import is_reader
 from refinery_airflow.pages.fields import UNPROCESSABLE, Name

@@ -11,10 +11,10 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from pipeline_tasks.inspect.versions.lineage import Lineage, lineage
+from pipeline_tasks.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode, lineage_plot
+from pipeline_tasks.plots.plot import Plot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.lineage import COMPOSED, HISTORY, MADE_FROM, ManifestNode, lineage_plot
-from pipeline_tasks.publish.plots.plot import Plot
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.pages.rendering import show
 from refinery_airflow.runs.run import base, root

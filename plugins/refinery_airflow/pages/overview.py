@@ -8,11 +8,11 @@ from urllib.parse import quote
 from pipeline_tasks.flow.plan import dag_of
 from pipeline_tasks.inspect.unpublished import UnpublishedRun
 from pipeline_tasks.inspect.versions.overview import Overview, SnapshotState, overview_of, overviews
-from pipeline_tasks.publish.plots.calendar import calendar
-from pipeline_tasks.publish.plots.plot import Plot, is_date
-from pipeline_tasks.publish.plots.trends import Measure, Measured, trend
-from pipeline_tasks.publish.summary import StageSummary, Summary
+from pipeline_tasks.plots.calendar import calendar
+from pipeline_tasks.plots.plot import Plot, is_date
+from pipeline_tasks.plots.trends import Measure, Measured, trend
 from pipeline_tasks.recipe import is_trial
+from pipeline_tasks.report.summary import StageSummary, Summary
 from refinery_airflow.runs.newest import SnapshotRun, newest_runs, recipes_with_runs
 from refinery_airflow.runs.run import site
 

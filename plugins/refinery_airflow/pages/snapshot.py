@@ -20,18 +20,18 @@ from pipeline_tasks.inspect.report.shares import language_shares, name_courses, 
 from pipeline_tasks.inspect.unpublished import UnpublishedRun, committed, readable_runs
 from pipeline_tasks.inspect.whatif import JUDGE
 from pipeline_tasks.inspect.whatif.stages import stage_bounds
-from pipeline_tasks.publish.comparisons import Comparison, comparisons
+from pipeline_tasks.plots.distributions import distribution
+from pipeline_tasks.plots.funnel import funnel_plot
+from pipeline_tasks.plots.languages import languages_plot
+from pipeline_tasks.plots.plot import Plot
+from pipeline_tasks.plots.room import room_plot
+from pipeline_tasks.plots.shares import shares_plot
+from pipeline_tasks.plots.times import Partition, partition_times, slow_partitions, stage_times
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.comparison import comparison_plot
-from pipeline_tasks.publish.plots.distributions import distribution
-from pipeline_tasks.publish.plots.funnel import funnel_plot
-from pipeline_tasks.publish.plots.languages import languages_plot
-from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.plots.room import room_plot
-from pipeline_tasks.publish.plots.shares import shares_plot
-from pipeline_tasks.publish.plots.times import Partition, partition_times, slow_partitions, stage_times
 from pipeline_tasks.recipe import BUILDS, COMPOSE, load_build, recipe_names
+from pipeline_tasks.report.comparison_plots import comparison_plot
+from pipeline_tasks.report.comparisons import Comparison, comparisons
 from pipeline_tasks.schema import EMBEDDING
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.access.roles import curator, may_see

@@ -15,7 +15,16 @@ from refinery_ablate.plots import forest_plot, plot_of_curves
 
 from pipeline_tasks.ask.question import Role
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.choices import choices_of
+from pipeline_tasks.inspect.recipe.choices import choices_of
+from pipeline_tasks.inspect.recipe.recipe_verdicts import (
+    UNCOUNTED,
+    Judged,
+    Standing,
+    chosen_otherwise,
+    short_names,
+    standing,
+)
+from pipeline_tasks.plots.plot import Plot
 from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.ablation_log import (
     ATTRIBUTION,
@@ -26,8 +35,6 @@ from pipeline_tasks.publish.logs.ablation_log import (
     ablations,
 )
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.plot import Plot
-from pipeline_tasks.publish.recipe_verdicts import UNCOUNTED, Judged, Standing, chosen_otherwise, short_names, standing
 from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names
 from pipeline_tasks.store import storage
 from refinery_airflow.access.looks import LookRoute

@@ -34,10 +34,10 @@ from pipeline_tasks.inspect.whatif.stages import (
     stage_forecasts,
     stage_key,
 )
+from pipeline_tasks.plots.change import change_plot
+from pipeline_tasks.plots.plot import Plot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
-from pipeline_tasks.publish.plots.change import change_plot
-from pipeline_tasks.publish.plots.plot import Plot
 from pipeline_tasks.recipe import untried
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.pages.fields import SEE_OTHER, UNPROCESSABLE

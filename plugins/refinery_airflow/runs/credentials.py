@@ -178,7 +178,7 @@ def _adopt_ledgers(*uris: object, recipe: str) -> None:
 def give_ledger_to_pages(root: str) -> None:
     """Let pages of the web server open the ledger of a root, and leave the environment as it is."""
     if is_connection(name := ledger_at(root)):
-        from pipeline_tasks.publish import ledger
+        from pipeline_tasks import ledger
 
         ledger.give(root, _named(name).get_uri())
 

@@ -168,7 +168,7 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
     What a person let pass in a stage that reads nothing else than before passes again, for the same reason.
     """
     from pipeline_tasks.inspect.versions.staleness import stale_now
-    from pipeline_tasks.landing.listing import text_field_of
+    from pipeline_tasks.landing.landed import text_field_of
     from pipeline_tasks.publish.logs import version_log
     from pipeline_tasks.recipe import LAND
     from pipeline_tasks.store.reading import read_manifest
@@ -202,7 +202,7 @@ def stale_starts(dag_id: str, recipe: str, root: str, run_id: str) -> list[Start
 
 def accepted_before(stages: Sequence[str], root: str, version: "Version") -> dict[str, str]:
     """Return why refused gates of a version were let pass, by gate, for its stages that run before all of `stages`."""
-    from pipeline_tasks.publish.summary import read_summary
+    from pipeline_tasks.report.summary import read_summary
 
     summary = read_summary(root, version)
     ran = [stage.stage for stage in summary.stages]

@@ -38,8 +38,8 @@ from pipeline_tasks.engines.address import Place, is_cluster
 from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import ClusterUnreachable, Transient
 from pipeline_tasks.recipe import LOCAL, engine_names, untried
-from pipeline_tasks.run.plan import RefineRequest, secret_variable
-from pipeline_tasks.run.request import LoggedReply, LoggedT, RefineReply, ReplyT, Request
+from pipeline_tasks.run.plan import secret_variable
+from pipeline_tasks.run.request import LoggedReply, LoggedT, RefineReply, RefineRequest, ReplyT, Request
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests.stages import (
     LandRequest,

@@ -17,8 +17,7 @@ from pipeline_tasks.flow.attempt import Attempt, Part, Run
 from pipeline_tasks.flow.gates import RecipeGate, SnapshotGate, StageGate
 from pipeline_tasks.flow.lines import log_error, states_of
 from pipeline_tasks.recipe import engine_of, fields_of
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.gates import JudgeReply
 from pipeline_tasks.service.requests.publication import ExportReply, IndexReply, PublishReply

@@ -4,8 +4,7 @@ from airflow.sdk import Context
 
 from pipeline_tasks.flow.attempt import Part
 from pipeline_tasks.flow.poison import is_one_of_many, without_poison
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest
 from refinery_airflow.tasks.launch import needs_session, prepared, send
 from refinery_airflow.tasks.retry import is_last_try
 

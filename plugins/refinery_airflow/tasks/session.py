@@ -25,8 +25,7 @@ from pipeline_tasks.engines.card import engine_card
 from pipeline_tasks.engines.cluster_jobs import ClusterJobs
 from pipeline_tasks.errors import JobLost, RefineryError, Transient
 from pipeline_tasks.recipe import LOCAL
-from pipeline_tasks.run.plan import RefineRequest
-from pipeline_tasks.run.request import RefineReply
+from pipeline_tasks.run.request import RefineReply, RefineRequest
 from pipeline_tasks.service.processes import start_lasting
 from pipeline_tasks.service.requests.wire import raise_refusal
 from pipeline_tasks.service.session import CLAIM, CLOSED, ENDED, LOG, LOST, REPLIED, STARTED, Session, Watch, open_jobs

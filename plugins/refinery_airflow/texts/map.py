@@ -11,9 +11,9 @@ from refinery_study.map.points import ColoredMap, colored, columns_to_color
 from refinery_study.map.projecting import DocumentMap, stored_map
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.plots.plot import Plot
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.plots.plot import Plot
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.access.roles import curator
 from refinery_airflow.pages.fields import UNPROCESSABLE, Name

@@ -1,18 +1,18 @@
 """Gathers what the page Similar shows: the published documents most like one of them, and what was compared."""
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
+from refinery_vectors.similar import Found, Query, compared_text, left_out, similar
+from refinery_vectors.stores import default_store
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.conditions import split_conditions
-from pipeline_tasks.inspect.search.similar import STORE, Found, Query, compared_text, left_out, similar
+from pipeline_tasks.publish.datasets.vectors import FACTS
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.vectors.documents import FACTS
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.access.roles import curator
 from refinery_airflow.pages.fields import UNPROCESSABLE, Term, Where
@@ -68,7 +68,7 @@ def similar_page(root: str, recipe: str, query: Mapping[str, str]) -> SimilarPag
     url = "" if query["doc"] else query["url"]
     asked = Query(query["doc"], url, where=split_conditions(query["where"]), limit=SHOWN, most_bytes=MOST_BYTES)
     try:
-        return replace(page, found=similar(root, recipe, asked, os.environ.get(STORE, "")))
+        return replace(page, found=similar(root, recipe, asked, default_store()))
     except RecipeError as error:
         return replace(page, message=str(error))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
-from pipeline_tasks.publish.report.html import Child, Html, count, join, page, section, shown, tag
-from pipeline_tasks.publish.report.html import table as html_table
+from pipeline_tasks.report.html import Child, Html, count, join, page, section, shown, tag
+from pipeline_tasks.report.html import table as html_table
 
 NOT_GIVEN = "not given"
 

@@ -16,7 +16,6 @@ import zstandard
 from pipeline_tasks.errors import RefineryError, Transient, cause
 from pipeline_tasks.publish.exported import FILES
 from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
-from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
@@ -25,6 +24,7 @@ from pipeline_tasks.store.erasures import Erased, Stored, erased_by_path
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.shards.table import Table, open_table
 from pipeline_tasks.text.urls.takedown import hosts_of
+from pipeline_tasks.upkeep.followers import follower_prefixes
 from pipeline_tasks.upkeep.vacuum import export_of
 from refinery_rights.erasing import packed, tables
 from refinery_rights.erasing.documents import IDENTITY, Documents
@@ -133,7 +133,7 @@ def _open(root: str, path: str, opened: list[Table]) -> None:
 
 def _is_table(path: str) -> bool:
     """Return whether an object is a table of rows that a stage wrote, or a cache or compaction of such."""
-    own = not path.startswith((f"{VECTORS}/", f"{PUBLISH}/"))
+    own = not path.startswith((*follower_prefixes(), f"{PUBLISH}/"))
     return own and path.endswith((".parquet", ".segment"))
 
 
@@ -210,7 +210,7 @@ def _counts(path: str) -> bool:
     """Return whether an object has no content of documents, or is looked at as something else."""
     name = path.rpartition("/")[2]
     is_count = path.endswith(".json") and (name.startswith("manifest.") or any(part in path for part in COUNTS))
-    return is_count or packed.is_named(path) or path.startswith((f"{VECTORS}/", "tokenizers/"))
+    return is_count or packed.is_named(path) or path.startswith((*follower_prefixes(), "tokenizers/"))
 
 
 def _plan_other(found: Survey, store: Store, entry: Entry) -> None:

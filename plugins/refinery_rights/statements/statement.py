@@ -18,8 +18,8 @@ from pipeline_tasks.publish.datasets.origin import DIGEST, read_origin, source_v
 from pipeline_tasks.publish.logs import ablation_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.summary import override_of
 from pipeline_tasks.recipe import COMPOSE, LAND
+from pipeline_tasks.report.summary import override_of
 from pipeline_tasks.sealed import canonical, path_of, sha256, split_reference
 from pipeline_tasks.stage import LANDING, WHOLE, Shard
 from pipeline_tasks.store import erasures

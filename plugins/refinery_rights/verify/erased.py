@@ -13,7 +13,6 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
 from pipeline_tasks.publish.takedowns import current_rows
-from pipeline_tasks.publish.vectors import FOLDER as VECTORS
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import FOLDER as ERASURES
@@ -21,6 +20,7 @@ from pipeline_tasks.store.erasures import begun, erased_by_path, erasures
 from pipeline_tasks.store.shards.rows import CHANGED, ShardRows
 from pipeline_tasks.store.shards.table import open_table, own_rows
 from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence, of_rows
+from pipeline_tasks.upkeep.followers import follower_prefixes
 
 SAYS = ("text", "title", "payload", "tokens", "url")
 """Columns that have what a document said, and its address."""
@@ -49,7 +49,7 @@ def check_erased(root: str, findings: Findings) -> None:
 
 
 def _is_table(path: str) -> bool:
-    other = path.startswith((f"{VECTORS}/", f"{TAKEDOWNS}/", f"{ERASURES}/"))
+    other = path.startswith((*follower_prefixes(), f"{TAKEDOWNS}/", f"{ERASURES}/"))
     is_row_table = not path.startswith(f"{PUBLISH}/") or path.startswith(LINEAGE)
     return is_row_table and not other and path.endswith((".parquet", ".segment"))
 

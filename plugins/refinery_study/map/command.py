@@ -75,7 +75,7 @@ def _written(suffix: str, version: Version, drawn: DocumentMap, shown: ColoredMa
         return json.dumps(facts).encode() + b"\n"
     from urllib.parse import quote
 
-    from pipeline_tasks.publish.plots.drawing import page
+    from pipeline_tasks.plots.drawing import page
     from refinery_study.map.plot import map_plot
 
     place = f"{quote(version.recipe, safe='')}/{quote(version.snapshot, safe='')}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pipeline_tasks.publish.plots.plot import Plot, Spec, base_spec
+from pipeline_tasks.plots.plot import Plot, Spec, base_spec
 
 COLORS = ("--plot-1", "--plot-2", "--plot-4", "--plot-5", "--plot-6")
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")

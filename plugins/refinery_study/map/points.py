@@ -13,8 +13,8 @@ import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.grouping import UNSAID, can_group, columns_grouped, groups_of
+from pipeline_tasks.publish.datasets.vectors import Left, dataset_of
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.vectors.documents import Left, dataset_of
 from pipeline_tasks.stage import column_of
 from pipeline_tasks.stages.topics import TOPIC, TOPIC_NAME
 from pipeline_tasks.store.reading import read_manifest, read_shards

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.inspect.whatif import sampled_shards
+from pipeline_tasks.publish.datasets.vectors import dataset_of, vectors_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.vectors.documents import dataset_of, vectors_of
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.sealed import digest_of, seal, sha256, unseal
 from pipeline_tasks.stage import Shards

@@ -15,8 +15,8 @@ from pipeline_tasks.cards import has_sequences, makes_documents, stage_that
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
 from pipeline_tasks.inspect.tokens import tokens_of
+from pipeline_tasks.ledger import recorded_seconds
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.ledger import recorded_seconds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import read_published_file

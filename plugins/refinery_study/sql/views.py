@@ -11,13 +11,13 @@ from pipeline_tasks.cards import adds
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.chosen import document_manifest, ordered_manifests
 from pipeline_tasks.inspect.funnel import funnel
+from pipeline_tasks.inspect.recipe.recipe_verdicts import short_names
 from pipeline_tasks.inspect.versions import list_versions
 from pipeline_tasks.inspect.versions.lineage import lineage
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ablations
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.recipe_verdicts import short_names
 from pipeline_tasks.schema import REDACTION
 from refinery_study.sql.column_types import LIST, schema_of
 from refinery_study.sql.rows import Hidden, Part, Rows, columns_of, without_payload

@@ -1,0 +1,13 @@
+"""What the manifest of a landing says of its snapshot."""
+
+from pipeline_tasks.manifest import Manifest
+
+
+def text_field_of(landed: Manifest) -> str:
+    """Return the name that the text has in the records of a landed snapshot, "" for one of ours."""
+    return str(landed.params.get("fields", {}).get("text", ""))
+
+
+def missing_of(landed: Manifest) -> tuple[str, ...]:
+    """Return the promised files that a snapshot was refined without."""
+    return tuple(landed.params.get("missing", ()))
