@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from pipeline_tasks.constraints import LARGEST, Place, Range, Word
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.stage import VARIABLE, FilePath, Stage
+from pipeline_tasks.stage import VARIABLE, FilePath, P, Stage
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ MOST_SHOWN = 80
 """Characters of a value that a message shows."""
 
 
-def bind(card: Stage[Any], written: Mapping[str, Any], where: str = "") -> Any:  # noqa: ANN401 -- the card's Params
+def bind(card: Stage[P], written: Mapping[str, Any], where: str = "") -> P:
     """Return the stage's frozen params from a recipe's keys; RecipeError names a wrong key or type, and `where`."""
     where = where or card.name
     return bind_fields(card.params, _collected(card.params, written, where), where)
@@ -38,7 +38,7 @@ def bind_fields(kind: type[T], written: Mapping[str, Any], where: str) -> T:
         if entry.name not in written and entry.default is MISSING and entry.default_factory is MISSING:
             message = f"{where}: {entry.name} is required"
             raise RecipeError(message)
-    values = {key: _as(hints[key], value, f"{where}: {key}") for key, value in written.items()}
+    values = {key: bound(hints[key], value, f"{where}: {key}") for key, value in written.items()}
     try:
         return kind(**values)
     except (ValueError, TypeError) as error:
@@ -66,7 +66,7 @@ def _require_fields(written: Mapping[str, Any], hints: Mapping[str, Any], where:
     require_known(written, tuple(hints), where)
 
 
-def _choices(hint: Any) -> tuple[Any, ...]:  # noqa: ANN401 -- any annotation
+def _choices(hint: object) -> tuple[object, ...]:
     return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
 
@@ -89,19 +89,17 @@ def written_fields(group: type, written: object, where: str) -> dict[str, Any]:
     values = require_mapping(written, where)
     require_known(values, tuple(declared.name for declared in fields(group)), where)
     hints = typing.get_type_hints(group, include_extras=True)
-    return {key: _as(hints[key], value, f"{where}: {key}") for key, value in values.items()}
+    return {key: bound(hints[key], value, f"{where}: {key}") for key, value in values.items()}
 
 
 # --- Values ---------------------------------------------------------------------------------------------------
 
 
-def bound(hint: Any, value: object, where: str) -> Any:  # noqa: ANN401 -- any annotation, and a value of it
-    """Return `value` as the type of the annotation `hint`; RecipeError names `where` a wrong one is."""
-    return _as(hint, value, where)
+def bound(hint: object, value: object, where: str) -> object:
+    """Return `value` as the type of the annotation `hint` (lists become tuples, whole numbers become floats).
 
-
-def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
-    """Return `value` as the type of the annotation `hint` (lists become tuples, whole numbers become floats)."""
+    RecipeError names `where` a wrong one is.
+    """
     hint = getattr(hint, "__supertype__", hint)
     if hint is Any:
         return value
@@ -114,16 +112,16 @@ def _as(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parame
     return _as_scalar(hint, value, where)
 
 
-def _as_constrained(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+def _as_constrained(hint: object, value: object, where: str) -> object:
     """Return `value` if it has the type and meets the constraints of an `Annotated`."""
     kind, *constraints = typing.get_args(hint)
     admitted = all(constraint.admits(value) for constraint in constraints if isinstance(constraint, Range | Word))
     if not admitted or isinstance(value, bool):
         raise _wrong(where, hint, value)
-    return _as(kind, value, where)
+    return bound(kind, value, where)
 
 
-def _as_generic(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+def _as_generic(hint: object, value: object, where: str) -> object:
     """Return `value` as a union, a Literal, a tuple or a Mapping."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
@@ -139,24 +137,24 @@ def _as_generic(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- an
     return _as_mapping(args[1] if len(args) > 1 else Any, value, where)
 
 
-def _as_tuple(hint: Any, value: object, where: str) -> tuple[Any, ...]:  # noqa: ANN401 -- an annotation
+def _as_tuple(hint: object, value: object, where: str) -> tuple[object, ...]:
     args = typing.get_args(hint)
     if not isinstance(value, (list, tuple)):
         raise _wrong(where, hint, value)
     if Ellipsis in args:
-        return tuple(_as(args[0], item, where) for item in value)
+        return tuple(bound(args[0], item, where) for item in value)
     if len(value) != len(args):
         raise _wrong(where, hint, value)
-    return tuple(_as(inner, item, where) for inner, item in zip(args, value, strict=True))
+    return tuple(bound(inner, item, where) for inner, item in zip(args, value, strict=True))
 
 
-def _as_mapping(inner: Any, value: object, where: str) -> dict[str, Any]:  # noqa: ANN401 -- an annotation
+def _as_mapping(inner: object, value: object, where: str) -> dict[str, object]:
     pairs: Iterable[tuple[object, Any]] = require_mapping(value, where).items()
     # YAML 1.1 reads the unquoted code of Norwegian, `no`, as a boolean
-    return {"no" if key is False else str(key): _as(inner, item, f"{where}: {key}") for key, item in pairs}
+    return {"no" if key is False else str(key): bound(inner, item, f"{where}: {key}") for key, item in pairs}
 
 
-def _as_scalar(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+def _as_scalar(kind: object, value: object, where: str) -> object:
     """Return `value`, whose type must be `kind`; a bool is no number."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > LARGEST:  # no float has it
@@ -167,22 +165,22 @@ def _as_scalar(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any
     return value
 
 
-def _as_any(hint: Any, value: Any, where: str) -> Any:  # noqa: ANN401 -- any parameter's value
+def _as_any(hint: object, value: object, where: str) -> object:
     """Return `value` as the first type of a union that it is."""
     choices = [choice for choice in typing.get_args(hint) if choice is not type(None)]
     if value is None and len(choices) < len(typing.get_args(hint)):
         return None
     if len(choices) == 1:
-        return _as(choices[0], value, where)
+        return bound(choices[0], value, where)
     for choice in choices:
         try:
-            return _as(choice, value, where)
+            return bound(choice, value, where)
         except RecipeError:
             continue
     raise _wrong(where, hint, value)
 
 
-def places_in(value: Any, hint: Any = None, name: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 -- any field
+def places_in(value: object, hint: object = None, name: str = "") -> Iterator[tuple[str, str]]:
     """Yield the places that a dataclass names, each with the field that has it: those whose types say that they are."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if is_dataclass(value) and not isinstance(value, type):
@@ -197,12 +195,12 @@ def places_in(value: Any, hint: Any = None, name: str = "") -> Iterator[tuple[st
     elif origin is tuple and isinstance(value, tuple):
         for at, item in enumerate(value):
             yield from places_in(item, args[0] if Ellipsis in args else args[at], name)
-    elif isinstance(value, Mapping) and len(args) == 2:  # noqa: PLR2004 -- of keys and of values
+    elif isinstance(value, Mapping) and args[1:]:  # of keys and of values
         for key, item in value.items():
             yield from places_in(item, args[1], f"{name}.{key}")
 
 
-def may_name_places(hint: Any) -> bool:  # noqa: ANN401 -- any annotation
+def may_name_places(hint: object) -> bool:
     """Return whether a field of a type may name a place."""
     if isinstance(hint, Place):
         return True
@@ -213,10 +211,11 @@ def may_name_places(hint: Any) -> bool:  # noqa: ANN401 -- any annotation
 
 # --- Words ----------------------------------------------------------------------------------------------------
 
-KINDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): "null"}
+KINDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+KINDS[type(None)] = "null"
 
 
-def described(hint: Any) -> str:  # noqa: ANN401 -- any annotation
+def described(hint: object) -> str:
     """Return in words what an annotation admits."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is None:
@@ -244,7 +243,7 @@ def shown(value: object, where: str = "") -> str:
     return text if len(text) <= MOST_SHOWN + 2 else f"{text[:MOST_SHOWN]}..."
 
 
-def _wrong(where: str, hint: Any, value: object) -> RecipeError:  # noqa: ANN401 -- any annotation
+def _wrong(where: str, hint: object, value: object) -> RecipeError:
     message = f"{where} must be {described(hint)}, not {shown(value, where)}"
     if hint is str and isinstance(value, bool):
         message += "; YAML reads no, off, yes and on without quotes as true or false: quote the word"

@@ -286,7 +286,7 @@ def _require_format(written: object, path: str) -> None:
         raise ContractError(message)
 
 
-def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
+def _manifest(raw: dict[str, Any]) -> Manifest:
     for name in ("stage", "fingerprint"):
         _require(raw[name], isinstance(raw[name], str), name)
     for name in ("version", "rows_in", "bytes_in"):
@@ -307,7 +307,7 @@ def _manifest(raw: Any) -> Manifest:  # noqa: ANN401 -- whatever JSON said
     return Manifest(**raw)
 
 
-def _shard_or(raw: dict[str, Any]) -> Any:  # noqa: ANN401 -- a shard, or the object itself
+def _shard_or(raw: dict[str, Any]) -> Shard | dict[str, Any]:
     """Return the shard that has the fields of an object, not checked yet: 100,000 of them are no mappings first."""
     return Shard(**raw) if _ALWAYS <= raw.keys() <= _SOMETIMES else raw
 

@@ -349,11 +349,10 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     of_landings = ("fields", "accept_partial", "rollout")
     known = ("name", "title", *of_landings, "versions", "stages", "exports", "run", "gates", "alerts", "requires")
     require_known(top, known, where)
-    steps = require_mapping(top.get("stages"), f"{where}: stages")
+    steps = require_mapping(_by_name(top.get("stages")), f"{where}: stages")
     if not steps:
         message = f"{where} has no stages; write at least `stages: {{ingest: {{}}}}`"
         raise RecipeError(message)
-    steps = _by_name(steps)
     _require_stages(steps, where)
     written = bind_fields(_Written, {"name": Path(where).stem, **top, "stages": steps, **_sections(top, where)}, where)
     if is_trial(written.name):
@@ -389,7 +388,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     )
 
 
-def _by_name(section: Any) -> Any:  # noqa: ANN401 -- as written
+def _by_name(section: object) -> object:
     """Return a section by names of stages: `module:NAME` is the stage `module--NAME`, as task groups have no points."""
     if not isinstance(section, Mapping):
         return section
@@ -475,7 +474,7 @@ def _require_input(written: _Written, steps: Mapping[str, Any], where: str) -> N
         raise RecipeError(message)
 
 
-def _brought(name: str, params: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- as written
+def _brought(name: str, params: object) -> Iterator[tuple[str, object]]:
     """Yield a step behind those that it brings (`facets.Wiring`)."""
     for before in stage_card(name).wiring.brings:
         yield before, {}

@@ -1,8 +1,12 @@
 """The columns that travel through the refinery, and the content identity of a document."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
+
+Array: TypeAlias = pa.Array | pa.ChunkedArray
+"""A column of a batch, or of a table."""
 
 LOCATOR = pa.schema(
     [

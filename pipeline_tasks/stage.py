@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +26,12 @@ from pipeline_tasks.facets import (
     VectorModel,
     Wiring,
 )
+from pipeline_tasks.schema import Array
 
-P = TypeVar("P")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+P = TypeVar("P", bound="DataclassInstance")
 
 LANDING = "landing:"
 """Prefix of the path of a landed file: the rest is relative to the folder that the snapshot landed in."""
@@ -184,10 +188,10 @@ class HistoryReader(Protocol):
     def __iter__(self) -> Batches:
         """Yield all rows; at least one batch, empty if there are none."""
 
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+    def rows(self, wanted: Array) -> pa.Table:
         """Return the rows whose key is in `wanted`; keys may be given in any order."""
 
-    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+    def first(self, column: str) -> object:
         """Return the first row's value of `column`, or None if there are no rows."""
 
 
@@ -411,6 +415,13 @@ def column_of(batch: pa.RecordBatch, name: str, where: str) -> pa.Array:
             raise RecipeError(message)
         column = pc.struct_field(column, part)
     return column
+
+
+def replace_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Return `batch` with each of the columns as `replace_column` sets it."""
+    for name, values in columns.items():
+        batch = replace_column(batch, name, values)
+    return batch
 
 
 def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

@@ -26,7 +26,7 @@ UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 """Characters that no name, path or text of a recipe has: control characters and halves of surrogate pairs."""
 
 
-def read_yaml(path: Path) -> Any:  # noqa: ANN401 -- whatever YAML says
+def read_yaml(path: Path) -> object:
     """Return what a YAML file says; RecipeError with the path and the line if it is not such a file."""
     return parse_yaml(read_bytes(path), str(path))
 
@@ -52,7 +52,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     return body
 
 
-def parse_yaml(body: bytes, where: str) -> Any:  # noqa: ANN401 -- whatever YAML says
+def parse_yaml(body: bytes, where: str) -> object:
     """Return what YAML says; RecipeError names `where` and, where it is known, the line."""
     if len(body) > MOST_BYTES:
         message = f"{where} has more than {MOST_BYTES:,} bytes; write a shorter one"
@@ -74,7 +74,7 @@ def parse_yaml(body: bytes, where: str) -> Any:  # noqa: ANN401 -- whatever YAML
         raise RecipeError(message) from error
 
 
-def _parsed(text: str, where: str, loader: Any) -> Any:  # noqa: ANN401 -- a class of PyYAML's; whatever YAML says
+def _parsed(text: str, where: str, loader: "type[_Loader | _FastLoader]") -> object:
     _check_events(yaml.parse(text, Loader=loader), where)
     return yaml.load(text, Loader=loader)  # noqa: S506 -- a SafeLoader that also refuses duplicate keys
 

@@ -76,7 +76,9 @@ BEHIND = {
 
 @cache
 def graph() -> grimp.ImportGraph:
-    return grimp.build_graph("pipeline_tasks", include_external_packages=True, cache_dir=None)
+    return grimp.build_graph(
+        "pipeline_tasks", include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
+    )
 
 
 @cache

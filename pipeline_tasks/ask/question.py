@@ -9,7 +9,7 @@ filled in.
 
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
 from importlib import import_module
 from typing import Annotated, Any, Generic, Literal, TypeVar, cast
@@ -93,7 +93,7 @@ def params_of(question: Question[Any]) -> Iterator[Param]:
     yield from sorted((_param(each, hints[each.name]) for each in declared), key=lambda param: not param.is_required)
 
 
-def _param(declared: Any, hint: Any) -> Param:  # noqa: ANN401 -- a field of any dataclass, and an annotation
+def _param(declared: Field[Any], hint: object) -> Param:
     notes = [note for note in typing.get_args(hint)[1:] if isinstance(note, str)] if _is_annotated(hint) else []
     of_one = _value_hint(hint)
     is_repeated = typing.get_origin(of_one) is tuple
@@ -118,11 +118,11 @@ def _is_annotated(hint: object) -> bool:
     return typing.get_origin(hint) is Annotated
 
 
-def _bare(hint: Any) -> Any:  # noqa: ANN401 -- an annotation
+def _bare(hint: object) -> object:
     return typing.get_args(hint)[0] if _is_annotated(hint) else hint
 
 
-def _value_hint(hint: Any) -> Any:  # noqa: ANN401 -- an annotation
+def _value_hint(hint: object) -> object:
     """Return an annotation without what is said of it in words: the type, with its constraints."""
     if not _is_annotated(hint):
         return hint

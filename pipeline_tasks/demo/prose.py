@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from pipeline_tasks.errors import RecipeError
 
@@ -80,7 +79,7 @@ def _manuals() -> Iterator[str]:
                 yield text
 
 
-def _documentation(node: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+def _documentation(node: object) -> Iterator[str]:
     if isinstance(node, dict):
         for key, value in node.items():
             if key == "documentation" and isinstance(value, str):
@@ -125,7 +124,7 @@ def _translations(folder: Path) -> Iterator[str]:
         yield from _strings(json.loads(path.read_text("utf-8")))
 
 
-def _strings(node: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+def _strings(node: object) -> Iterator[str]:
     if isinstance(node, dict):
         for value in node.values():
             yield from _strings(value)

@@ -24,12 +24,12 @@ def nothing(*asked: str) -> None:
     """Need nothing."""
 
 
-def no_checks(place: str, root: str) -> Iterable[tuple[str, Callable[[], str]]]:  # noqa: ARG001 -- none
+def no_checks(_place: str, _root: str) -> Iterable[tuple[str, Callable[[], str]]]:
     """Return no checks."""
     return ()
 
 
-def no_jobs(address: str) -> type[ClusterJobs] | None:  # noqa: ARG001 -- wherever it is
+def no_jobs(_address: str) -> type[ClusterJobs] | None:
     """Return None: the engine takes tasks of a process that is elsewhere."""
     return None
 

@@ -145,7 +145,7 @@ class LocalEngine:
         return self._each(tasks, weight)
 
 
-def factory(address: str, resources: Resources) -> EngineFactory:  # noqa: ARG001 -- this process is where it is
+def factory(_address: str, _resources: Resources) -> EngineFactory:
     """Return what makes this engine."""
     return LocalEngine
 

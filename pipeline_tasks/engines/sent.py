@@ -63,7 +63,7 @@ def _objects(common: bytes) -> tuple[str, list[Any]]:
     return cast("tuple[str, list[Any]]", pickle.loads(common))  # noqa: S301 -- sent by our own driver
 
 
-def _fields(value: Any) -> list[Any]:  # noqa: ANN401 -- any argument of a task
+def _fields(value: object) -> list[object]:
     return [getattr(value, field.name) for field in fields(value)] if isinstance(value, Task) else []
 
 
@@ -81,5 +81,5 @@ class _Unpickler(pickle.Unpickler):
 
     common: Sequence[Any] = ()
 
-    def persistent_load(self, rank: int) -> Any:  # noqa: ANN401 -- any common object
+    def persistent_load(self, rank: int) -> object:
         return self.common[rank]

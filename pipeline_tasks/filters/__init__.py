@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ import pyarrow as pa
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.seams import Part, parts
 from pipeline_tasks.stage import FilePath
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SEAM = "refinery.filters"
 
@@ -80,7 +83,7 @@ class Filter:
 
     name: str
     signals: tuple[str, ...]
-    limits: type
+    limits: type["DataclassInstance"]
     rules: tuple[Rule, ...]
     compute_signals: ComputeSignals
     shares: tuple[str, ...] = ()

@@ -48,19 +48,14 @@ class Limits:
 RULES = (Rule("document_removed_with_badwords", "bad_words", "max", "keep_fraction"),)
 
 
-def compute_signals(
-    texts: pa.Array,
-    languages: pa.Array,
-    words: int,  # noqa: ARG001  (same shape for all filters)
-    limits: Limits,
-) -> Computed:
+def compute_signals(texts: pa.Array, languages: pa.Array, _words: int, limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 1); the texts are not edited."""
     from pipeline_tasks.text.base.cached import cached
     from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
 
     draws = np.zeros((len(texts), 1))
     for language, path in sorted(limits.bad_words.items()):
-        rows = np.flatnonzero(pc.fill_null(pc.equal(languages, language), False).to_numpy(zero_copy_only=False))  # noqa: FBT003 -- Arrow's signature
+        rows = np.flatnonzero(pc.equal(languages, language).fill_null(fill_value=False).to_numpy(zero_copy_only=False))
         pattern = cached(_pattern_of_list, path, language)
         if len(rows) and pattern:
             selected = texts.take(pa.array(rows))

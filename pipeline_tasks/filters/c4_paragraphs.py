@@ -25,7 +25,7 @@ class Limits:
 RULES = (Rule("too_few_paragraphs", "long_paragraphs", "min", "min_paragraphs"),)
 
 
-def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, _languages: pa.Array, _words: int, limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 1); the texts are not edited."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import line_parts

@@ -32,7 +32,7 @@ class Limits:
 RULES = (Rule("too_short", "length", "min", "min_len"),)
 
 
-def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, _languages: pa.Array, _words: int, limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 3), and the texts without repeated paragraphs."""
     from pipeline_tasks.text.edits import cc_net
 
@@ -45,7 +45,7 @@ TAKEN = ("repeated_paragraph", "blank")
 """Rules that remove lines; `blank` is a newline before the first line that is not empty."""
 
 
-def trace(texts: pa.Array, removed_lines: pa.ListArray | None, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
+def trace(texts: pa.Array, _removed_lines: pa.ListArray | None, limits: Limits) -> npt.NDArray[np.uint8]:
     """Return for every byte of the texts an index of TAKEN + 1, or 0 if it is kept."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import cc_net

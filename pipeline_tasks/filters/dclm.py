@@ -93,7 +93,7 @@ RULES = (
 )
 
 
-def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, _languages: pa.Array, _words: int, limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 30), and the texts as the modifiers leave them.
 
     Words are those of the source whatever the word rule: fastText's for counts, `str.split` for shares, Unicode's for
@@ -142,7 +142,7 @@ TAKEN = ("uppercase", "numeric", "counter", "short", "cart", "more", "sign_in", 
 next to removed text."""
 
 
-def trace(texts: pa.Array, removed_lines: pa.ListArray | None, limits: Limits) -> npt.NDArray[np.uint8]:  # noqa: ARG001  (same shape for all filters)
+def trace(texts: pa.Array, _removed_lines: pa.ListArray | None, limits: Limits) -> npt.NDArray[np.uint8]:
     """Return for every byte of the texts an index of TAKEN + 1, or 0 if it is kept."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.edits import dclm

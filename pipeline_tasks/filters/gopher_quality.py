@@ -58,7 +58,7 @@ RULES = (
 )
 
 
-def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, _limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 8); the texts are not edited.
 
     Words that are all punctuation count in the denominator of every share, and nowhere else.

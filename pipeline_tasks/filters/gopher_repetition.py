@@ -55,13 +55,10 @@ class Limits:
     duplicated_10_n_grams: Ratio = 0.1
 
 
-RULES = (
-    Rule("empty", "chars", "min", "min_chars"),
-    *(Rule(signal, signal, "max", signal) for signal in RATIOS),
-)
+RULES = (Rule("empty", "chars", "min", "min_chars"), *(Rule(signal, signal, "max", signal) for signal in RATIOS))
 
 
-def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, languages: pa.Array, words: int, _limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 14); the texts are not edited."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals import lines, ngrams

@@ -131,7 +131,7 @@ RULES = (
 )
 
 
-def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001  (same shape for all filters)
+def compute_signals(texts: pa.Array, _languages: pa.Array, _words: int, _limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 28); the texts are not edited.
 
     Words are those of `str.split` whatever the word rule. `lorem ipsum` anywhere makes the share of boilerplate 1.

@@ -24,7 +24,7 @@ class Limits:
 RULES = (Rule("few", "running_ratio", "min", "min_running_ratio"),)
 
 
-def compute_signals(texts: pa.Array, languages: pa.Array, words: int, limits: Limits) -> Computed:  # noqa: ARG001
+def compute_signals(texts: pa.Array, _languages: pa.Array, _words: int, _limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 2); the texts are not edited.
 
     `running_ratio` is the share of letters in running sentences, code and rows of tables, `apart_ratio` that of the

@@ -76,12 +76,7 @@ RULES = (
 )
 
 
-def compute_signals(
-    texts: pa.Array,
-    languages: pa.Array,  # noqa: ARG001  (same shape for all filters)
-    words: int,  # noqa: ARG001
-    limits: Limits,
-) -> Computed:
+def compute_signals(texts: pa.Array, _languages: pa.Array, _words: int, limits: Limits) -> Computed:
     """Return the SIGNALS of each text, shape (rows, 8); the texts are not edited.
 
     Words are those of `str.split`. Toxic words are compared in lower case with runs of letters, digits and `_`, so

@@ -69,7 +69,7 @@ class Gate(Protocol):
     def alerts(self, verdict: JudgeReply) -> Iterable[Alert]:
         """Return the alerts of what was judged, beside those of the verdict; an error must wait for their use."""
 
-    def end(self, at: Attempt, verdict: JudgeReply) -> Any:  # noqa: ANN401 -- what the task returns
+    def end(self, at: Attempt, verdict: JudgeReply) -> object:
         """Return what the task returns when the gate lets pass."""
 
 
@@ -153,11 +153,11 @@ class SnapshotGate:
             passing={name: f"{value:,.6g}" for name, value in verdict["facts"].items() if value is not None},
         )
 
-    def alerts(self, verdict: JudgeReply) -> Iterable[Alert]:  # noqa: ARG002 -- those of the stages were sent
+    def alerts(self, _verdict: JudgeReply) -> Iterable[Alert]:
         """Return none: what a snapshot's stages took, their own gates have sent."""
         return ()
 
-    def end(self, at: Attempt, verdict: JudgeReply) -> str:  # noqa: ARG002 -- as all gates
+    def end(self, _at: Attempt, verdict: JudgeReply) -> str:
         """Return the path of the verdict."""
         return verdict["verdict"]
 
@@ -199,7 +199,7 @@ class RecipeGate:
         subject = f"recipe {at.recipe}"
         return Review(gate=VERDICT, subject=subject, data=at.data, lines=verdict["lines"], docs=verdict["docs"])
 
-    def alerts(self, verdict: JudgeReply) -> Iterable[Alert]:  # noqa: ARG002 -- nothing has run yet
+    def alerts(self, _verdict: JudgeReply) -> Iterable[Alert]:
         """Return none: no stage has run."""
         return ()
 

@@ -79,20 +79,20 @@ class _Loop:
         for task in self.flow.tasks:
             if task.does in (SENSE, TURN):
                 continue
-            given = {name: self._taken(source) for name, source in task.inputs.items()}
+            given: dict[str, Any] = {name: self._taken(source) for name, source in task.inputs.items()}
             if task.over:
                 parts = enumerate(given[task.over])
-                returned = [self._tried(task, {**given, task.over: part}, index) for index, part in parts]
+                returned: object = [self._tried(task, {**given, task.over: part}, index) for index, part in parts]
             else:
                 returned = self._tried(task, given)
             self.left[Output(task.name)] = returned
 
-    def _taken(self, source: Output | Mapping[str, Output]) -> Any:  # noqa: ANN401 -- what a task has left
+    def _taken(self, source: Output | Mapping[str, Output]) -> object:
         if isinstance(source, Output):
             return self.left[source]
         return {name: self.left[output] for name, output in source.items()}
 
-    def _tried(self, task: Task, inputs: Given, index: int = -1) -> Any:  # noqa: ANN401 -- what the task returns
+    def _tried(self, task: Task, inputs: Given, index: int = -1) -> object:
         """Return what a task returns, or one part of a mapped task, in the form in which Airflow passes it on."""
         at = Attempt(
             run=self.run,
@@ -120,12 +120,12 @@ class _Loop:
             time.sleep(pause)
             at = replace(at, number=at.number + 1)
 
-    def _done(self, task: Task, at: Attempt, given: Given) -> Any:  # noqa: ANN401 -- what the task returns
+    def _done(self, task: Task, at: Attempt, given: Given) -> object:
         if task.does in GATES:
             return self._passed(at, GATES[task.does](given))
         return WORK[task.does](at, given)
 
-    def _passed(self, at: Attempt, gate: Gate) -> Any:  # noqa: ANN401 -- what the gate passes on
+    def _passed(self, at: Attempt, gate: Gate) -> object:
         """Return what a gate passes on; Refusal if it refuses: nobody is asked."""
         verdict = gate.judge(at)
         review = gate.review(at, verdict)
@@ -181,7 +181,7 @@ def _seal(at: Attempt, given: Given) -> RefineReply:
     return work.seal(at, work.seal_request(request, parts, refined), parts, refined)
 
 
-def _as_stored(value: Any) -> Any:  # noqa: ANN401 -- anything that is JSON
+def _as_stored(value: object) -> object:
     """Return a value as Airflow passes it from task to task: through JSON."""
     return json.loads(json.dumps(value))
 

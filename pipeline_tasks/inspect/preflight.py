@@ -195,7 +195,7 @@ def history(planned: PlannedRun, listing: Listing | None) -> Iterator[Finding]:
         if recipe.versions is None and snapshot:
             name = recipe.name if planned.sample == 1 or is_trial(recipe.name) else trial_of(recipe.name)
             here = planned.on_this_machine(recipe)
-            faults, broken = tried(RECIPE, lambda: list(history_faults(planned.root, here, name, snapshot)))  # noqa: B023
+            faults, broken = tried(RECIPE, lambda: list(history_faults(planned.root, here, name, snapshot)))  # noqa: B023 -- called at once
             yield from (_of_recipe(recipe, fault) for fault in faults or ())
             yield from broken
 

@@ -130,7 +130,7 @@ def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
     return _parse_slowly(line)
 
 
-def _keys(value: Any) -> int:  # noqa: ANN401
+def _keys(value: object) -> int:
     """Count keys at all levels, without recursion: orjson takes deeper values than Python's stack does."""
     count = 0
     parts: list[Any] = [value] if isinstance(value, dict | list) else []
@@ -183,7 +183,7 @@ def _parse_slowly(line: bytes) -> tuple[Any, str | None, str | None, int]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_none, parse_int=_integer, parse_float=_finite)
 
 
-def _clean(value: Any) -> tuple[Any, int]:  # noqa: ANN401
+def _clean(value: object) -> tuple[Any, int]:
     """Replace lone surrogates, which no encoding can carry, and count them."""
     if isinstance(value, str):
         return (value, 0) if value.isascii() else _SURROGATE.subn("\ufffd", value)
@@ -199,13 +199,7 @@ def _clean_fields(fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def object_row(
-    fields: dict[str, Any],
-    offset: int,
-    length: int,
-    file: str,
-    kind: str,
-    replaced: int = 0,
-    names: Names = FIELDS,
+    fields: dict[str, Any], offset: int, length: int, file: str, kind: str, replaced: int = 0, names: Names = FIELDS
 ) -> Row:
     """Map an object's fields to columns; fields without a column become metadata."""
     rest = dict(fields)
@@ -252,12 +246,12 @@ def object_row(
     return row if html is None else row._replace(text=None, payload=body, content_type=HTML)
 
 
-def _described(value: Any) -> str:  # noqa: ANN401
+def _described(value: object) -> str:
     """Return a value that JSON has no type for as text; of bytes only how many they are."""
     return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 
-def _string(value: Any) -> str | None:  # noqa: ANN401
+def _string(value: object) -> str | None:
     return str(value) if value is not None else None
 
 
@@ -268,7 +262,7 @@ def missing(target: str, there: Iterable[str], names: Names) -> str:
     return detail if len(detail) <= DETAIL else f"{detail[: DETAIL - 3]}..."
 
 
-def _take(fields: Mapping[str, Any], rest: dict[str, Any], names: Sequence[str]) -> Any:  # noqa: ANN401
+def _take(fields: Mapping[str, Any], rest: dict[str, Any], names: Sequence[str]) -> object:
     """Return the value of the first field that is there, and remove it from the rest."""
     for name in names:
         value = fields.get(name)
@@ -281,7 +275,7 @@ def _take(fields: Mapping[str, Any], rest: dict[str, Any], names: Sequence[str])
     return None
 
 
-def _value(fields: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
+def _value(fields: Mapping[str, Any], name: str) -> object:
     """Return the value of a field, None if it is not there; a name with dots that no field has is a path."""
     value = fields.get(name)
     if value is not None or "." not in name:

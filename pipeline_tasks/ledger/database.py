@@ -6,11 +6,14 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, RefineryError, StorageBusy
 from pipeline_tasks.shipped import shipped
 from pipeline_tasks.store.local_store import os_errors
+
+if TYPE_CHECKING:
+    from psycopg2 import extensions
 
 SQL = shipped("sql")
 
@@ -28,7 +31,7 @@ Row = dict[str, Any]
 class Database:
     """An open database; statements name their parameters `:name`, as SQLite does."""
 
-    def __init__(self, connection: Any, dsn: str, *, postgres: bool) -> None:  # noqa: ANN401 -- sqlite3's or psycopg2's
+    def __init__(self, connection: "sqlite3.Connection | extensions.connection", dsn: str, *, postgres: bool) -> None:
         self._connection = connection
         self._dsn = dsn
         self._postgres = postgres
@@ -86,13 +89,7 @@ class Database:
         self._execute("COMMIT", {})
 
     def put(
-        self,
-        table: str,
-        key: Sequence[str],
-        row: Row,
-        *,
-        largest: Sequence[str] = (),
-        first: Sequence[str] = (),
+        self, table: str, key: Sequence[str], row: Row, *, largest: Sequence[str] = (), first: Sequence[str] = ()
     ) -> None:
         """Insert a row, or update the row of its key: `largest` columns only grow, `first` columns never change."""
         changing = [name for name in row if name not in (*key, *first)]
@@ -111,7 +108,7 @@ class Database:
         with translated(self._dsn):
             return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
 
-    def _execute(self, statement: str, parameters: Row) -> Any:  # noqa: ANN401 -- a DB-API cursor
+    def _execute(self, statement: str, parameters: Row) -> "sqlite3.Cursor | extensions.cursor":
         cursor = self._connection.cursor()
         if self._postgres:
             statement = PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
@@ -167,7 +164,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             return
 
 
-def _connect_postgres(dsn: str) -> Any:  # noqa: ANN401 -- psycopg2 ships no types
+def _connect_postgres(dsn: str) -> "extensions.connection":
     import psycopg2
 
     scheme, _, rest = dsn.partition("://")

@@ -11,6 +11,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.near_duplicates.history import check_version
 from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.tables import DISTINCT_PAIRS, MEMBERS, PAIRS, RESULTS, UNSETTLED
+from pipeline_tasks.schema import Array
 from pipeline_tasks.stage import Batches, HistoryReader
 from pipeline_tasks.text.base.tables import (
     RUN_ROWS,
@@ -115,7 +116,7 @@ def _bands_of(members: pa.Table) -> "Bands":
     return Bands(np.append(starts, members.num_rows), first, known)
 
 
-def _first_of_label(labels: Any, band: Rows, known: Flags) -> Rows:  # noqa: ANN401 -- an Arrow array
+def _first_of_label(labels: Array, band: Rows, known: Flags) -> Rows:
     """Return, per row, the first row of its band with the same label; the row itself for a new member."""
     names = pc.unique(labels)
     places = band * (len(names) + 1) + _codes(labels, names)
@@ -154,7 +155,7 @@ class _Numbered:
         self._rows = np.argsort(places)
         self._sorted = places[self._rows]
 
-    def _places(self, band: Rows, ids: Any) -> Rows:  # noqa: ANN401 -- an Arrow array
+    def _places(self, band: Rows, ids: Array) -> Rows:
         return band * (len(self._names) + 1) + _codes(ids, self._names)
 
     def results(self, batch: pa.RecordBatch | pa.Table) -> tuple[Any, ...]:
@@ -171,7 +172,7 @@ class _Numbered:
 _NO_RESULTS = empty_batch(RESULTS)
 
 
-def _codes(values: Any, names: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
+def _codes(values: Array, names: pa.Array) -> Rows:
     """Return the place of each value among `names`; their number for null."""
     return whole_numbers(pc.index_in(values, value_set=names).fill_null(len(names)).cast(pa.int64()))
 

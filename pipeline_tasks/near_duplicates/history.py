@@ -1,5 +1,6 @@
 """The history that a snapshot saves, and the current winners of earlier snapshots' clusters."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -100,7 +101,7 @@ def save_signatures(signatures: Batches, losers: Batches, *, likeness: Likeness)
         yield saved if pc.all(signed).as_py() else saved.filter(signed)
 
 
-def _with_winners(documents: Batches, losers: Batches) -> Any:  # noqa: ANN401 -- an iterator of (batch, Arrow array)
+def _with_winners(documents: Batches, losers: Batches) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
     """Yield batches with the winner of each document's cluster: the document itself unless it lost."""
     from pipeline_tasks.text.base.lookup import Lookup
 

@@ -1,6 +1,6 @@
 """Compare candidate pairs exactly, and turn those that are similar enough into edges between new documents."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from pipeline_tasks.near_duplicates.tables import (
 from pipeline_tasks.stage import Batches, HistoryReader
 from pipeline_tasks.text.base.tables import batch_of, combined, read_table, sliced, whole_numbers
 from pipeline_tasks.text.near.ranking import NODE, is_known, node_ids
+
+if TYPE_CHECKING:
+    from pipeline_tasks.text.base.lookup import Lookup
 
 pc: Any = pyarrow.compute
 
@@ -94,7 +97,7 @@ def _comparable(signatures: Batches, history: tuple[HistoryReader, ...], likenes
         yield batch
 
 
-def _centers(batch: pa.RecordBatch, here: Any, history: tuple[HistoryReader, ...], likeness: Likeness) -> pa.Table:  # noqa: ANN401 -- a Lookup of a lazy module
+def _centers(batch: pa.RecordBatch, here: "Lookup", history: tuple[HistoryReader, ...], likeness: Likeness) -> pa.Table:
     """Return id, keys, winner and what is compared of the centers; a new center has no winner yet."""
     centers, names = batch.column("center"), ["id", "keys", "compared", "winner"]
     stored = [likeness.compared if name == "compared" else name for name in names]
@@ -107,7 +110,7 @@ def _centers(batch: pa.RecordBatch, here: Any, history: tuple[HistoryReader, ...
     )
 
 
-def _similarity(ours: Any, theirs: Any, at: Any, likeness: Likeness) -> npt.NDArray[np.float64]:  # noqa: ANN401 -- Arrow arrays
+def _similarity(ours: pa.Array, theirs: pa.Array, at: pa.Array, likeness: Likeness) -> npt.NDArray[np.float64]:
     """Return the exact similarity of each of `ours` and row `at` of `theirs`, of which many may be the same."""
     if likeness.similarity == "cosine":
         from pipeline_tasks.text.near import vectors
@@ -119,7 +122,7 @@ def _similarity(ours: Any, theirs: Any, at: Any, likeness: Likeness) -> npt.NDAr
     return _containment(similarity, ours, theirs.take(at)) if likeness.similarity == "containment" else similarity
 
 
-def _containment(jaccard: npt.NDArray[np.float64], shingles: Any, others: Any) -> npt.NDArray[np.float64]:  # noqa: ANN401 -- Arrow arrays
+def _containment(jaccard: npt.NDArray[np.float64], shingles: pa.Array, others: pa.Array) -> npt.NDArray[np.float64]:
     """Return the share of the smaller set that is in the larger: the overlap is J (a + b) / (1 + J), a whole number."""
     from pipeline_tasks.text.near.shingle_sets import sizes as sizes_of
 
@@ -128,7 +131,7 @@ def _containment(jaccard: npt.NDArray[np.float64], shingles: Any, others: Any) -
     return np.asarray(overlap / np.maximum(np.minimum(*sizes), 1), np.float64)
 
 
-def _matrix(keys: Any, rows: int) -> npt.NDArray[Any]:  # noqa: ANN401 -- an Arrow array
+def _matrix(keys: pa.ListArray, rows: int) -> npt.NDArray[Any]:
     """Return lists of equal length as a matrix with one list per row."""
     return np.asarray(keys.flatten().to_numpy(zero_copy_only=False)).reshape(rows, -1 if rows else 1)
 

@@ -108,7 +108,7 @@ def _drawable(plot: Plot) -> dict[str, Any]:
     return {**spec, "width": WIDTH, "config": CONFIG}
 
 
-def _colored(value: Any, key: str = "") -> Any:  # noqa: ANN401 -- JSON
+def _colored(value: object, key: str = "") -> Any:  # noqa: ANN401 -- JSON
     """Return a part of a spec with colors in the place of their names; data stays as it is."""
     if isinstance(value, Mapping):
         return {name: item if name == "data" else _colored(item, name) for name, item in value.items()}

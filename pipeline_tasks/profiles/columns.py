@@ -36,7 +36,7 @@ def _is_packed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _profile_column(column: Any) -> dict[str, Any]:  # noqa: ANN401 -- Array or ChunkedArray
+def _profile_column(column: pa.Array | pa.ChunkedArray) -> dict[str, Any]:
     values = column.drop_null()
     if pa.types.is_integer(column.type):
         whole = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()

@@ -40,7 +40,7 @@ OF_LANGUAGE = "language "
 pc: Any = pyarrow.compute
 
 
-def origins(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
+def origins(batch: pa.RecordBatch | pa.Table) -> pa.Array:
     """Return `source NAME` and `site NAME` for every row, and again with prefix `own ` for losses to its own snapshot.
 
     A document that is removed because an earlier snapshot has it is no own loss: a recrawl has many of them. A document
@@ -53,7 +53,7 @@ def origins(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
     return pa.concat_arrays([names.drop_null() for names in named])
 
 
-def languages(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
+def languages(batch: pa.RecordBatch | pa.Table) -> pa.Array:
     """Return `language NAME` for every row, and again with prefix `own ` for losses to its own snapshot."""
     if "language" not in batch.schema.names:
         return pa.array([], pa.string())
@@ -64,7 +64,7 @@ def languages(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of ro
     return pa.concat_arrays([named.drop_null(), own.drop_null()])
 
 
-def _own(batch: Any) -> Any:  # noqa: ANN401 -- Arrow
+def _own(batch: pa.RecordBatch | pa.Table) -> pa.Array:
     """Return which rows do not name a document of another snapshot as their winner."""
     evidence, snapshots = _whole(batch, "evidence").fill_null(""), _whole(batch, "snapshot").fill_null("")
     own = pc.invert(pc.match_substring(evidence, '"snapshot":'))
@@ -74,7 +74,7 @@ def _own(batch: Any) -> Any:  # noqa: ANN401 -- Arrow
     return own
 
 
-def clusters(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
+def clusters(batch: pa.RecordBatch | pa.Table) -> pa.Array:
     """Return the id of the kept document for every removed row; of equal texts that is the row's own id."""
     if "evidence" not in batch.schema.names:
         return pa.array([], pa.string())
@@ -82,7 +82,7 @@ def clusters(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of row
     return pc.coalesce(winners, _whole(batch, "id"))
 
 
-def similarity(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of rows
+def similarity(batch: pa.RecordBatch | pa.Table) -> pa.Array:
     """Return the similarity that was measured before a row was removed, null where none was, or of no pair."""
     if "evidence" not in batch.schema.names:
         return pa.array([], pa.float64())
@@ -91,7 +91,7 @@ def similarity(batch: Any) -> pa.Array:  # noqa: ANN401 -- a batch or table of r
     return pc.if_else(pc.match_substring(evidence, NO_BAND), pa.scalar(None, pa.float64()), values)
 
 
-DERIVED: Mapping[str, Callable[[Any], pa.Array]] = {
+DERIVED: Mapping[str, Callable[[pa.RecordBatch | pa.Table], pa.Array]] = {
     "origins": origins,
     "languages": languages,
     "clusters": clusters,
@@ -111,7 +111,7 @@ def columns_profiled(names: Iterable[str]) -> tuple[str, ...]:
     return (*own, *NEEDS) if any(name in DERIVED for name in named) else own
 
 
-def derived(batch: Any, names: Iterable[str]) -> dict[str, pa.Array]:  # noqa: ANN401 -- a batch or table of rows
+def derived(batch: pa.RecordBatch | pa.Table, names: Iterable[str]) -> dict[str, pa.Array]:
     """Return the derived columns among `names`; empty where the rows are no documents."""
     wanted = [name for name in names if name in DERIVED]
     if not wanted or not set(NEEDS) <= set(batch.schema.names):
@@ -119,7 +119,7 @@ def derived(batch: Any, names: Iterable[str]) -> dict[str, pa.Array]:  # noqa: A
     return {name: DERIVED[name](batch) for name in wanted}
 
 
-def with_sites(batch: Any, names: Iterable[str]) -> Any:  # noqa: ANN401 -- a batch or table of rows
+def with_sites(batch: pa.RecordBatch | pa.Table, names: Iterable[str]) -> pa.RecordBatch | pa.Table:
     """Return rows with their site, where one of the profiles sums by it."""
     wanted = any(SUMS[name].by == SITE for name in names if name in SUMS)
     if not wanted or "url" not in batch.schema.names:
@@ -127,12 +127,12 @@ def with_sites(batch: Any, names: Iterable[str]) -> Any:  # noqa: ANN401 -- a ba
     return batch.append_column(SITE, sites(_whole(batch, "url")))
 
 
-def _prefixed(prefix: str, names: Any) -> Any:  # noqa: ANN401 -- Arrow
+def _prefixed(prefix: str, names: pa.Array | pa.ChunkedArray) -> pa.Array:
     joined = pc.binary_join_element_wise(prefix, names, "")
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def _whole(batch: Any, name: str) -> Any:  # noqa: ANN401 -- Arrow
+def _whole(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
     column = batch.column(name)
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
@@ -43,7 +44,7 @@ Quantiles = Mapping[str, Mapping[str, Sequence[float]]]
 pc: Any = pyarrow.compute
 
 
-def signal_profiles(batch: Any, names: Iterable[str]) -> dict[str, dict[str, Any]]:  # noqa: ANN401 -- a batch or table
+def signal_profiles(batch: pa.RecordBatch | pa.Table, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return a profile for each signal of columns of structs, its bins by language and value: `en 45` is .45 to .46.
 
     `en +` counts the values above 0. Nulls and NaN, which say that a row has no signal, are not counted. Rows without a
@@ -66,12 +67,12 @@ def _is_struct(kind: pa.DataType) -> bool:
     return bool(pa.types.is_struct(kind))
 
 
-def _whole(batch: Any, name: str) -> Any:  # noqa: ANN401 -- Arrow
+def _whole(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
     column = batch.column(name)
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _profile(column: Any, codes: Any, labels: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 -- Arrow
+def _profile(column: pa.Array, codes: npt.NDArray[np.int64], labels: Sequence[str]) -> dict[str, Any]:
     values = pc.fill_null(column, np.nan).to_numpy(zero_copy_only=False)
     known = ~np.isnan(values)
     found, counts = np.unique(np.stack([codes[known], _bins(values[known])]), axis=1, return_counts=True)

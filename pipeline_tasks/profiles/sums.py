@@ -56,7 +56,7 @@ def _column_of(by: str) -> str:
     return "url" if by == SITE else by
 
 
-def sums(batch: Any, names: Iterable[str]) -> dict[str, dict[str, Any]]:  # noqa: ANN401 -- a batch or table of rows
+def sums(batch: pa.RecordBatch | pa.Table, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return the profiles of the sums among `names`; without those whose columns the rows do not have."""
     wanted = {name: SUMS[name] for name in names if name in SUMS}
     return {
@@ -66,7 +66,7 @@ def sums(batch: Any, names: Iterable[str]) -> dict[str, dict[str, Any]]:  # noqa
     }
 
 
-def _powers(amount: Any, power: int) -> Any:  # noqa: ANN401 -- as below
+def _powers(amount: pa.Array | pa.ChunkedArray, power: int) -> pa.Array | pa.ChunkedArray:
     """Return whole numbers to add up: the amounts themselves, or millionths of fractions to a power."""
     if not pa.types.is_floating(amount.type):
         return amount
@@ -75,7 +75,7 @@ def _powers(amount: Any, power: int) -> Any:  # noqa: ANN401 -- as below
     return pc.cast(pc.round(pc.multiply(pc.power(amount, power), float(MILLIONTHS))), pa.int64())
 
 
-def _summed(by: Any, amount: Any) -> dict[str, Any]:  # noqa: ANN401 -- Array or ChunkedArray
+def _summed(by: pa.Array | pa.ChunkedArray, amount: pa.Array | pa.ChunkedArray) -> dict[str, Any]:
     rows = pa.table({"by": by, "amount": amount}).filter(pc.is_valid(by))
     totals = rows.group_by("by", use_threads=False).aggregate([("amount", "sum")])
     bins = dict(zip(totals["by"].to_pylist(), totals["amount_sum"].to_pylist(), strict=True))

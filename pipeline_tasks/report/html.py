@@ -117,13 +117,13 @@ def percent(part: float, whole: float) -> str:
     if not whole:
         return "-"
     share = 100 * part / whole
-    return f"{share:.2f} %" if 0 < share < 0.1 or 99.9 < share < 100 else f"{share:.1f} %"  # noqa: PLR2004
+    return f"{share:.2f} %" if 0 < share < 0.1 or 99.9 < share < 100 else f"{share:.1f} %"  # noqa: PLR2004 -- percent
 
 
 def size(value: float) -> str:
     """Return bytes as people read them: 12.3 MB."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000 or unit == "TB":  # noqa: PLR2004
+        if value < 1000 or unit == "TB":  # noqa: PLR2004 -- SI prefixes
             return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
         value /= 1000
     return ""

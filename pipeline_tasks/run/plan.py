@@ -25,7 +25,7 @@ from pipeline_tasks.run.request import RefineRequest, Span
 from pipeline_tasks.run.tasks.sorted_runs import run_bytes
 from pipeline_tasks.run.tasks.task import Files, StageIO, repoint
 from pipeline_tasks.sealed import canonical, split_reference
-from pipeline_tasks.stage import VARIABLE, Secret, Shards, Stage
+from pipeline_tasks.stage import VARIABLE, P, Secret, Shards, Stage
 from pipeline_tasks.store import erasures, storage
 from pipeline_tasks.store.files import digest_of_named
 from pipeline_tasks.store.reading import read_once
@@ -56,7 +56,7 @@ class Plan:
         return manifest_path(self.card.name, self.fingerprint)
 
     @property
-    def identity(self) -> Any:  # noqa: ANN401 -- JSON
+    def identity(self) -> dict[str, Any]:
         """The params as the fingerprint sees them."""
         return identity_of(self.params, self.resources)
 
@@ -127,18 +127,18 @@ def secret_variable(request: RefineRequest) -> str:
     return secret_of(card, bind(card, request.params))[1] if card.secret else ""
 
 
-def secret_of(card: Stage[Any], params: Any) -> tuple[str, str]:  # noqa: ANN401 -- the card's Params
+def secret_of(card: Stage[P], params: P) -> tuple[str, str]:
     """Return the field that needs a secret, and its environment variable; two empty texts if none does."""
     name = card.secret(params) if card.secret else ""
     return name, next((declared.metadata[VARIABLE] for declared in fields(params) if declared.name == name), "")
 
 
-def require_secret(card: Stage[Any], params: Any) -> None:  # noqa: ANN401 -- the card's Params
+def require_secret(card: Stage[P], params: P) -> None:
     """Raise RecipeError if the params need a secret that the environment does not have."""
     _with_secret(card, params)
 
 
-def _with_secret(card: Stage[Any], params: Any) -> Any:  # noqa: ANN401 -- the card's Params
+def _with_secret(card: Stage[P], params: P) -> P:
     """Return the params with the secret that they need, read from the environment; RecipeError if it is not there."""
     name, variable = secret_of(card, params)
     if not name:
@@ -170,7 +170,7 @@ def _io(
     )
 
 
-def _implied(params: Any, resources: Mapping[str, str]) -> Files:  # noqa: ANN401 -- the card's Params
+def _implied(params: object, resources: Mapping[str, str]) -> Files:
     """Return the files whose paths no param has."""
     written = canonical(params).decode()
     return tuple(file for file in resources.items() if canonical(file[0]).decode() not in written)
@@ -187,7 +187,7 @@ def _check_reads(card: Stage[Any], parent: Manifest) -> None:
         raise SchemaBroken(message)
 
 
-def resources_of(card: Stage[Any], params: Any) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 -- the card's Params
+def resources_of(card: Stage[P], params: P) -> tuple[P, dict[str, str]]:
     """Return the params with absolute paths, and {path: SHA-256} of every file that they name."""
     named = card.resources(params) if card.resources else ()
     params = repoint(params, {path: _absolute(path) for path in named})
@@ -207,12 +207,12 @@ def _absolute(path: str) -> str:
     return path if storage.is_absolute(path) else str(Path(path).absolute())
 
 
-def identity_of(params: Any, resources: Mapping[str, str]) -> Any:  # noqa: ANN401 -- the card's Params
+def identity_of(params: object, resources: Mapping[str, str]) -> dict[str, Any]:
     """Return the params with every resource path replaced by its digest: identity is the content, not the path."""
-    return _replace_paths(json.loads(canonical(params)), resources)
+    return {name: _replace_paths(value, resources) for name, value in json.loads(canonical(params)).items()}
 
 
-def _replace_paths(value: Any, resources: Mapping[str, str]) -> Any:  # noqa: ANN401 -- JSON
+def _replace_paths(value: object, resources: Mapping[str, str]) -> object:
     if isinstance(value, dict):
         return {key: _replace_paths(item, resources) for key, item in value.items()}
     if isinstance(value, list):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import adds, copies_of, known_cards, reads_records, refines, stage_card, stage_names
@@ -125,7 +125,7 @@ def check_files(step: Step) -> None:
         resources_of(card, bind(card, step.params))
 
 
-def local_params(step: Step) -> Any:  # noqa: ANN401 -- the card's Params
+def local_params(step: Step) -> object:
     """Return a stage's params with the paths of its files on this machine; RecipeError for one that is not there."""
     card = stage_card(step.stage)
     params, digests = resources_of(card, bind(card, step.params))

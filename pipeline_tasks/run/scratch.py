@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +127,7 @@ def _read_places(store: Store, folder: str, buckets: int, part: range, number: i
     return np.stack([ends[:-1], ends[1:]], axis=1)
 
 
-def _put(stage_io: StageIO, path: str, file: Any) -> int:  # noqa: ANN401 -- a file of `tempfile`
+def _put(stage_io: StageIO, path: str, file: IO[bytes]) -> int:
     """Store a temporary file, which may be moved; return its bytes."""
     size: int = file.tell()
     file.flush()
@@ -136,7 +136,7 @@ def _put(stage_io: StageIO, path: str, file: Any) -> int:  # noqa: ANN401 -- a f
 
 
 @contextlib.contextmanager
-def _temporary_file() -> Iterator[Any]:
+def _temporary_file() -> Iterator[IO[bytes]]:
     """Open a new file of this machine; it is removed at the end if it is still there."""
     with tempfile.NamedTemporaryFile(prefix="refinery-", suffix=".scratch", delete=False) as file:
         try:

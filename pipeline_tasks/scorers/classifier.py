@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
+from pipeline_tasks.binding import require_mapping
 from pipeline_tasks.constraints import OMITTED, Note, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.shipped import shipped
@@ -130,4 +131,4 @@ def _read(card: str) -> dict[str, Any]:
     if card not in card_names():
         message = f"no classifier has a card {card!r}; published classifiers are: {', '.join(card_names())}"
         raise RecipeError(message)
-    return dict(read_yaml(CARDS / f"{card}.yaml"))
+    return dict(require_mapping(read_yaml(CARDS / f"{card}.yaml"), card))

@@ -4,7 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -66,8 +67,8 @@ def _factories(config: str) -> dict[str, str]:
     found, name = {}, ""
     for line in config.splitlines():
         if line.startswith("["):
-            section = line.strip("[]").split(".")
-            name = section[1] if section[0] == "components" and len(section) == 2 else ""  # noqa: PLR2004 -- a component's own section
+            above, _, below = line.strip("[]").partition(".")
+            name = below if above == "components" and "." not in below else ""  # a component's own section
         key, _, value = line.partition("=")
         if name and key.strip() == "factory":
             found[name] = value.strip().strip('"')
@@ -128,7 +129,7 @@ def counted_labels(entities: list[Entity]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def import_spacy(folder: str) -> Any:  # noqa: ANN401 -- the module
+def import_spacy(folder: str) -> ModuleType:
     """Return spaCy; RecipeError where it is not installed."""
     try:
         import spacy
@@ -137,4 +138,5 @@ def import_spacy(folder: str) -> Any:  # noqa: ANN401 -- the module
             f"{folder} is a spaCy pipeline, and {error.name} is not installed; install `refinery-tokens[entities]`"
         )
         raise RecipeError(message) from error
-    return spacy
+    package: ModuleType = spacy
+    return package

@@ -147,6 +147,6 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=256)
-def _digest_of(path: str, stamp: tuple[int, int, int]) -> str:  # noqa: ARG001 -- the stamp is part of the key
+def _digest_of(path: str, _state: tuple[int, int, int]) -> str:
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

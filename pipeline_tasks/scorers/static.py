@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.encoder import Head, Tokens
 from pipeline_tasks.scorers.scorer import Scores, in_steps
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 TEXTS = 256
 """Texts that are tokenized together."""
@@ -40,7 +43,7 @@ class StaticEmbeddings:
         """Raise RecipeError unless every token of the tokenizer has a vector and a weight, all of them numbers."""
         highest = max(self._tokens.tokenizer.get_vocab().values(), default=0)
         listed: list[npt.NDArray[Any]] = [self._rows, *([] if self._weights is None else [self._weights])]
-        if self._vectors.ndim != 2 or any(part.ndim != 1 or len(part) <= highest for part in listed):  # noqa: PLR2004
+        if self._vectors.ndim != 2 or any(part.ndim != 1 or len(part) <= highest for part in listed):  # noqa: PLR2004 -- a matrix
             why = f"it has vectors or weights of fewer tokens than its tokenizer, whose highest id is {highest}"
         elif len(self._rows) and not 0 <= self._rows.min() <= self._rows.max() < len(self._vectors):
             why = "its `mapping` names a vector that it does not have"
@@ -78,7 +81,7 @@ class StaticEmbeddings:
         return np.asarray(mean / (length or 1.0), np.float32)
 
 
-def _unknown_token(tokenizer: Any) -> str:  # noqa: ANN401 -- a Tokenizer
+def _unknown_token(tokenizer: "Tokenizer") -> str:
     model = json.loads(tokenizer.to_str()).get("model", {})
     unknown = model.get("unk_token")
     return unknown if isinstance(unknown, str) else ""

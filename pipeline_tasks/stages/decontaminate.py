@@ -196,7 +196,7 @@ def _named(batch: pa.RecordBatch, matches: "Mapping[int, list[Match]]", cuts: Ma
     return replace_column(marked, "cut_evidence", _by_row(cuts, batch.num_rows))
 
 
-def _by_row(values: Mapping[int, str], rows: int) -> Any:  # noqa: ANN401 -- an Arrow array
+def _by_row(values: Mapping[int, str], rows: int) -> pa.Array:
     return pa.array([values.get(row) for row in range(rows)], pa.string()) if values else pa.nulls(rows, pa.string())
 
 

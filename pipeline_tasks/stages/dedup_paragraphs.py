@@ -171,13 +171,13 @@ def prefer_history(won: Batches, *history: HistoryReader) -> Batches:
         yield replace_column(replace_column(batch, "winner", winner), "winner_snapshot", snapshot)
 
 
-def _both_hashes(rows: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
+def _both_hashes(rows: pa.RecordBatch | pa.Table) -> pa.Array:
     """Return both hashes of each row as 16 bytes."""
     pair = np.stack([rows.column(name).to_numpy() for name in ("hash", "check")], axis=1)
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), rows.num_rows, [None, pa.py_buffer(pair.tobytes())])
 
 
-def _is_winner(won: pa.RecordBatch) -> Any:  # noqa: ANN401 -- an Arrow array
+def _is_winner(won: pa.RecordBatch) -> pa.Array:
     """Return for each row whether its document keeps the part."""
     same_id = pc.equal(won.column("id"), won.column("winner"))
     return pc.and_(same_id, pc.equal(won.column("snapshot"), won.column("winner_snapshot")))
@@ -208,9 +208,7 @@ def cut_parts(documents: Batches, lost: Batches, *, params: Params) -> Batches:
     # Each part that is seen has a holder: first those of `given_up`, then the documents of this shard.
     holders, seen = given_up.select(["winner", "snapshot"]), Seen()
     seen.add(
-        whole_numbers(given_up.column("hash")),
-        whole_numbers(given_up.column("check")),
-        np.arange(given_up.num_rows),
+        whole_numbers(given_up.column("hash")), whole_numbers(given_up.column("check")), np.arange(given_up.num_rows)
     )
     met = np.zeros(given_up.num_rows, bool)
     for batch, parts in _with_parts(documents, params):
@@ -236,7 +234,7 @@ def _lists(spans: pa.Table, rows_of_spans: Rows, rows: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(bounds), spans.to_struct_array().combine_chunks())
 
 
-def _shortened(batch: pa.RecordBatch, texts: Any, spans: pa.ListArray, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- Arrow
+def _shortened(batch: pa.RecordBatch, texts: pa.Array, spans: pa.ListArray, params: Params) -> pa.RecordBatch:
     """Replace texts by the shorter ones; reject documents of which too little is left, unchanged."""
     from pipeline_tasks.text.edits.seams import with_cut
 

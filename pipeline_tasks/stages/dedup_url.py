@@ -13,7 +13,7 @@ import pyarrow.compute
 from pipeline_tasks.constraints import Buckets
 from pipeline_tasks.facets import BUCKET_MEMORY, Copies, Grouped, UnitCost
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import DOCUMENT
+from pipeline_tasks.schema import DOCUMENT, Array
 from pipeline_tasks.stage import (
     Batches,
     Engine,
@@ -124,7 +124,7 @@ def compare_with_history(documents: Batches, *history: HistoryReader) -> Batches
         yield batch_of(COMPARED, **{name: batch.column(name) for name in URLS.names}, **was)
 
 
-def _is_kept(compared: pa.RecordBatch | pa.Table) -> Any:  # noqa: ANN401 -- an Arrow array
+def _is_kept(compared: pa.RecordBatch | pa.Table) -> Array:
     """Return for each document whether no earlier snapshot has this text, or something as new, under its URL."""
     from pipeline_tasks.text.base.timestamps import sortable_timestamps
 

@@ -14,7 +14,7 @@ from pipeline_tasks.schema import DOCUMENT, EMBEDDING, EMBEDDING_LANGUAGES, EMBE
 from pipeline_tasks.scorers.answers import Answer, answered
 from pipeline_tasks.scorers.embedder import Embedder, EmbeddingModel, check_embedder, load_embedder, name_of_vectors
 from pipeline_tasks.scorers.model_card import languages_of
-from pipeline_tasks.stage import Batches, Engine, FilePath, KnownRows, Layer, Shards, Stage, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, KnownRows, Layer, Shards, Stage, reject, replace_columns
 from pipeline_tasks.text.near.vectors import packed
 
 pc: Any = pyarrow.compute
@@ -66,11 +66,11 @@ def embed(embedder: Embedder, docs: Batches, known: KnownRows) -> Batches:
         texts = batch.column("text")
         rows, stored = _known(known, texts)
         answers = answered(texts, rows, stored, KIND, embedded)
-        for name in STORED:
-            batch = replace_column(batch, name, pc.struct_field(answers, name))  # noqa: PLW2901 -- the same rows
-        batch = replace_column(batch, EMBEDDING_LANGUAGES, pa.repeat(languages, batch.num_rows))  # noqa: PLW2901
+        columns = {name: pc.struct_field(answers, name) for name in STORED}
+        columns[EMBEDDING_LANGUAGES] = pa.repeat(languages, batch.num_rows)
         errors = pc.struct_field(answers, "error")
-        yield reject(batch, pc.if_else(pc.is_valid(errors), pa.scalar(FAILED), pa.scalar(None, pa.string())), errors)
+        reasons = pc.if_else(pc.is_valid(errors), pa.scalar(FAILED), pa.scalar(None, pa.string()))
+        yield reject(replace_columns(batch, columns), reasons, errors)
 
 
 def _known(known: KnownRows, texts: pa.Array) -> tuple[pa.Table, pa.Array | None]:

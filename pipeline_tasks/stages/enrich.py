@@ -27,7 +27,7 @@ from pipeline_tasks.stage import (
     Stage,
     always,
     reject,
-    replace_column,
+    replace_columns,
 )
 
 pc: Any = pyarrow.compute
@@ -100,7 +100,7 @@ def enrich(docs: Batches) -> Batches:
         ease, counts = reading_ease(found, languages), found.counts
         kinds, none = found.notices[:, 0], found.notices[:, 0] < 0
         structured = counts["list_bytes"] + counts["table_bytes"] + counts["code_bytes"]
-        values = {
+        columns = {
             TYPE: document_types(found, batch["url"]),
             "reading_ease": pa.array(ease, mask=np.isnan(ease)),
             LEVEL: reading_levels(ease),
@@ -111,9 +111,7 @@ def enrich(docs: Batches) -> Batches:
             "structure_ratio": pa.array(structured / np.maximum(counts["bytes"], 1)),
             "token_estimate": pa.array(token_estimates(found, languages)),
         }
-        for name, column in values.items():
-            batch = replace_column(batch, name, column)  # noqa: PLW2901 -- the batch, with one column more
-        yield batch
+        yield replace_columns(batch, columns)
 
 
 def find_entities(finder: EntityFinder, docs: Batches, known: KnownRows) -> Batches:
@@ -128,11 +126,12 @@ def find_entities(finder: EntityFinder, docs: Batches, known: KnownRows) -> Batc
         rows, stored = _known(known, texts)
         answers = answered(texts, rows, stored, KIND, found)
         errors = pc.struct_field(answers, "error")
+        columns = {}
         for column in ENTITY_COLUMNS:
             values = pc.if_else(is_read, pc.struct_field(answers, column.name), pa.scalar(None, column.type))
-            values = pc.if_else(is_read, values, UNREAD) if column.name == MAIN else values
-            batch = replace_column(batch, column.name, values)  # noqa: PLW2901 -- the batch, with one column more
-        yield reject(batch, pc.if_else(pc.is_valid(errors), pa.scalar(FAILED), pa.scalar(None, pa.string())), errors)
+            columns[column.name] = pc.if_else(is_read, values, UNREAD) if column.name == MAIN else values
+        reasons = pc.if_else(pc.is_valid(errors), pa.scalar(FAILED), pa.scalar(None, pa.string()))
+        yield reject(replace_columns(batch, columns), reasons, errors)
 
 
 def _answer(entities: list[Entity]) -> Answer:

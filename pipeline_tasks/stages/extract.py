@@ -3,12 +3,13 @@
 import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,10 @@ from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, always, reject, replace_column
+
+if TYPE_CHECKING:  # kernels load it
+    from pipeline_tasks.text.page.sandbox_messages import Page, Result
+    from pipeline_tasks.text.page.sandbox_pair import SandboxPair
 
 TAKEN_DOWN, TOO_SHORT = "extract:taken_down", "extract:too_short"
 
@@ -142,11 +147,11 @@ def _without(documents: pa.RecordBatch, entries: pa.Array) -> pa.RecordBatch:
 class _Texts:
     """The result of each row (`sandbox_messages.Result`), its text in normal form, with length and repaired lines."""
 
-    results: list[Any]
+    results: list["Result"]
     texts: pa.Array
-    chars: np.ndarray[Any, np.dtype[np.int64]]
-    replaced: np.ndarray[Any, np.dtype[np.float64]]
-    repaired: np.ndarray[Any, np.dtype[np.int64]]
+    chars: npt.NDArray[np.int64]
+    replaced: npt.NDArray[np.float64]
+    repaired: npt.NDArray[np.int64]
 
     def replace(self, rows: list[int], other: "_Texts", picked: list[int]) -> None:
         """Replace `rows`, which ascend, by the rows `picked` of `other`."""
@@ -161,7 +166,7 @@ class _Texts:
             self.results[row] = other.results[pick]
 
 
-def _documents(batch: pa.RecordBatch, sandbox: Any, params: Params) -> pa.RecordBatch:  # noqa: ANN401 -- a lazy import
+def _documents(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) -> pa.RecordBatch:
     from pipeline_tasks.text.edits.seams import count_seams
     from pipeline_tasks.text.page.block_evidence import block_column
     from pipeline_tasks.text.page.identity import identities
@@ -209,7 +214,7 @@ def _mend(best: _Texts) -> None:
         best.chars[pages[picked]] = pc.utf8_length(texts).to_numpy()
 
 
-def _best(batch: pa.RecordBatch, sandbox: Any, params: Params) -> _Texts:  # noqa: ANN401
+def _best(batch: pa.RecordBatch, sandbox: "SandboxPair", params: Params) -> _Texts:
     """Return the text of each row by the first method that finds enough of it, else the longest."""
     pages = _pages(batch, params)
     unread = [row for row, is_ready in enumerate(pc.is_valid(batch["text"]).to_pylist()) if not is_ready]
@@ -232,15 +237,16 @@ def _coverages(best: _Texts, payloads: pa.Array) -> pa.Array:
 
     shares = np.full(len(payloads), np.nan)
     read = [row for row, result in enumerate(best.results) if result.outcome == "done" and result.method != PLAIN]
-    other = [row for row in read if best.results[row].encoding]
-    rows = [row for row in read if not best.results[row].encoding]
+    other = {row: encoding for row in read if (encoding := best.results[row].encoding)}
+    rows = [row for row in read if row not in other]
     shares[rows] = coverages(payloads, rows, best.texts)
     if other:
         bodies = _bodies(payloads)
         decoded = _column(
-            [replace_as(bodies[row], best.results[row].encoding).encode("utf-8", "ignore") for row in other]
+            [replace_as(bodies[row], encoding).encode("utf-8", "ignore") for row, encoding in other.items()]
         )
-        shares[other] = coverages(decoded, list(range(len(other))), best.texts.take(pa.array(other)))
+        rows = list(other)
+        shares[rows] = coverages(decoded, list(range(len(rows))), best.texts.take(pa.array(rows)))
     return pa.array(shares, from_pandas=True)
 
 
@@ -266,7 +272,7 @@ def _is_lost(best: _Texts, row: int, visible: int, params: Params) -> bool:
     return result.outcome != "done" or chars * LOST < visible or chars < params.min_chars <= visible
 
 
-def _first_results(texts: pa.Array, pages: list[Any], sandbox: Any, method: str) -> list[Any]:  # noqa: ANN401
+def _first_results(texts: pa.Array, pages: list["Page"], sandbox: "SandboxPair", method: str) -> list["Result"]:
     """Return the results of a method for all pages but those whose text is ready."""
     from pipeline_tasks.text.page.sandbox_messages import PLAIN, Result
 
@@ -279,7 +285,7 @@ def _first_results(texts: pa.Array, pages: list[Any], sandbox: Any, method: str)
     ]
 
 
-def _pages(batch: pa.RecordBatch, params: Params) -> list[Any]:
+def _pages(batch: pa.RecordBatch, params: Params) -> list["Page"]:
     """Return the payloads with a survey of their markup; depth matters only to some methods."""
     from pipeline_tasks.text.page.main_text import DEEPEST, LXML_DEPTH
     from pipeline_tasks.text.page.sandbox_messages import Page
@@ -300,7 +306,7 @@ def _bodies(column: pa.Array) -> list[memoryview]:
     return [data[start:end] for start, end in itertools.pairwise(offsets)]
 
 
-def _texts(results: list[Any], sandbox: Any, params: Params) -> _Texts:  # noqa: ANN401
+def _texts(results: list["Result"], sandbox: "SandboxPair", params: Params) -> _Texts:
     """Bring the texts of results into normal form, after mojibake is undone."""
     from pipeline_tasks.text.page.normal_form import normalize
 
@@ -317,7 +323,7 @@ def _texts(results: list[Any], sandbox: Any, params: Params) -> _Texts:  # noqa:
     return texts
 
 
-def _repair(texts: pa.Array, sandbox: Any) -> dict[int, Any]:  # noqa: ANN401
+def _repair(texts: pa.Array, sandbox: "SandboxPair") -> dict[int, "Result"]:
     """Return {row: result} of the texts in which mojibake was undone."""
     from pipeline_tasks.text.page.mojibake_suspects import suspects
     from pipeline_tasks.text.page.sandbox_messages import REPAIR, Page
@@ -330,14 +336,14 @@ def _repair(texts: pa.Array, sandbox: Any) -> dict[int, Any]:  # noqa: ANN401
     return {row: result for row, result in zip(rows, results, strict=True) if result.repaired}
 
 
-def _column(parts: list[Any]) -> pa.Array:
+def _column(parts: Sequence[bytes | memoryview]) -> pa.Array:
     """Return pieces of UTF-8 as one large_string column."""
     ends = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=ends[1:])
     return pa.LargeStringArray.from_buffers(len(parts), pa.py_buffer(ends), pa.py_buffer(b"".join(parts)))
 
 
-def _titles(results: list[Any], sandbox: Any, params: Params) -> pa.Array:  # noqa: ANN401
+def _titles(results: list["Result"], sandbox: "SandboxPair", params: Params) -> pa.Array:
     """Return titles in normal form, repaired as texts are, null where there is none."""
     from pipeline_tasks.text.page.normal_form import normalize
 
@@ -353,11 +359,11 @@ def _titles(results: list[Any], sandbox: Any, params: Params) -> pa.Array:  # no
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
 
 
-def _languages(results: list[Any], metadata: pa.Array) -> pa.Array:
+def _languages(results: list["Result"], metadata: pa.Array) -> pa.Array:
     """Return the language that each page declares, else the one of its header Content-Language."""
     declared = pa.array([result.language for result in results], pa.string())
     has_header = pc.match_substring(metadata, '"http-content-language"')
-    headers = pc.and_(pc.is_null(declared), has_header).fill_null(False)  # noqa: FBT003 -- Arrow takes it by place
+    headers = pc.and_(pc.is_null(declared), has_header).fill_null(fill_value=False)
     if not pc.any(headers).as_py():
         return declared
     by_header = {row: _header_language(metadata[row].as_py()) for row in np.flatnonzero(headers).tolist()}
@@ -374,7 +380,7 @@ def _header_language(metadata: str) -> str | None:
 
 def _truncated(metadata: pa.Array) -> pa.Array:
     """Return why each record was cut, by its header WARC-Truncated: a word of `CUTS`, `unspecified` for other words."""
-    cut = pc.match_substring(metadata, '"warc-truncated"').fill_null(False)  # noqa: FBT003 -- Arrow takes it by place
+    cut = pc.match_substring(metadata, '"warc-truncated"').fill_null(fill_value=False)
     reasons: list[str | None] = [None] * len(metadata)
     for row in np.flatnonzero(cut).tolist():
         reason = str(json.loads(metadata[row].as_py()).get("warc-truncated")).strip().lower()
@@ -390,12 +396,7 @@ def _not_after(days: list[str | None], crawled: pa.Array) -> pa.Array:
 
 
 def _verdict(
-    result: Any,  # noqa: ANN401 -- a lazy import
-    chars: int,
-    replaced: float,
-    garbled: bool,
-    *,
-    params: Params,
+    result: "Result", chars: int, replaced: float, garbled: bool, *, params: Params
 ) -> tuple[str | None, str | None]:
     """Return reason and evidence of a page, None for both if its text is kept."""
     if result.outcome == "timeout":
@@ -491,14 +492,7 @@ STAGE = Stage(
     engine="spark",
     profiled=("chars", "extractor", "repaired", "coverage", SEAMS, *SITE_COVERAGES, "truncated"),
     resources=resources,
-    reasons=(
-        "extract:empty",
-        TOO_SHORT,
-        "extract:timeout",
-        TAKEN_DOWN,
-        "error:charset",
-        "error:extractor_crash",
-    ),
+    reasons=("extract:empty", TOO_SHORT, "extract:timeout", TAKEN_DOWN, "error:charset", "error:extractor_crash"),
     title="Pages into documents",
     removes="unfit",
     canceled=canceled,

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,13 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import Bound, Canceled, Languages, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, SEAM_COLUMNS, SEAMS
-from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_columns
 from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words import fasttext_model
 from pipeline_tasks.text.words.language_codes import Language, parse_language
+
+if TYPE_CHECKING:
+    from pipeline_tasks.text.words.fasttext_prediction import Predictor
 
 UNKNOWN = "und"
 """The language of a text that is too short to identify (ISO 639-2: undetermined); its score is 0."""
@@ -260,13 +263,14 @@ def predict(batches: Batches, *, reading: Reading) -> Batches:
         data, bounds, ends, columns = read_parts(batch.column("text"), reading)
         numbers, probabilities = _best(predictor, data, bounds)
         best = labels.take(pa.array(numbers, mask=numbers < 0))
-        for name, values in {LABELS: best, PROBABILITIES: probabilities, **columns}.items():
-            lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values))
-            batch = replace_column(batch, name, lists)  # noqa: PLW2901 -- the same rows, wider
-        yield batch
+        lists = {
+            name: pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values))
+            for name, values in {LABELS: best, PROBABILITIES: probabilities, **columns}.items()
+        }
+        yield replace_columns(batch, lists)
 
 
-def _best(predictor: Any, data: npt.NDArray[np.uint8], windows: Ids) -> tuple[Ids, Scores]:  # noqa: ANN401 -- lazy
+def _best(predictor: "Predictor", data: npt.NDArray[np.uint8], windows: Ids) -> tuple[Ids, Scores]:
     """Return the label of each window by number, -1 for one that is not read, and its probability.
 
     Models are trained on sentences: in capitals they know hardly a word, of mathematical signs and single letters
@@ -305,13 +309,9 @@ def decide(predicted: Batches, *, params: Params) -> Batches:
             "language_mixed": pa.array(identified.mixed, pa.bool_()),
             "language_spans": spans,
         }
-        batch = batch.drop_columns(list(_predicted(params.unit)))  # noqa: PLW2901
-        for name, values in columns.items():
-            batch = replace_column(batch, name, values)  # noqa: PLW2901
+        judged = replace_columns(batch.drop_columns(list(_predicted(params.unit))), columns)
         reasons, evidence = _verdicts(identified, languages, params)
-        if params.foreign == "cut":
-            batch = _cut(batch, spans, reasons)  # noqa: PLW2901
-        yield reject(batch, reasons, evidence)
+        yield reject(_cut(judged, spans, reasons) if params.foreign == "cut" else judged, reasons, evidence)
 
 
 def _predicted(unit: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, EDIT_SPAN, SEAM_COLUMNS, SEAMS
 from pipeline_tasks.stage import Batches, Engine, FilePath, Layer, Shards, Stage, always, reject, replace_column
 from pipeline_tasks.text.base import delta
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FILTERS = load_filters()
 """Every profile by its name."""
@@ -126,7 +129,7 @@ class Params:
             _require_known(self.packs, (*packs.SETS, packs.NONE), "set of packs (or path of a .yaml file)")
         self.resources()
 
-    def limits_of(self, profile: str) -> Any:  # noqa: ANN401 -- the filter's Limits
+    def limits_of(self, profile: str) -> "DataclassInstance":
         """Return the limits of a profile: its own, with those of the recipe in their place."""
         return FILTERS[profile].limits(**self.limits.get(profile, {}))
 
@@ -312,7 +315,7 @@ def _edit_spans(edits: Sequence[Edit], count: int) -> pa.Array:
     return spans.span_lists(removed, count)
 
 
-def _collect_failures(card: Filter, bounds: Floats, signals: Any, failures: list[list[Failure]]) -> None:  # noqa: ANN401 -- Arrow
+def _collect_failures(card: Filter, bounds: Floats, signals: pa.StructArray, failures: list[list[Failure]]) -> None:
     """Add each failed rule of each row to `failures`, with value and bound; `bounds` has shape (rules, rows)."""
     for rule, row_bounds in zip(card.rules, bounds, strict=True):
         values = signals.field(rule.signal).to_numpy(zero_copy_only=False)

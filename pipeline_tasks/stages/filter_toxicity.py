@@ -23,8 +23,9 @@ from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import DOCUMENT, TOXIC_SPAN
 from pipeline_tasks.scorers.classifier import Classifier
 from pipeline_tasks.scorers.scorer import check
-from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, FilePath, Idle, Layer, Shards, Stage, always, reject, replace_columns
 from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify_all, failures_first, least_seen
+from pipeline_tasks.stages.score_quality.stored import numbers
 from pipeline_tasks.text.toxicity.shipped import SHA256 as SHIPPED
 from pipeline_tasks.text.toxicity.shipped import shipped_path
 from pipeline_tasks.text.words.languages import UNSPACED
@@ -234,16 +235,16 @@ def _measured(batch: pa.RecordBatch, languages: Sequence[str], table: "Table") -
             np.add.at(sums, (hits[severe, ROW], LABELS.index("severe_toxic")), weights[severe])
     rates = np.round(sums * PER / np.maximum(words, FEWEST_WORDS)[:, None], 6)
     unknown = np.array(ranks) < 0
-    for place, name in enumerate(COLUMNS):
-        batch = replace_column(batch, name, pa.array(rates[:, place].copy(), pa.float64(), mask=unknown))
+    columns = {name: pa.array(rates[:, at].copy(), pa.float64(), mask=unknown) for at, name in enumerate(COLUMNS)}
     counts = np.bincount(hits[used, ROW], minlength=batch.num_rows).astype(np.int32)
-    batch = replace_column(batch, HITS, pa.array(counts, pa.int32(), mask=unknown))
+    columns[HITS] = pa.array(counts, pa.int32(), mask=unknown)
     kinds = pa.array(WORD_LABELS).take(pa.array(labels))
     spans = [kinds, pa.array(hits[:, FIRST].copy()), pa.array(hits[:, LAST].copy()), pa.array(used)]
     places = pa.nulls(len(hits), pa.int64())
     offsets = np.concatenate([[0], np.cumsum(np.bincount(hits[:, ROW], minlength=batch.num_rows))])
     structs = pa.StructArray.from_arrays([*spans, places], fields=list(TOXIC_SPAN))
-    return replace_column(batch, SPANS.name, pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs))
+    columns[SPANS.name] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
+    return replace_columns(batch, columns)
 
 
 def _ranks(batch: pa.RecordBatch, languages: Sequence[str]) -> list[int]:
@@ -286,11 +287,10 @@ def decide(measured: Batches, *, decision: Decision) -> Batches:
     """
     for batch in measured:
         classified = {name: batch.column(MEASURED + name) for name in map(_name, decision.labels)}
-        batch = batch.drop_columns([MEASURED + name for name in classified])  # noqa: PLW2901
-        for name, answers in classified.items():
-            batch = replace_column(batch, f"score_{name}", pc.struct_field(answers, "score"))  # noqa: PLW2901
-        seen = replace_column(batch, SEEN, least_seen(classified.values(), batch.num_rows))
-        judged = reject(seen, *failures_first(*_verdicts(batch, decision), classified, FAILED))
+        columns = {f"score_{name}": pc.struct_field(answers, "score") for name, answers in classified.items()}
+        columns[SEEN] = least_seen(classified.values(), batch.num_rows)
+        scored = replace_columns(batch.drop_columns([MEASURED + name for name in classified]), columns)
+        judged = reject(scored, *failures_first(*_verdicts(scored, decision), classified, FAILED))
         yield _redacted(judged, decision.lexicons) if decision.lexicons else judged
 
 
@@ -302,13 +302,13 @@ def _verdicts(batch: pa.RecordBatch, decision: Decision) -> tuple[pa.Array, pa.A
     """Return the reason why each row is rejected and all bounds that it fails; null for kept rows."""
     failures: list[list[dict[str, float | str]]] = [[] for _ in range(batch.num_rows)]
     if decision.action != "annotate":
-        hits = _numbers(batch.column(HITS))
+        hits = numbers(batch.column(HITS))
         for label in ORDER:
-            words, score = _numbers(batch.column(_name(label))), f"score_{_name(label)}"
+            words, score = numbers(batch.column(_name(label))), f"score_{_name(label)}"
             bound = decision.bounds.get(label, np.inf)
             _collect(failures, (words > bound) & (hits >= decision.fewest), words, bound, reason_of(label))
             if label in decision.most:
-                scores, most = _numbers(batch.column(score)), decision.most[label]
+                scores, most = numbers(batch.column(score)), decision.most[label]
                 _collect(failures, scores > most, scores, most, score_reason_of(label))
     reasons = pa.array([failed[0]["rule"] if failed else None for failed in failures], pa.string())
     return reasons, pa.array([_evidence(failed) for failed in failures], pa.string())
@@ -328,16 +328,8 @@ def score_reason_of(label: str) -> str:
     return f"filter_toxicity:score_{label}"
 
 
-def _numbers(column: Any) -> Floats:  # noqa: ANN401 -- an Arrow array
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-
-
 def _collect(
-    failures: list[list[dict[str, float | str]]],
-    failed: npt.NDArray[np.bool_],
-    values: Floats,
-    bound: float,
-    rule: str,
+    failures: list[list[dict[str, float | str]]], failed: npt.NDArray[np.bool_], values: Floats, bound: float, rule: str
 ) -> None:
     for row in np.flatnonzero(failed).tolist():
         failures[row].append({"bound": round(bound, 6), "rule": rule, "value": round(float(values[row]), 6)})
@@ -360,11 +352,10 @@ def _redacted(batch: pa.RecordBatch, lexicons: Lexicons) -> pa.RecordBatch:
         written = {row: _replaced(texts[row].as_py(), spans[row]) for row in rows}
         mask = pa.array([row in written for row in range(batch.num_rows)])
         values: Any = pa.array([written[row] for row in rows], pa.large_string())
-        lengths = pc.cast(pc.utf8_length(values), pa.int64())
-        batch = replace_column(batch, "text", pc.replace_with_mask(texts, mask, values.cast(texts.type)))
-        batch = replace_column(batch, "chars", pc.replace_with_mask(batch.column("chars"), mask, lengths))
-    batch = replace_column(batch, SPANS.name, pa.array(spans, SPANS.type))
-    return _with_redacted_titles(batch, lexicons)
+        texts = pc.replace_with_mask(texts, mask, values.cast(texts.type))
+        lengths = pc.replace_with_mask(batch.column("chars"), mask, pc.cast(pc.utf8_length(values), pa.int64()))
+        batch = replace_columns(batch, {"text": texts, "chars": lengths})
+    return _with_redacted_titles(replace_columns(batch, {SPANS.name: pa.array(spans, SPANS.type)}), lexicons)
 
 
 def _replaced(text: str, spans: Sequence[dict[str, Any]]) -> str:
@@ -395,7 +386,7 @@ def _with_redacted_titles(batch: pa.RecordBatch, lexicons: Lexicons) -> pa.Recor
     if not values:
         return batch
     texts = [_replaced(title, values[row]) if row in values else title for row, title in enumerate(titles.to_pylist())]
-    return replace_column(batch, "title", pa.array(texts, titles.type))
+    return replace_columns(batch, {"title": pa.array(texts, titles.type)})
 
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:

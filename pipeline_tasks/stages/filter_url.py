@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.constraints import Range
@@ -197,7 +198,7 @@ def _failures_by_row(column: pa.Array, lists: Lists) -> dict[int, list[Failure]]
     return failures_by_row
 
 
-def _odd_hosts(data: Any, places: Any, kinds: Any) -> list[bytes]:  # noqa: ANN401 -- numpy arrays
+def _odd_hosts(data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], kinds: npt.NDArray[np.uint8]) -> list[bytes]:
     """Return the names of hosts that compiled code leaves to Python, and set in `kinds` what they turned out to be."""
     from pipeline_tasks.text.urls.hosts import ADDRESS, BAD, LONGEST_HOST, ODD
 

@@ -46,7 +46,7 @@ def assign(docs: Batches, *, params: Params) -> Batches:
     for batch in docs:
         _check_model(batch, model)
         rows, cosines = _nearest(batch.column(EMBEDDING).cast(pa.large_binary()), model)
-        known = pc.fill_null(pc.greater_equal(cosines, params.minimum), False)  # noqa: FBT003 -- Arrow's own argument
+        known = pc.fill_null(pc.greater_equal(cosines, params.minimum), fill_value=False)
         at = pc.if_else(known, rows, pa.scalar(None, pa.int64()))
         topics = replace_column(batch, TOPIC, keys.take(at).fill_null(UNKNOWN))
         topics = replace_column(topics, TOPIC_NAME, names.take(at))

@@ -3,13 +3,16 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.filters import Computed, Filter, fails
 from pipeline_tasks.schema import REASON_PATTERN
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 TEXTS: tuple[str | bytes | None, ...] = (
     None,
@@ -34,7 +37,7 @@ def check_filter(
     failing: Mapping[str, str] | None = None,
     texts: Sequence[str | bytes | None] = TEXTS,
     *,
-    limits: Any = None,  # noqa: ANN401 -- the filter's own Limits
+    limits: "DataclassInstance | None" = None,
     words: int = 0,
 ) -> None:
     """Raise AssertionError unless a filter keeps what every filter promises, for these texts.
@@ -64,7 +67,7 @@ def _check_card(card: Filter) -> None:
         assert re.match(REASON_PATTERN, card.reason(rule)), f"{card.reason(rule)!r} is no reason"
 
 
-def _check_signals(card: Filter, texts: Sequence[str | bytes | None], limits: Any, words: int) -> None:  # noqa: ANN401 -- as above
+def _check_signals(card: Filter, texts: Sequence[str | bytes | None], limits: "DataclassInstance", words: int) -> None:
     """Signals are finite, not negative, and the same for a text alone, at another place and beside others."""
     rows = [(text, LANGUAGES[len(text or "") % len(LANGUAGES)]) for text in texts]
     whole = _computed(card, rows, limits, words)
@@ -98,7 +101,7 @@ def _require_same(
         assert own[2] == own[3], f"{card.name}: of {row!r} is left {own[2]!r}, and {how} {own[3]!r}"
 
 
-def _check_fails(card: Filter, why: str, text: str, limits: Any, words: int) -> None:  # noqa: ANN401 -- as above
+def _check_fails(card: Filter, why: str, text: str, limits: "DataclassInstance", words: int) -> None:
     """A text fails a rule by its bound, and passes it by its own signal as the bound, which changes no signal."""
     rule = next(rule for rule in card.rules if rule.why == why)
     signals = _computed(card, [(text, "en")], limits, words).signals
@@ -110,10 +113,7 @@ def _check_fails(card: Filter, why: str, text: str, limits: Any, words: int) -> 
 
 
 def _computed(
-    card: Filter,
-    rows: Sequence[tuple[str | bytes | None, str | None]],
-    limits: Any,  # noqa: ANN401 -- as above
-    words: int,
+    card: Filter, rows: Sequence[tuple[str | bytes | None, str | None]], limits: "DataclassInstance", words: int
 ) -> Computed:
     languages = pa.array([language for _, language in rows], pa.string())
     return card.compute_signals(column_of_bytes([text for text, _ in rows]), languages, words, limits)

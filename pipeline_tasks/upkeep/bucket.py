@@ -15,11 +15,14 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError, StorageBusy
 from pipeline_tasks.store.storage import connect
 from pipeline_tasks.upkeep.zone_users import LOGS, Keys, User, buckets_of, place_of, users_of
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
 
 WAIT = 60
 """Seconds that the store may take until it answers."""
@@ -52,7 +55,7 @@ def prepare(environment: Mapping[str, str]) -> None:
             _try_refusals(user, landing, root)
 
 
-def _client(keys: Keys) -> Any:  # noqa: ANN401 -- boto3 makes its clients' types as it runs
+def _client(keys: Keys) -> "BaseClient":
     import boto3
     from botocore.config import Config
 

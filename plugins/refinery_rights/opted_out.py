@@ -23,7 +23,7 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.schema import PAGE
+from pipeline_tasks.schema import PAGE, Array
 from pipeline_tasks.stage import HistoryReader, Shards
 from pipeline_tasks.stages import check_rights, ingest
 from pipeline_tasks.stages.check_rights import ROBOTS_FILES, Params, RobotsFiles, said_of
@@ -69,11 +69,11 @@ class _Files:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         yield from self._read.to_batches()
 
-    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+    def first(self, column: str) -> object:
         """Return the value of the first row that was read."""
         return self._read[column][0].as_py() if self._read.num_rows else None
 
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+    def rows(self, wanted: Array) -> pa.Table:
         """Return the files of the origins that are wanted."""
         own = self._read.filter(pc.is_in(self._read["origin"], value_set=wanted))
         saved = [self._saved.rows(wanted).select(ROBOTS_FILES.names)] if self._saved else []

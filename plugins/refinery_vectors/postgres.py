@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store.credential import database_of
 from pipeline_tasks.text.near.vectors import KIND
 from refinery_vectors.table import RECALL, Index, Overtaken, State, state_text, state_written
+
+if TYPE_CHECKING:
+    import psycopg2.extensions
 
 SCHEMES = ("postgres", "postgresql")
 CONNECTION = "connection://"
@@ -173,7 +176,7 @@ class PostgresTable:
             cursor.execute(f"SELECT id FROM {_quoted(self._name)} {order}")
             return {id_ for (id_,) in cursor.fetchall()}
 
-    def _order(self, cursor: Any, query: str, effort: int, count: int, where: str) -> str:  # noqa: ANN401 -- psycopg2's
+    def _order(self, cursor: "psycopg2.extensions.cursor", query: str, effort: int, count: int, where: str) -> str:
         """Return the end of a statement for the rows nearest to a query: by the index with an effort, 0 for exactly."""
         kind = "halfvec" if effort else "vector"  # the latter has float32, as the index has not
         if effort:
@@ -183,7 +186,7 @@ class PostgresTable:
         column = "vector" if effort else f"vector::vector({self.dimensions})"
         return f"{chosen} ORDER BY {column} <=> '{query}'::{kind}({self.dimensions}) LIMIT {count}"
 
-    def _shown(self, cursor: Any, end: str) -> pa.Table:  # noqa: ANN401 -- psycopg2's
+    def _shown(self, cursor: "psycopg2.extensions.cursor", end: str) -> pa.Table:
         """Return rows as `documents.vectors_of` has them."""
         cursor.execute(f"SELECT {', '.join(FACTS.names)}, vector::text FROM {_quoted(self._name)} {end}")
         columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * (len(FACTS.names) + 1)
@@ -193,7 +196,7 @@ class PostgresTable:
             [*arrays, pa.array(bodies, pa.large_binary())], schema=FACTS.append(pa.field(EMBEDDING, pa.large_binary()))
         )
 
-    def _add(self, cursor: Any, rows: Iterable[pa.RecordBatch]) -> None:  # noqa: ANN401 -- psycopg2's
+    def _add(self, cursor: "psycopg2.extensions.cursor", rows: Iterable[pa.RecordBatch]) -> None:
         """Copy rows into a table of this transaction, then into this one."""
         names = ", ".join((*FACTS.names, "vector"))
         values = ", ".join(f"{name} = excluded.{name}" for name in (*FACTS.names[2:], "vector"))
@@ -259,7 +262,7 @@ def table_of(store: str, made: Made) -> PostgresTable:
     return PostgresTable(store, made.model, name, made.dimensions)
 
 
-def _require_extension(cursor: Any, store: str) -> None:  # noqa: ANN401 -- psycopg2's
+def _require_extension(cursor: "psycopg2.extensions.cursor", store: str) -> None:
     """Make the extension; RecipeError where the server does not have it, or not the types that are needed."""
     import psycopg2
 

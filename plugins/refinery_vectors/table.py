@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from pipeline_tasks.publish.datasets.vectors import FACTS, Made
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.store import storage
 from pipeline_tasks.text.near.vectors import KIND
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 VECTOR, STATE = "vector", "state"
 SUFFIX = ".lance"
@@ -82,7 +85,7 @@ class State:
 class VectorTable:
     """A table as a commit left it, with its state and how many `rows` it has; Torn if it is not to be used."""
 
-    def __init__(self, uri: str, dataset: Any) -> None:  # noqa: ANN401 -- Lance's, which is loaded late
+    def __init__(self, uri: str, dataset: "LanceDataset") -> None:
         self.uri, self._dataset = uri, dataset
         known = [name for name in dataset.schema.names if name != VECTOR]
         if known != [*FACTS.names, STATE]:
@@ -240,7 +243,7 @@ def existing_tables(store: str, *, mended: bool = False) -> list[VectorTable]:
     return tables
 
 
-def _mended(uri: str, dataset: Any) -> VectorTable:  # noqa: ANN401 -- Lance's
+def _mended(uri: str, dataset: "LanceDataset") -> VectorTable:
     """Bring back the last commit of a torn table that left one state; without one the table is empty again.
 
     A commit whose files are gone was removed by another sync, which has mended the table or is about to.
@@ -273,7 +276,7 @@ def table_of(store: str, made: Made) -> VectorTable:
     return VectorTable(uri, dataset)
 
 
-def _made(uri: str, dimensions: int) -> Any:  # noqa: ANN401 -- Lance's
+def _made(uri: str, dimensions: int) -> "LanceDataset":
     """Make an empty table; of two at once one is made, and both are given it."""
     kind = pa.list_(pa.float16(), dimensions)
     facts = [pa.field(name, FACTS.field(name).type, nullable=name not in ("snapshot", "id")) for name in FACTS.names]
@@ -291,7 +294,7 @@ def _made(uri: str, dimensions: int) -> Any:  # noqa: ANN401 -- Lance's
         return dataset
 
 
-def _open(uri: str) -> Any:  # noqa: ANN401 -- Lance's
+def _open(uri: str) -> "LanceDataset | None":
     """Open a table; None if there is none, or its first commit has not come."""
     try:
         return lance().dataset(_local(uri), storage_options=storage.options_of_other_clients(uri))
@@ -330,7 +333,7 @@ def _local(uri: str) -> str:
     return uri.removeprefix("file://")
 
 
-def _state_of(dataset: Any) -> State:  # noqa: ANN401 -- Lance's
+def _state_of(dataset: "LanceDataset") -> State:
     states = _states(dataset)
     if len(states) != 1:
         raise Torn
@@ -349,7 +352,7 @@ def state_written(text: str) -> State:
     return State(**{**fields, "index": index})
 
 
-def _states(dataset: Any) -> list[str]:  # noqa: ANN401 -- Lance's
+def _states(dataset: "LanceDataset") -> list[str]:
     found: list[str] = dataset.scanner(columns=[STATE], filter=f"{STATE} IS NOT NULL").to_table()[STATE].to_pylist()
     return found
 

@@ -93,7 +93,7 @@ def _columns(columns: pa.Schema, skip: str = "") -> str:
     return ", ".join([*sets, *(f"`{column.name}` {column.type}" for column in others)])
 
 
-def _type(hint: Any) -> str:  # noqa: ANN401 -- any annotation
+def _type(hint: object) -> str:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is FilePath or origin is typing.Annotated:
         return "path" if hint is FilePath else f"{_type(inner[0])} {inner[1]}"

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from pipeline_tasks.text.base.cached import cached
 from pipeline_tasks.text.words.language_codes import SHORT
 from pipeline_tasks.text.words.languages import word_rules
 from pipeline_tasks.yaml_file import read_yaml
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 ANY = "any"
 NONE = "none"
@@ -172,7 +175,7 @@ def codes(packs: Packs) -> tuple[str, ...]:
     return tuple(code for code in packs if code != ANY)
 
 
-def bounds_table(card: Filter, limits: Any, packs: Packs) -> Floats:  # noqa: ANN401 -- a filter's Limits
+def bounds_table(card: Filter, limits: "DataclassInstance", packs: Packs) -> Floats:
     """Return the bound of each rule (rows) for each language (columns of `bound_columns`); NaN where it is skipped.
 
     Shape (rules, languages + 1). The bound of a language's entry wins over that of `limits`.
@@ -197,7 +200,7 @@ def bound_columns(languages: pa.Array, packs: Packs) -> npt.NDArray[np.intp]:
 # --- Stop words -----------------------------------------------------------------------------------------------
 
 
-def stop_word_lists(card: Filter, limits: Any, packs: Packs) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 -- a filter's Limits
+def stop_word_lists(card: Filter, limits: "DataclassInstance", packs: Packs) -> Mapping[str, tuple[str, ...]]:
     """Return the stop words that `card` counts, by language: of languages with a list that do not skip the rule."""
     if card.stop_words is None:
         return {}
@@ -216,7 +219,7 @@ def _with_stop_words(
     texts: pa.Array,
     languages: pa.Array,
     words: int,
-    limits: Any,  # noqa: ANN401 -- a filter's Limits
+    limits: "DataclassInstance",
     *,
     card: Filter,
     lists: Mapping[str, tuple[str, ...]],

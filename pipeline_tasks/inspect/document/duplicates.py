@@ -299,7 +299,7 @@ def _losers(root: str, version: Version, front: set[str]) -> Iterator[Member]:
             yield _loser(stage, row)
 
 
-def _extracted(batch: pa.RecordBatch, pattern: str, name: str) -> Any:  # noqa: ANN401 -- an Arrow array
+def _extracted(batch: pa.RecordBatch, pattern: str, name: str) -> pa.Array:
     return pc.struct_field(pc.extract_regex(batch.column("evidence"), pattern), [name])
 
 

@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import adds, stage_card
@@ -13,7 +12,7 @@ from pipeline_tasks.recipe import Recipe, Step, kept_languages
 from pipeline_tasks.run.plan import secret_of
 from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
 from pipeline_tasks.schema import EMBEDDING
-from pipeline_tasks.stage import Secret, Stage
+from pipeline_tasks.stage import P, Secret, Stage
 
 NAMED = "languages"
 """The param that names the languages whose documents a stage compares, by its model's card without it."""
@@ -31,7 +30,7 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
     yield from _model_of_unknown_languages(recipe)
 
 
-def _with_secret(card: Stage[Any], params: Any) -> Any:  # noqa: ANN401 -- the card's Params
+def _with_secret(card: Stage[P], params: P) -> P:
     """Return params with the secret that they need as the environment has it, empty where it has none."""
     name, variable = secret_of(card, params)
     return replace(params, **{name: Secret.of(os.environ.get(variable, ""))}) if name else params

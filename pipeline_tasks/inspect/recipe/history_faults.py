@@ -44,7 +44,7 @@ def history_faults(root: str, recipe: Recipe, dataset: str, snapshot: str) -> It
             yield Finding(fault=True, where=step.stage, message=message, error=ContractError)
 
 
-def _said(value: Any) -> str:  # noqa: ANN401 -- a setting
+def _said(value: object) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, tuple | list) else str(value)
 
 
@@ -99,5 +99,5 @@ def _settings_now(recipe: Recipe, step: Step) -> Settings:
     return settings
 
 
-def _deciding(stage: str, params: Any) -> Settings:  # noqa: ANN401 -- the card's Params
+def _deciding(stage: str, params: object) -> Settings:
     return {name: getattr(params, name) for name in copies_of(stage).deciding}

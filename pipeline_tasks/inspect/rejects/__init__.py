@@ -189,7 +189,7 @@ def _by_language(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         yield quote(language, safe=""), batch.filter(pc.equal(languages, language))
 
 
-def _column(batch: pa.RecordBatch, name: str) -> Any:  # noqa: ANN401 -- an Arrow array of text
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return a column of text; nulls if no earlier stage wrote it."""
     return batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.string())
 

@@ -21,6 +21,7 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.recipe import COMPOSE
+from pipeline_tasks.schema import Array
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import URL, evidence, of_entries
@@ -288,7 +289,7 @@ def _columns(place: Place, wanted: Wanted) -> list[str]:
     return [*dict.fromkeys((ID, URL, TITLE, wanted.column, *reason, *columns_read(wanted.conditions)))]
 
 
-def _matches(texts: Any, pattern: str) -> Any:  # noqa: ANN401 -- Arrow arrays
+def _matches(texts: Array, pattern: str) -> Array:
     large = pc.cast(texts, pa.large_string())
     return pc.fill_null(pc.match_substring_regex(large, pattern=pattern, ignore_case=True), fill_value=False)
 

@@ -23,7 +23,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import canonical
-from pipeline_tasks.stage import VARIABLE, Stage
+from pipeline_tasks.stage import VARIABLE, P, Stage
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.files import digest_of_named
 from pipeline_tasks.store.reading import read_manifest
@@ -156,7 +156,7 @@ def _reasons_of_card(card: Stage[Any], manifest: Manifest) -> Iterator[str]:
     yield from (f"{name} is another file" for name in _other_files(card, params, {*manifest.resources.values()}))
 
 
-def _other_files(card: Stage[Any], params: Any, before: AbstractSet[str]) -> list[str]:  # noqa: ANN401 -- the card's
+def _other_files(card: Stage[P], params: P, before: AbstractSet[str]) -> list[str]:
     """Return the names of the package's own files that a stage would read, and did not read `before`."""
     try:
         own = [path for path in (card.resources(params) if card.resources else ()) if not path.startswith(DIGEST)]

@@ -115,7 +115,7 @@ class _Judged:
         languages = stage_card(self.measure.stage).languages
         return languages(asdict(self.params)).bounded if languages else None
 
-    def followers(self, batch: pa.RecordBatch, flags: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+    def followers(self, batch: pa.RecordBatch, flags: pa.BooleanArray) -> pa.BooleanArray:
         """Return the flags of rows that follow the bound, false for those of languages with one of their own."""
         if not self.own_languages:
             return flags
@@ -136,12 +136,12 @@ def _has_bounds(stage: str) -> bool:
     return card is not None and card.bounds is not None
 
 
-def _bounds_of(stage: str, params: Any) -> list[StageBound]:  # noqa: ANN401 -- of any stage
+def _bounds_of(stage: str, params: object) -> list[StageBound]:
     bounds = stage_card(stage).bounds
     return [StageBound(stage, bound) for bound in bounds(params)] if bounds else []
 
 
-def _params(stage: str, written: Mapping[str, Any], key: str = "") -> Any:  # noqa: ANN401 -- of any stage
+def _params(stage: str, written: Mapping[str, Any], key: str = "") -> object:
     return bind(stage_card(stage), written, f"--set {key or stage}")
 
 

@@ -65,7 +65,7 @@ def _read(file: BinaryIO, at: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _structs(values: Any) -> list[dict[int, Any]]:  # noqa: ANN401 -- what a field has
+def _structs(values: object) -> list[dict[int, Any]]:
     if values is None:
         return []
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
@@ -108,7 +108,7 @@ def _group(fields: dict[int, Any], leaves: int) -> RowGroup:
     return RowGroup(columns, _number(fields, 3))
 
 
-def _column(fields: Any) -> Column:  # noqa: ANN401
+def _column(fields: object) -> Column:
     if not isinstance(fields, dict):
         message = "a column without metadata, as encrypted ones are"
         raise BadThriftError(message)

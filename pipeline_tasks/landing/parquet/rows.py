@@ -75,7 +75,7 @@ def _file_rows(content: BinaryIO, size: int, file: str, names: Names) -> Iterato
             return
 
 
-def _problem(table: Any) -> Row | None:  # noqa: ANN401 -- pyarrow has no types
+def _problem(table: pq.ParquetFile) -> Row | None:
     """Return the damage row of a file without columns, with too many, or with one that is given twice."""
     names = [str(name) for name in table.schema_arrow.names]
     if not names:
@@ -91,7 +91,7 @@ class _Table(NamedTuple):
     `nested` are those of the names that are paths into columns of structs.
     """
 
-    file: Any  # pyarrow has no types
+    file: pq.ParquetFile
     footer: Footer
     content: BinaryIO
     looked_for: Names
@@ -128,8 +128,7 @@ def _table_rows(table: _Table, file: str) -> Iterator[tuple[Row, int]]:
                 yield batch._replace(offset=at, length=max(start + group.rows - at, 0)), ROW_BYTES
                 break
             each = max(batch.nbytes // max(batch.num_rows, 1), ROW_BYTES)
-            batch = _lifted(batch, table.nested)  # noqa: PLW2901 -- the same rows
-            for fields, unreadable in _objects(batch, table.needed):
+            for fields, unreadable in _objects(_lifted(batch, table.nested), table.needed):
                 row = _row(fields, [*left_out, *unreadable], at, file, table)
                 yield row, max(each, len(row.text or "") + len(row.metadata or ""))
                 at += 1
@@ -185,7 +184,7 @@ def paths_in(schema: pa.Schema, names: Iterable[str]) -> list[str]:
     return [name for name in names if "." in name and name not in schema.names and _leads(schema, name)]
 
 
-def _leads(fields: Any, path: str) -> bool:  # noqa: ANN401 -- a schema or a type of structs
+def _leads(fields: pa.Schema | pa.StructType, path: str) -> bool:
     first, _, below = path.partition(".")
     if [field.name for field in fields].count(first) != 1:
         return False
@@ -289,7 +288,7 @@ def _parts(column: pa.Array) -> list[pa.Array]:
     return [column.field(place) for place in range(kind.num_fields)] if pa.types.is_struct(kind) else [column.flatten()]
 
 
-def _is_finite(value: Any) -> bool:  # noqa: ANN401
+def _is_finite(value: object) -> bool:
     """Return whether all numbers in a value are finite; without recursion, as values may be nested deeply."""
     parts = [value]
     while parts:
@@ -314,7 +313,7 @@ def _values(column: pa.Array) -> list[Any]:
     return values
 
 
-def _value(column: pa.Array, at: int) -> Any:  # noqa: ANN401
+def _value(column: pa.Array, at: int) -> object:
     try:
         value = column.slice(at, 1)
         too_large = pa.types.is_nested(column.type) and value.nbytes > ROW_CAP

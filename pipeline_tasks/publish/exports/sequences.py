@@ -109,7 +109,7 @@ class _Stream:
         self._starts = np.empty(0, np.int64)  # their first tokens, counted in `_values`
         self._begun = False
 
-    def take(self, pieces: Any, tokens: int, where: str) -> npt.NDArray[np.int32]:  # noqa: ANN401 -- an Arrow array
+    def take(self, pieces: pa.StructArray, tokens: int, where: str) -> npt.NDArray[np.int32]:
         """Return the next tokens, which are those of `pieces`; the first pieces say where the stream begins.
 
         ContractError if the documents are not those of the pieces, in their order.
@@ -196,6 +196,6 @@ def _columns(batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int32], pa.Array, Nu
     return values, keys_of(batch["id"], copies), np.diff(offsets)
 
 
-def keys_of(ids: Any, copies: Any) -> Any:  # noqa: ANN401 -- Arrow arrays, chunked or not
+def keys_of(ids: pa.Array | pa.ChunkedArray, copies: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return the id and the copy of each document as one text."""
     return pc.binary_join_element_wise(ids.cast(pa.string()), copies.cast(pa.string()), ":")

@@ -88,7 +88,7 @@ class KnownRows:
         columns = {name: found.column(name).take(at) for name in found.column_names if name not in (KEY, HARDWARE)}
         return pa.table({KNOWN: pc.is_valid(at), **columns})
 
-    def _found(self, missing: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+    def _found(self, missing: pa.Array) -> pa.Table:
         """Return the rows of these keys, one for each that is known."""
         tables = [pa.table({KEY: pa.array([], missing.type)})]
         for path in self._overlapping(missing):
@@ -100,14 +100,14 @@ class KnownRows:
                 missing = missing.filter(pc.invert(pc.is_in(missing, value_set=rows.column(KEY).combine_chunks())))
         return pa.concat_tables(tables, promote_options="default")
 
-    def _overlapping(self, keys: Any) -> list[str]:  # noqa: ANN401 -- an Arrow array
+    def _overlapping(self, keys: pa.Array) -> list[str]:
         if not len(keys):
             return []
         ends = pc.min_max(keys).as_py()
         first, last = ends["min"], ends["max"]
         return [path for path, low, high in self._ranges if low <= last and first <= high][:NEWEST]
 
-    def _read(self, path: str, keys: Any) -> pa.Table | None:  # noqa: ANN401 -- an Arrow array
+    def _read(self, path: str, keys: pa.Array) -> pa.Table | None:
         try:
             if path not in self._opened:
                 body = storage.connect(self._root).read(path)
@@ -148,7 +148,7 @@ class CachedRows:
         self._store(table.filter(pc.is_valid(table.column(KEY))).sort_by(KEY).combine_chunks())
         return dict(sorted(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)))
 
-    def _computed_by(self, keys: Any, hardware: str) -> Any:  # noqa: ANN401 -- Arrow arrays
+    def _computed_by(self, keys: pa.ChunkedArray, hardware: str) -> pa.ChunkedArray:
         """Return what computed each row."""
         own = pa.chunked_array([pa.repeat(hardware, len(keys))])
         found = pa.concat_tables(self.known.found) if self.known.found else None

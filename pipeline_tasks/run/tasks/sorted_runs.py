@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -82,7 +82,7 @@ def row_order(table: pa.Table, *keys: str) -> Rows:
     return rows
 
 
-def whole_numbers(column: Any) -> Rows | None:  # noqa: ANN401 -- an Arrow array
+def whole_numbers(column: pa.Array | pa.ChunkedArray) -> Rows | None:
     """Return a column of whole numbers without nulls as a numpy array, None for any other."""
     if not pa.types.is_integer(column.type) or column.null_count:
         return None

@@ -32,7 +32,7 @@ class State:
     computes: str = ""
 
 
-def hardware_of(state: Any) -> str:  # noqa: ANN401 -- whatever a kernel's `prepare` returned
+def hardware_of(state: object) -> str:
     """Return what computes in a state: `cpu`, or the name of a GPU; "" of one that does not say."""
     return str(getattr(state, "hardware", ""))
 

@@ -372,7 +372,7 @@ def _versions(writer: str) -> dict[str, str]:
     return dict(part.rsplit("-", 1) for part in writer.split())
 
 
-def _prepared(prepare: Prepare, files: Files) -> Any:  # noqa: ANN401 -- whatever `prepare` returns
+def _prepared(prepare: Prepare, files: Files) -> object:
     """Return a new state, prepared from this machine's files."""
     return _with_local_files(prepare, files)()
 
@@ -474,7 +474,7 @@ def _with_local_files(kernel: Callable[..., T], files: Files) -> Callable[..., T
     return functools.partial(kernel.func, *repoint(kernel.args, moved), **keywords)
 
 
-def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- any parameter's value
+def repoint(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 -- of the type that is given
     """Return a parameter (a scalar, tuple, mapping or frozen dataclass of them) with its paths replaced."""
     if isinstance(value, str):
         return moved.get(value, value)

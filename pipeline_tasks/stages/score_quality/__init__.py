@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,11 @@ from pipeline_tasks.stages.score_quality.classifying import MEASURED, classify, 
 from pipeline_tasks.stages.score_quality.components import Column, components
 from pipeline_tasks.stages.score_quality.shipped_models import SHA256 as SHIPPED
 from pipeline_tasks.stages.score_quality.shipped_models import require_released, shipped_model
-from pipeline_tasks.stages.score_quality.stored import stored
+from pipeline_tasks.stages.score_quality.stored import numbers, stored
 from pipeline_tasks.text.base.cached import cached
+
+if TYPE_CHECKING:  # importing it compiles loops
+    from pipeline_tasks.text.words.language_model import LanguageModel
 
 pc: Any = pyarrow.compute
 
@@ -289,7 +292,7 @@ def decide(measured: Batches, *, decision: Decision) -> Batches:
         names = [part.name for part in column.type]
         parts = {name: column.field(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in names}
         classified = {name: batch.column(MEASURED + name) for name in decision.classifiers}
-        parts |= {name: _numbers(pc.struct_field(found, "score")) for name, found in classified.items()}
+        parts |= {name: numbers(pc.struct_field(found, "score")) for name, found in classified.items()}
         languages = batch.column("language").to_pylist() if calibrations else []
         meant = {name: found.values(parts[name], languages) for name, found in calibrations.items()}
         parts |= meant
@@ -318,10 +321,6 @@ def column_of(params: Params, component: str) -> str:
     return PERPLEXITY if component == PERPLEXITY else ""
 
 
-def _numbers(values: Any) -> Column:  # noqa: ANN401 -- an Arrow array
-    return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-
-
 def _verdicts(parts: Mapping[str, Column], scores: Column, decision: Decision) -> tuple[pa.Array, pa.Array]:
     """Return the reason why each row is rejected, and the evidence; null for kept rows."""
     low = {name: parts[name] < bound for name, bound in sorted(decision.bounds.items()) if name in parts}
@@ -347,7 +346,7 @@ def _composite(parts: Mapping[str, Column], weights: Mapping[str, float], rows: 
     return np.round(mean, 6).astype(np.float64)
 
 
-def _language_model(code: str, path: FilePath) -> Any:  # noqa: ANN401 -- a LanguageModel, whose import compiles loops
+def _language_model(code: str, path: FilePath) -> "LanguageModel":
     """Read the model of a language; RecipeError if the file is none, or one of another language."""
     from pipeline_tasks.text.words.language_model import read_model
 
@@ -364,7 +363,7 @@ def _check_language_models(models: Models) -> None:
         _language_model(code, path)
 
 
-def _model_of(models: Models, code: str) -> Any:  # noqa: ANN401 -- as above
+def _model_of(models: Models, code: str) -> "LanguageModel | None":
     """Return the model of a language that is named, else the package's; None if there is none."""
     path = models.language_models.get(code)
     if path is not None:

@@ -54,14 +54,14 @@ def classify_all(shards: Shards, classifiers: Mapping[str, Classifier], on: Engi
     return shards
 
 
-def least_seen(classified: Collection[Any], rows: int) -> Any:  # noqa: ANN401 -- an Arrow array
+def least_seen(classified: Collection[pa.Array], rows: int) -> pa.Array:
     """Return the least share of each text that a model read; null where none did."""
-    shares: list[Any] = [pc.struct_field(answers, "seen") for answers in classified]
+    shares = [pc.struct_field(answers, "seen") for answers in classified]
     return pc.min_element_wise(*shares) if shares else pa.nulls(rows, pa.float64())
 
 
 def failures_first(
-    reasons: pa.Array, evidence: pa.Array, classified: Mapping[str, Any], failed: str
+    reasons: pa.Array, evidence: pa.Array, classified: Mapping[str, pa.Array], failed: str
 ) -> tuple[pa.Array, pa.Array]:
     """Return reasons and evidence with `failed:<name>` and the model's error for rows that one failed on."""
     for name, answers in classified.items():

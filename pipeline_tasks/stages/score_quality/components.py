@@ -41,7 +41,7 @@ _STOP_WORDS = {  # the most frequent function words; a language that is not list
     "it": "di e il la che in per un del una con non le si da i dei al come è",
     "pt": "de a o que e do da em um para com não uma os no se na por as dos",
     "nl": "de het een van en in is dat op te zijn met voor niet aan er om die ook als",
-    "ru": "и в не на что с по как это из у к за от для но или его а то",  # noqa: RUF001
+    "ru": "и в не на что с по как это из у к за от для но или его а то",  # noqa: RUF001 -- Russian
     "pl": "i w na z do się nie że to jest o jak dla od po za przez ale są czy",
 }
 
@@ -145,7 +145,7 @@ def _density(counts: dict[str, Column], words: Column) -> Column:
     return np.where(counts["visible"] > 0, density, 0.0)
 
 
-def _signs(texts: Any, languages: list[str | None]) -> dict[str, Column]:  # noqa: ANN401 -- array
+def _signs(texts: pa.Array, languages: list[str | None]) -> dict[str, Column]:
     """Return the counts of `prose_signs`; no function words (NaN) of a language without a list, English if unnamed."""
     from pipeline_tasks.text.base.buffers import views
     from pipeline_tasks.text.signals.prose_signs import NO_LIST, prose_signs

@@ -35,23 +35,24 @@ def stored(batch: pa.RecordBatch, columns: Mapping[str, str]) -> Stored:
 def _kept(batch: pa.RecordBatch, columns: Mapping[str, str]) -> Stored:
     """Return kept rows: they are below no bound, and a component that they do not store is above every looser one."""
     unknown = np.full(batch.num_rows, np.nan)
-    components = {name: _numbers(batch.column(column)) if column else unknown for name, column in columns.items()}
+    components = {name: numbers(batch.column(column)) if column else unknown for name, column in columns.items()}
     nothing = np.zeros(batch.num_rows, np.bool_)
-    return Stored(_numbers(batch.column("score")), components, dict.fromkeys(columns, nothing))
+    return Stored(numbers(batch.column("score")), components, dict.fromkeys(columns, nothing))
 
 
 def _rejected(batch: pa.RecordBatch, columns: Mapping[str, str]) -> Stored:
     """Return rejected rows: their evidence has the components that no column has, and the bounds that they failed."""
     evidence: list[dict[str, Any]] = [json.loads(written) for written in batch.column("evidence").to_pylist()]
     components = {
-        name: _numbers(batch.column(column))
+        name: numbers(batch.column(column))
         if column
         else np.array([facts["components"].get(name, np.nan) for facts in evidence], np.float64)
         for name, column in columns.items()
     }
     below = {name: np.array([name in facts.get("below", ()) for facts in evidence], np.bool_) for name in columns}
-    return Stored(_numbers(batch.column("score")), components, below)
+    return Stored(numbers(batch.column("score")), components, below)
 
 
-def _numbers(column: Any) -> Numbers:  # noqa: ANN401 -- an Arrow array
+def numbers(column: pa.Array) -> Numbers:
+    """Return a column as floats, NaN for null."""
     return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)

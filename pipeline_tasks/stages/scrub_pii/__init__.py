@@ -141,12 +141,12 @@ def scrub(documents: Batches, *, params: Params) -> Batches:
     for batch in documents:
         found = {name: named_in(batch, name, chosen_labels(params)) for name in ("text", "title")}
         errors = errors_of(batch)
-        batch = batch.drop_columns([FOUND + name for name in found if FOUND + name in batch.schema.names])  # noqa: PLW2901
-        suspect = pc.or_(suspects(batch.column("text"), frozenset(actions)), _any_found(found["text"], batch.num_rows))
-        rows = _scrub_rows(batch, "text", suspect, found["text"], params)
-        written = _write(_scrub_title_and_url(batch, found["title"], params), suspect, rows, actions)
+        bare = batch.drop_columns([FOUND + name for name in found if FOUND + name in batch.schema.names])
+        suspect = pc.or_(suspects(bare.column("text"), frozenset(actions)), _any_found(found["text"], bare.num_rows))
+        rows = _scrub_rows(bare, "text", suspect, found["text"], params)
+        written = _write(_scrub_title_and_url(bare, found["title"], params), suspect, rows, actions)
         written = _without_unread_counts(written, found["text"])
-        flag = pa.repeat(pa.scalar(missed or None, MISSED.type), batch.num_rows)
+        flag = pa.repeat(pa.scalar(missed or None, MISSED.type), bare.num_rows)
         judged = _judge(suspect, [row.spans for row in rows], params)
         yield reject(replace_column(written, MISSED.name, flag), *_failures_first(*judged, errors))
 

@@ -171,7 +171,8 @@ def _normal_form(body: bytes, path: str) -> str:
         tokenizer = Tokenizer.from_str(body.decode())
         tokenizer.no_truncation()  # published files often truncate at 512 tokens without notice
         tokenizer.no_padding()
-        _without_dropout(tokenizer)
+        if getattr(tokenizer.model, "dropout", None):  # merges that are left out at random: ids must not depend on it
+            tokenizer.model.dropout = None
         tokenizer.encode_batch_fast([PROBE], add_special_tokens=False)  # a vocabulary without its own unknown token
         return str(tokenizer.to_str())
     except BaseException as error:
@@ -182,13 +183,7 @@ def _normal_form(body: bytes, path: str) -> str:
         raise RecipeError(message) from error
 
 
-def _without_dropout(tokenizer: Any) -> None:  # noqa: ANN401 -- of tokenizers
-    """Leave out merges that are skipped at random while a model is trained: ids must not depend on chance."""
-    if getattr(tokenizer.model, "dropout", None):
-        tokenizer.model.dropout = None
-
-
-def _require_ids(definition: Any) -> None:  # noqa: ANN401 -- JSON
+def _require_ids(definition: Mapping[str, Any]) -> None:
     """Raise ValueError unless the ids of a tokenizer.json are in their range: the library counts up to the largest."""
     vocabulary = definition["model"].get("vocab") or {}
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_tasks.stages.tokenize.references import Encoder, Ids, flat, reference
 from pipeline_tasks.stages.tokenize.unsettled import unsettled
+
+if TYPE_CHECKING:
+    from gigatoken import gigatoken_rs
 
 BACKENDS = ("gigatoken", "fastokens")
 """The fast libraries, the fastest first."""
@@ -124,7 +127,9 @@ def _gigatoken(kind: str, definition: bytes) -> _Gigatoken | None:
     return _Gigatoken(partial(gigatoken_rs.load_hf_json, _plain(parts)))
 
 
-def _from_ranks(tokenizer: Any, ranks: Mapping[str, int], scheme: str) -> Any:  # noqa: ANN401 -- gigatoken's class
+def _from_ranks(
+    tokenizer: "type[gigatoken_rs.BPETokenizer]", ranks: Mapping[str, int], scheme: str
+) -> "gigatoken_rs.BPETokenizer":
     """Return a tokenizer of tiktoken's ranks, which gigatoken reads from a file, without special tokens."""
     ordered = sorted(ranks.items(), key=lambda pair: pair[1])
     lines = (base64.b64encode(bytes.fromhex(piece)) + f" {rank}\n".encode() for piece, rank in ordered)

@@ -1,10 +1,13 @@
 """Models of SentencePiece: files that end in `.model`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.tokenize.params import JSON, MODEL, MOST_ID, PROBE
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
 
 SENTENCEPIECE = "sentencepiece"
 
@@ -14,7 +17,7 @@ def suffix_of(kind: str) -> str:
     return MODEL if kind == SENTENCEPIECE else JSON
 
 
-def processor(definition: bytes, path: str = "the pinned tokenizer") -> Any:  # noqa: ANN401 -- of sentencepiece
+def processor(definition: bytes, path: str = "the pinned tokenizer") -> "SentencePieceProcessor":
     """Return the processor of a model; RecipeError if the bytes are none."""
     import sentencepiece
 
@@ -34,11 +37,11 @@ def processor(definition: bytes, path: str = "the pinned tokenizer") -> Any:  # 
     raise RecipeError(message)
 
 
-def pieces(model: Any) -> Mapping[str, int]:  # noqa: ANN401 -- a processor of sentencepiece
+def pieces(model: "SentencePieceProcessor") -> Mapping[str, int]:
     """Return the id of every piece."""
     return {model.id_to_piece(number): number for number in range(model.get_piece_size())}
 
 
-def end_piece(model: Any) -> str:  # noqa: ANN401 -- a processor of sentencepiece
+def end_piece(model: "SentencePieceProcessor") -> str:
     """Return the piece that the model calls its end of sentence, "" if it has none."""
     return str(model.id_to_piece(model.eos_id())) if model.eos_id() >= 0 else ""

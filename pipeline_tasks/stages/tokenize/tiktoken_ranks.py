@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.stages.tokenize.params import MOST_ID, PROBE
+
+if TYPE_CHECKING:
+    import tiktoken
 
 
 def is_tiktoken(body: bytes) -> bool:
@@ -13,18 +16,18 @@ def is_tiktoken(body: bytes) -> bool:
     return body.startswith(b'{"name":') and b'"pat_str":' in body and b'"ranks":{' in body
 
 
-def tiktoken_definition(encoding: Any) -> bytes:  # noqa: ANN401 -- tiktoken.Encoding, not imported here
+def tiktoken_definition(encoding: "tiktoken.Encoding") -> bytes:
     """Return JSON to build `encoding` again without the network: name, pattern, special tokens, ranks as hex."""
     parts = {
         "name": encoding.name,
         "pat_str": encoding._pat_str,  # noqa: SLF001 -- as tiktoken's own documentation extends encodings
-        "special_tokens": encoding._special_tokens,  # noqa: SLF001
-        "ranks": {piece.hex(): rank for piece, rank in encoding._mergeable_ranks.items()},  # noqa: SLF001
+        "special_tokens": encoding._special_tokens,  # noqa: SLF001 -- as above
+        "ranks": {piece.hex(): rank for piece, rank in encoding._mergeable_ranks.items()},  # noqa: SLF001 -- as above
     }
     return json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()
 
 
-def tiktoken_encoding(definition: bytes, name: str = "tiktoken") -> Any:  # noqa: ANN401 -- tiktoken.Encoding
+def tiktoken_encoding(definition: bytes, name: str = "tiktoken") -> "tiktoken.Encoding":
     """Return the encoding of a `tiktoken_definition`; RecipeError if it is none."""
     import tiktoken
 

@@ -5,15 +5,18 @@ Variables have the names of Rust's `object_store`, which obstore is: `GOOGLE_APP
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline_tasks.constraints import AZURE, GOOGLE, bucket_and_prefix, kind_of
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.store.named_store import SetBy
 from pipeline_tasks.store.store_settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, GCSStore
 
 EXTRA = "pip install 'refinery-tokens[clouds]'"
 
@@ -104,7 +107,7 @@ def set_by(uri: str) -> SetBy:
     return _KINDS[kind_of(uri)].set_by
 
 
-def cloud_client(uri: str) -> Any:  # noqa: ANN401 -- obstore's stores have no common class
+def cloud_client(uri: str) -> "AzureStore | GCSStore":
     """Return the client for the bucket or container of a URI.
 
     RecipeError in a process that was forked from one with a client: its requests would wait for ever.
@@ -120,7 +123,7 @@ def cloud_client(uri: str) -> Any:  # noqa: ANN401 -- obstore's stores have no c
     return client
 
 
-def quick_client(uri: str) -> Any:  # noqa: ANN401 -- as above
+def quick_client(uri: str) -> "AzureStore | GCSStore":
     """Return a client that gives up within seconds."""
     _forks.asked = True
     return _client(_place(uri), settings_of(uri, _KINDS[kind_of(uri)].prefix), is_quick=True)
@@ -143,7 +146,7 @@ def options_of_other_clients(uri: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=16)
-def _client(place: str, settings: Settings, *, is_quick: bool) -> Any:  # noqa: ANN401 -- as above
+def _client(place: str, settings: Settings, *, is_quick: bool) -> "AzureStore | GCSStore":
     try:
         from obstore.exceptions import BaseError
         from obstore.store import AzureStore, GCSStore
@@ -161,7 +164,7 @@ def _client(place: str, settings: Settings, *, is_quick: bool) -> Any:  # noqa: 
         "retry_timeout": QUICKLY if is_quick else RETRIED,
         "backoff": {"init_backoff": FIRST_PAUSE, "max_backoff": timedelta(seconds=20), "base": 2},
     }
-    of_kind: Any = GCSStore if kind == GOOGLE else AzureStore
+    of_kind: Callable[..., AzureStore | GCSStore] = GCSStore if kind == GOOGLE else AzureStore
     try:
         return of_kind(place.removeprefix(kind), config=config, client_options=options, retry_config=retry)
     except (BaseError, ValueError) as error:

@@ -18,7 +18,7 @@ _IDENTITY = ("performing token request", "169.254.169.254", "metadata.google.int
 """What errors say that came where credentials are asked for, and not objects."""
 
 _FORBIDDEN, _UNAUTHORIZED, _ABSENT, _CONFLICT, _PRECONDITION = 403, 401, 404, 409, 412
-_RANGE, _TOO_MANY, _TIMEOUT = 416, 429, 408
+_RANGE, _TOO_MANY, _TIMEOUT, _SERVER_FAULT = 416, 429, 408, 500
 _INCAPABLE = (405, 501)
 _FULL = 507
 
@@ -61,7 +61,7 @@ def is_refusal(error: BaseException) -> bool:
     if is_of_identity(error):
         return True
     busy = status in (_CONFLICT, _PRECONDITION, _TOO_MANY, _TIMEOUT)
-    return 0 < status < 500 and not busy  # noqa: PLR2004 -- HTTP
+    return 0 < status < _SERVER_FAULT and not busy
 
 
 def is_expired(error: BaseException) -> bool:

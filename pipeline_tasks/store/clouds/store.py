@@ -7,11 +7,11 @@ busy server did not answer; its errors become Refinery's in `cloud_errors`.
 import contextlib
 import errno
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pipeline_tasks.constraints import AZURE, bucket_and_prefix, kind_of
 from pipeline_tasks.errors import ContractError, RecipeError, StorageBusy
@@ -28,6 +28,10 @@ from pipeline_tasks.store.clouds.errors import (
 from pipeline_tasks.store.protocol import CHUNK, PARALLEL_REQUESTS, Entry, confined, cut_short, require_whole
 from pipeline_tasks.store.ranges import RangeReader, read_merged
 from pipeline_tasks.store.s3.errors import settled
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import AzureStore, GCSStore
 
 PART = 32 * 1024 * 1024
 """Larger objects are uploaded in parts of as many bytes, which become visible only when all are completed.
@@ -59,7 +63,7 @@ class CloudStore:
         self._bucket, self._prefix = bucket_and_prefix(uri)
 
     @property
-    def _client(self) -> Any:  # noqa: ANN401 -- obstore's stores have no common class
+    def _client(self) -> "AzureStore | GCSStore":
         return cloud_client(self.root)
 
     def _key(self, path: str) -> str:
@@ -85,7 +89,7 @@ class CloudStore:
     def read(self, path: str) -> bytes:
         import obstore
 
-        return bytes(self._fetched(path, lambda client, key: bytes(obstore.get(client, key).bytes())))
+        return self._fetched(path, lambda client, key: bytes(obstore.get(client, key).bytes())) or b""
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         # Not obstore's own `get_ranges`: a range behind the end makes it panic (0.12.1).
@@ -98,7 +102,7 @@ class CloudStore:
         if stop <= start:
             return b""
         get = partial(obstore.get_range, start=start, end=stop)
-        body = bytes(self._fetched(path, lambda client, key: bytes(get(client, key))) or b"")
+        body = self._fetched(path, lambda client, key: bytes(get(client, key))) or b""
         if len(body) != stop - start:
             raise self._short(path, stop)
         return body
@@ -110,7 +114,7 @@ class CloudStore:
             return cut_short(self._uri(path), size, stop)
         return StorageBusy(f"{self._uri(path)}: the store sent fewer bytes than it has; try again")
 
-    def _fetched(self, path: str, get: Any) -> Any:  # noqa: ANN401 -- obstore's bytes
+    def _fetched(self, path: str, get: "Callable[[AzureStore | GCSStore, str], bytes]") -> bytes | None:
         """Return what a call gets, None of a range behind the end; obstore goes on with a body that breaks off."""
         from obstore.exceptions import GenericError
 
@@ -141,7 +145,7 @@ class CloudStore:
             raise self._missing(path)
         return f"{head['size']}-{head['e_tag']}-{head['last_modified']}"
 
-    def _head(self, path: str) -> Any:  # noqa: ANN401 -- obstore's dict
+    def _head(self, path: str) -> "ObjectMeta | None":
         import obstore
 
         with self._errors(path):
@@ -211,7 +215,7 @@ class CloudStore:
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
         try:
-            self._put(path, body, **IF_ABSENT)
+            self._put(path, body, IF_ABSENT)
         except BaseError as error:
             met = isinstance(error, (AlreadyExistsError, PreconditionError))
             if met or not is_refusal(error):
@@ -231,7 +235,7 @@ class CloudStore:
         if place in _CONDITIONAL:
             return
         try:
-            self._put(path, body, **IF_ABSENT)
+            self._put(path, body, IF_ABSENT)
         except (AlreadyExistsError, PreconditionError):
             _CONDITIONAL.add(place)
             return
@@ -244,7 +248,7 @@ class CloudStore:
         )
         raise RecipeError(message)
 
-    def _put(self, path: str, body: bytes | Path, **options: Any) -> None:  # noqa: ANN401 -- obstore's
+    def _put(self, path: str, body: bytes | Path, options: Mapping[str, Any]) -> None:
         import obstore
 
         try:
@@ -256,9 +260,9 @@ class CloudStore:
         whole = local.stat().st_size
         with self._errors(path):
             if whole <= PART:
-                self._put(path, local.read_bytes(), use_multipart=False)
+                self._put(path, local.read_bytes(), {"use_multipart": False})
             else:
-                self._put(path, local, chunk_size=PART, max_concurrency=PARTS_AT_ONCE)
+                self._put(path, local, {"chunk_size": PART, "max_concurrency": PARTS_AT_ONCE})
         require_whole(self._uri(path), self.size(path), whole, digest)
 
     def put_scratch(self, path: str, local: Path) -> None:

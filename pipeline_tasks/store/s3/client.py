@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline_tasks.constraints import bucket_and_prefix
 from pipeline_tasks.errors import RecipeError
@@ -11,6 +11,11 @@ from pipeline_tasks.store.named_store import settings_of_store
 from pipeline_tasks.store.s3.errors import ABSENT, error_code, repeat_requests, translated
 from pipeline_tasks.store.s3.waits import count_waits
 from pipeline_tasks.store.store_settings import ALL, OWN, Settings, settings_of
+
+if TYPE_CHECKING:
+    from boto3.session import Session
+    from botocore.client import BaseClient
+    from botocore.loaders import Loader
 
 QUICK, QUICK_TRIES = {"connect_timeout": 5, "read_timeout": 10}, 3
 """Timeouts of the question before a run: a wrong address or credential is found within seconds."""
@@ -29,7 +34,7 @@ ANONYMOUS = "AWS_NO_SIGN_REQUEST"
 """Name of the setting with which requests are nobody's: they are not signed."""
 
 
-def s3_client(store: str = "", uri: str = "") -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+def s3_client(store: str = "", uri: str = "") -> "BaseClient":
     """Return the client for objects at a URI, or of a named store, of which this process's environment says nothing."""
     return _client(settings_of_store(store) if store else settings_of(uri), os.getpid())
 
@@ -45,24 +50,32 @@ def forget_clients() -> None:
 
 
 @lru_cache(maxsize=8)
-def _client(settings: Settings, process: int) -> Any:  # noqa: ANN401 -- as above
+def _client(settings: Settings, process: int) -> "BaseClient":
     del process  # a forked process must not answer on the connections of its parent
     return _new_client(settings, PATIENT, _tries(dict(settings.variables)))
 
 
-def _new_client(settings: Settings, options: Mapping[str, Any], tries: int | None) -> Any:  # noqa: ANN401 -- as above
+def _new_client(settings: Settings, options: Mapping[str, object], tries: int | None) -> "BaseClient":
+    """Return a client that repeats its requests, and counts that."""
+    from botocore.config import Config
+
     variables = dict(settings.variables)
     endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL")
     session = _session(settings)
     region = variables.get("AWS_REGION") or session.region_name or "us-east-1"
     given: dict[str, Any] = {"ignore_configured_endpoint_urls": True} if settings.are_given else {}
     given |= _unsigned() if is_anonymous(settings) else {}
-    config = _config(own_server=endpoint is not None, **options, **given)
+    style = {} if endpoint is None else {"addressing_style": "path"}
+    retries = {"mode": "standard", "total_max_attempts": 1}  # ours are those of `s3_errors`
+    config = Config(s3=style, retries=retries, **options, **given)
     where = {"endpoint_url": endpoint} if settings.are_given else {}
-    return _patient(session.client("s3", config=config, region_name=region, **where), tries)
+    client: BaseClient = session.client("s3", config=config, region_name=region, **where)
+    repeat_requests(client, tries)
+    count_waits(client)
+    return client
 
 
-def service_client(service: str, uri: str = ALL, region: str = "") -> Any:  # noqa: ANN401 -- as above
+def service_client(service: str, uri: str = ALL, region: str = "") -> "BaseClient":
     """Return the client of another service of AWS with the credentials of a URI; boto3 itself repeats its requests.
 
     An endpoint of a store is none of the service's: `AWS_ENDPOINT_URL_...` with the name of the service is.
@@ -71,7 +84,7 @@ def service_client(service: str, uri: str = ALL, region: str = "") -> Any:  # no
 
 
 @lru_cache(maxsize=8)
-def _service_client(settings: Settings, service: str, region: str, process: int) -> Any:  # noqa: ANN401 -- as above
+def _service_client(settings: Settings, service: str, region: str, process: int) -> "BaseClient":
     del process  # as above
     from botocore.config import Config
 
@@ -95,7 +108,7 @@ def _unsigned() -> dict[str, Any]:
     return {"signature_version": UNSIGNED}
 
 
-def _session(settings: Settings = OWN) -> Any:  # noqa: ANN401 -- as above
+def _session(settings: Settings = OWN) -> "Session":
     import boto3
     import botocore.session
 
@@ -111,29 +124,14 @@ def _session(settings: Settings = OWN) -> Any:  # noqa: ANN401 -- as above
     return boto3.session.Session(botocore_session=core)
 
 
-def _config(*, own_server: bool, **options: Any) -> Any:  # noqa: ANN401 -- as above
-    from botocore.config import Config
-
-    style = {"addressing_style": "path"} if own_server else {}
-    retries = {"mode": "standard", "total_max_attempts": 1}  # ours are those of `s3_errors`
-    return Config(s3=style, retries=retries, **options)
-
-
 def _tries(variables: Mapping[str, str]) -> int | None:
     """Return how often a request is sent, None if the environment does not say."""
     written = variables.get(MOST_TRIES, "")
     return max(int(written), 1) if written.isdecimal() else None
 
 
-def _patient(client: Any, tries: int | None) -> Any:  # noqa: ANN401 -- as above
-    """Let a client repeat its requests, and count that."""
-    repeat_requests(client, tries)
-    count_waits(client)
-    return client
-
-
 @lru_cache(maxsize=1)
-def _models(places: str) -> Any:  # noqa: ANN401 -- as above
+def _models(places: str) -> "Loader":
     """Return what reads botocore's descriptions of services: to read them takes longer than the rest of a client."""
     from botocore.loaders import create_loader
 

@@ -9,10 +9,13 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline_tasks.errors import ContractError, NoSpace, RecipeError, StorageBusy
 from pipeline_tasks.store.named_store import SetBy
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
 
 ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
 """Error codes of S3 servers for an object that does not exist."""
@@ -30,14 +33,8 @@ PAUSE, LONGEST = 0.1, 20.0
 """Seconds before a request is sent again; each further pause is twice the one before, up to the longest."""
 
 _UNAUTHORIZED, _CONFLICT, _PRECONDITION = 401, 409, 412
-
-_CREDENTIALS = (
-    "AccessDenied",
-    "403",
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "InvalidToken",
-)
+_UNAUTHORIZED, _CONFLICT, _PRECONDITION, _SERVER_FAULT = 401, 409, 412, 500
+_CREDENTIALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken")
 
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
 """Codes for credentials that were right, and follow from a role, a file or a connection, which has new ones."""
@@ -101,7 +98,7 @@ def is_refusal(error: BaseException) -> bool:
     """Return whether the server responded that it will not do this, rather than that it cannot do it now."""
     status = status_of(error)
     busy = status in _BUSY_STATUS or error_code(error) in _OVERLOADED
-    return 0 < status < 500 and not busy  # noqa: PLR2004 -- HTTP
+    return 0 < status < _SERVER_FAULT and not busy
 
 
 def is_expired(error: BaseException) -> bool:
@@ -109,7 +106,7 @@ def is_expired(error: BaseException) -> bool:
     return error_code(error) in _EXPIRED
 
 
-def repeat_requests(client: Any, tries: int | None = None) -> None:  # noqa: ANN401 -- boto3 builds its clients at run time
+def repeat_requests(client: "BaseClient", tries: int | None = None) -> None:
     """Let a client repeat its requests, after pauses that double; with `tries`, so often at most."""
     client.meta.events.register("needs-retry.s3", partial(_delay, tries))
 
@@ -139,7 +136,7 @@ def _delay(
 
 
 def _is_busy(status: int, code: str) -> bool:
-    failed = status >= 500 and status not in (*_INCAPABLE, _FULL)  # noqa: PLR2004 -- HTTP
+    failed = status >= _SERVER_FAULT and status not in (*_INCAPABLE, _FULL)
     return failed or status in _BUSY_STATUS or code in _OVERLOADED
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from pipeline_tasks.constraints import bucket_and_prefix
 from pipeline_tasks.errors import DigestMismatch, RecipeError, StorageBusy
@@ -47,6 +47,9 @@ from pipeline_tasks.store.s3.errors import (
 )
 from pipeline_tasks.store.s3.waits import count_repeated
 
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
 PART = 64 * 1024 * 1024
 """Objects above this many bytes are uploaded in parts, which become visible only when all are completed."""
 
@@ -55,7 +58,7 @@ BODY_TRIES = 8
 
 
 COPIED_AT_ONCE = 4 << 30
-"""Bytes of an object that one request copies; S3 takes up to 5 GB."""
+"""Bytes of an object that one request copies, a larger one in parts; S3 takes up to 5 GB."""
 
 STANDARD = "STANDARD"
 """The storage class of objects of which a bucket names none."""
@@ -87,7 +90,7 @@ class S3Store:
         self._store, self._listed = store, listed
 
     @property
-    def _client(self) -> Any:  # noqa: ANN401 -- boto3 builds its clients at run time
+    def _client(self) -> "BaseClient":
         return s3_client(self._store, self.root)
 
     def _require_bucket(self) -> None:
@@ -199,12 +202,12 @@ class S3Store:
             raise self._missing(path)
         return int(head["ContentLength"]), etag_of(head)
 
-    def _head(self, path: str) -> Any:  # noqa: ANN401 -- boto3's response
+    def _head(self, path: str) -> Mapping[str, Any] | None:
         from botocore.exceptions import ClientError
 
         with self._errors(path):
             try:
-                head = self._client.head_object(Bucket=self._bucket, Key=self._key(path))
+                head: Mapping[str, Any] = self._client.head_object(Bucket=self._bucket, Key=self._key(path))
             except ClientError as error:
                 if error_code(error) not in ABSENT:
                     self._require_credentials(error)
@@ -387,6 +390,8 @@ class S3Store:
         """
         if self.size(path) is None:
             raise self._missing(path)
+        from boto3.s3.transfer import TransferConfig
+
         key = self._key(path)
         with self._errors(path):
             self._client.copy(
@@ -394,7 +399,7 @@ class S3Store:
                 self._bucket,
                 key,
                 ExtraArgs={"StorageClass": storage_class, "MetadataDirective": "COPY"},
-                Config=_copies(),
+                Config=TransferConfig(multipart_threshold=COPIED_AT_ONCE, multipart_chunksize=COPIED_AT_ONCE // 4),
             )
         head = self._head(path)
         return STANDARD if head is None else str(head.get("StorageClass", STANDARD))
@@ -416,10 +421,3 @@ class S3Store:
 def etag_of(response: Mapping[str, Any]) -> str:
     """Return the ETag of a response, without its quotes; "" where it has none."""
     return str(response.get("ETag") or "").strip('"')
-
-
-def _copies() -> Any:  # noqa: ANN401 -- boto3 has no types
-    """Return how objects are copied: by one request up to the bytes that S3 takes in one, else in parts."""
-    from boto3.s3.transfer import TransferConfig
-
-    return TransferConfig(multipart_threshold=COPIED_AT_ONCE, multipart_chunksize=COPIED_AT_ONCE // 4)

@@ -9,7 +9,11 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSRequest
+    from botocore.client import BaseClient
 
 _REFUSED = "refinery_refused_at"
 """Key of the context of a request: when its last response came. boto3 shows each response before it decides."""
@@ -67,7 +71,7 @@ def give_back(waits: Waits) -> None:
     _waited.add(waits)
 
 
-def count_waits(client: Any) -> None:  # noqa: ANN401 -- boto3 builds its clients at run time
+def count_waits(client: "BaseClient") -> None:
     """Let a client count what it repeats."""
     client.meta.events.register_first("needs-retry.s3", _responded)
     client.meta.events.register("request-created.s3", _sent)
@@ -77,7 +81,7 @@ def _responded(request_dict: Mapping[str, Any], **_: object) -> None:
     request_dict["context"][_REFUSED] = time.monotonic()
 
 
-def _sent(request: Any, **_: object) -> None:  # noqa: ANN401 -- botocore's request
+def _sent(request: "AWSRequest", **_: object) -> None:
     responded = request.context.pop(_REFUSED, None)
     if responded is not None:
         count_repeated(time.monotonic() - responded)

@@ -84,7 +84,7 @@ def row_weights(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     return weights
 
 
-def _parts(column: Any) -> list[Any]:  # noqa: ANN401 -- an Arrow array
+def _parts(column: pa.Array) -> list[pa.Array]:
     """Return the fields of a struct, or the column itself."""
     return column.flatten() if pa.types.is_struct(column.type) else [column]
 

@@ -117,7 +117,7 @@ class Segment:
             self._shard = successor
         return self._tail()
 
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+    def rows(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the rows whose key is in `wanted`, sorted by key.
 
         Reads at most one page per key and index level, and more only where the rows of one key fill more than one.
@@ -151,7 +151,7 @@ class Segment:
         self.cost["pages"] += 1
         return blocks_of(body)
 
-    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+    def first(self, column: str) -> object:
         """Return the value of `column` in the first row, or None if there are no rows."""
         entries = self.root.entries.slice(0, 1)
         for _ in range(self.root.depth):
@@ -167,10 +167,7 @@ class Segment:
             yield from whole.to_batches(max_chunksize=self._batch_rows)
 
     def _leaves(
-        self,
-        entries: pa.RecordBatch,
-        depth: int,
-        keys: Any = None,  # noqa: ANN401 -- an Arrow array
+        self, entries: pa.RecordBatch, depth: int, keys: pa.Array | None = None
     ) -> Iterator[list[pa.RecordBatch]]:
         """Yield the pages of rows below `entries` that can have `keys` (all without), at most `STEP` at a time."""
         if keys is not None:
@@ -258,11 +255,11 @@ class Segments:
         for segment in self._each():
             yield from segment
 
-    def rows(self, wanted: Any) -> pa.Table:  # noqa: ANN401 -- an Arrow array
+    def rows(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the rows whose key is in `wanted`, sorted by key within each shard."""
         return pa.concat_tables([segment.rows(wanted) for segment in self._each()])
 
-    def first(self, column: str) -> Any:  # noqa: ANN401 -- any column's value
+    def first(self, column: str) -> object:
         """Return the value of `column` in the first row of the first shard that has rows, or None."""
         return next((value for segment in self._each() if (value := segment.first(column)) is not None), None)
 
@@ -276,7 +273,7 @@ def _runs(locations: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[in
             yield list(locations[start:stop])
 
 
-def _overlaps(entries: pa.RecordBatch, keys: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 -- a sorted Arrow array
+def _overlaps(entries: pa.RecordBatch, keys: pa.Array) -> npt.NDArray[np.bool_]:
     """Return which entries can have rows of `keys`: those with a key between their first and last."""
     below = pc.search_sorted(keys, entries.column("first"))
     above = pc.search_sorted(keys, entries.column("last"), side="right")

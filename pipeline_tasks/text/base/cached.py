@@ -41,5 +41,5 @@ def regular(path: str) -> os.stat_result:
 
 
 @lru_cache(maxsize=MAX_ENTRIES)
-def _load(load: Callable[..., T], path: str, arguments: tuple[Hashable, ...], state: tuple[int, ...]) -> T:  # noqa: ARG001 -- part of the key
+def _load(load: Callable[..., T], path: str, arguments: tuple[Hashable, ...], _state: tuple[int, ...]) -> T:
     return load(path, *arguments)

@@ -1,7 +1,5 @@
 """Stores a text as what differs from another text: a zstd frame whose dictionary is the other text."""
 
-from typing import Any
-
 import pyarrow as pa
 import zstandard
 
@@ -24,12 +22,12 @@ def decode(before: pa.Array, deltas: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array(values, KIND).cast(kind)
 
 
-def _body(value: Any) -> pa.Buffer:  # noqa: ANN401 -- an Arrow scalar
+def _body(value: pa.Scalar) -> pa.Buffer:
     """Return the bytes of a value, none of a null."""
     return value.as_buffer() if value.is_valid else pa.py_buffer(b"")
 
 
-def _dictionary(before: pa.Buffer) -> Any:  # noqa: ANN401 -- a ZstdCompressionDict, or None
+def _dictionary(before: pa.Buffer) -> zstandard.ZstdCompressionDict | None:
     if before.size < SMALLEST:
         return None
     return zstandard.ZstdCompressionDict(before, dict_type=zstandard.DICT_TYPE_RAWCONTENT)

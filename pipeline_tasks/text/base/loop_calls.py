@@ -16,7 +16,7 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, TypeAlias
 
 import numba
 from numba import types
@@ -25,7 +25,10 @@ from numba.core.registry import cpu_target
 from pipeline_tasks.errors import JobLost
 from pipeline_tasks.text.base.compiled import cache_folder
 
-Calls = dict[str, list[list[Any]]]
+Recorded: TypeAlias = "str | list[Recorded] | Mapping[str, list[Recorded]]"
+"""The type of an argument, as the module's docstring says."""
+
+Calls = dict[str, list[list[Recorded]]]
 """Types of arguments, of each call, by the path of a loop: "pipeline_tasks.text.base.hashing.fill"."""
 
 MOST_PROCESSES = 4
@@ -80,7 +83,7 @@ def _marker() -> Path:
     return Path(cache_folder(numba.config.CACHE_DIR)) / f"compiled-{sha256(about).hexdigest()[:16]}"
 
 
-def _compile(call: tuple[str, Sequence[Sequence[Any]]]) -> None:
+def _compile(call: tuple[str, Sequence[Sequence[Recorded]]]) -> None:
     path, signatures = call
     loop = _at(path)
     for arguments in signatures:
@@ -95,7 +98,7 @@ def _at(path: str) -> Any:  # noqa: ANN401 -- a loop, or the class of a named tu
     return getattr(import_module(module), name)
 
 
-def type_of(recorded: Any) -> types.Type:  # noqa: ANN401 -- as the module's docstring says
+def type_of(recorded: Recorded) -> types.Type:
     """Return the numba type of a recorded argument: the reverse of `recorded_type`."""
     if isinstance(recorded, list):
         return types.Tuple(tuple(type_of(each) for each in recorded))
@@ -115,7 +118,7 @@ def _named_tuple(path: str, fields: Sequence[types.Type]) -> types.Type:
     return types.NamedTuple(fields, _at(path))
 
 
-def recorded_type(type_: types.Type) -> Any:  # noqa: ANN401 -- as the module's docstring says
+def recorded_type(type_: types.Type) -> Recorded:
     """Return what `loop_calls.json` has of the type of an argument; TypeError if it has no form for it."""
     if isinstance(type_, (types.NamedTuple, types.NamedUniTuple)):
         of = type_.instance_class

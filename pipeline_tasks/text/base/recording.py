@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from numba.core import event
 
@@ -18,10 +17,10 @@ class _Listener(event.Listener):  # type: ignore[misc]  # numba has no types
         self.seconds: dict[str, float] = {}
         self.calls: Calls = {}
 
-    def on_start(self, _: Any) -> None:  # noqa: ANN401
+    def on_start(self, _: event.Event) -> None:
         self.started.append(time.perf_counter())
 
-    def on_end(self, ended: Any) -> None:  # noqa: ANN401
+    def on_end(self, ended: event.Event) -> None:
         seconds = time.perf_counter() - self.started.pop()
         loop = ended.data["dispatcher"].py_func
         if not self.started and loop.__module__.startswith("pipeline_tasks."):

@@ -8,13 +8,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.schema import Array
+
 pc: Any = pyarrow.compute
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-def batch_of(schema: pa.Schema, **columns: Any) -> pa.RecordBatch:  # noqa: ANN401 -- Arrow arrays
+def batch_of(schema: pa.Schema, **columns: Array) -> pa.RecordBatch:
     """Return a batch of `schema` from one array or chunked array per field."""
     if set(columns) != set(schema.names):
         message = f"columns {sorted(columns)} are not those of the schema: {sorted(schema.names)}"
@@ -27,7 +29,7 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
-def combined(column: Any) -> Any:  # noqa: ANN401 -- an Arrow array
+def combined(column: Array) -> pa.Array:
     """Return an array or chunked array as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
@@ -56,7 +58,7 @@ def in_order(table: pa.Table, *names: str) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])).combine_chunks()
 
 
-def run_starts(*columns: Any) -> Rows:  # noqa: ANN401 -- Arrow arrays
+def run_starts(*columns: Array) -> Rows:
     """Return the rows at which any of some equally long columns differs from the row before; row 0 is one."""
     rows = len(columns[0])
     differs = np.zeros(rows, bool)
@@ -110,12 +112,12 @@ def run_numbers(starts: Rows, rows: int) -> Rows:
     return np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows)))
 
 
-def flags(column: Any) -> Flags:  # noqa: ANN401 -- an Arrow array
+def flags(column: Array) -> Flags:
     """Return a boolean column without nulls as a numpy array."""
     return np.asarray(combined(column).to_numpy(zero_copy_only=False), np.bool_)
 
 
-def whole_numbers(column: Any) -> Rows:  # noqa: ANN401 -- an Arrow array
+def whole_numbers(column: Array) -> Rows:
     """Return an int64 column without nulls as a numpy array."""
     return np.asarray(combined(column).to_numpy(zero_copy_only=False), np.int64)
 

@@ -144,13 +144,13 @@ class Seen:
     def add(self, hashes: Ints, checks: Ints, values: Ints) -> Ints:
         """Return for every part the number of the first that equals it, or -1 where it is itself the first."""
         out = np.empty(len(hashes), np.int64)
-        self.table, self.used = _look_up(self.table, self.used, hashes, checks, values, True, out)  # noqa: FBT003
+        self.table, self.used = _look_up(self.table, self.used, hashes, checks, values, True, out)  # noqa: FBT003 -- loops take arguments by place
         return out
 
     def find(self, hashes: Ints, checks: Ints) -> Ints:
         """Return the number that each part was added with, or -1."""
         out = np.empty(len(hashes), np.int64)
-        _look_up(self.table, self.used, hashes, checks, hashes, False, out)  # noqa: FBT003
+        _look_up(self.table, self.used, hashes, checks, hashes, False, out)  # noqa: FBT003 -- as above
         return out
 
 

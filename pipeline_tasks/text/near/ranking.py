@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.schema import Array
 from pipeline_tasks.text.base.tables import combined
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.urls.keys import hosts, keys
@@ -90,32 +91,32 @@ def nodes(batch: pa.RecordBatch, policy: Policy) -> pa.StructArray:
     return _struct(rank, batch.column("id"), snapshot, known=False)
 
 
-def known_nodes(rank: Any, ids: Any, snapshot: Any) -> pa.StructArray:  # noqa: ANN401 -- Arrow arrays
+def known_nodes(rank: Array, ids: Array, snapshot: Array) -> pa.StructArray:
     """Return nodes of an earlier snapshot from their columns."""
     return _struct(rank, ids, snapshot, known=True)
 
 
-def as_known(nodes_: Any) -> pa.StructArray:  # noqa: ANN401 -- an Arrow array
+def as_known(nodes_: Array) -> pa.StructArray:
     """Return nodes without nulls as later snapshots see them."""
     return known_nodes(*(pc.struct_field(nodes_, name) for name in ("rank", "id", "snapshot")))
 
 
-def _struct(rank: Any, ids: Any, snapshot: Any, *, known: bool) -> pa.StructArray:  # noqa: ANN401 -- Arrow arrays
+def _struct(rank: Array, ids: Array, snapshot: Array, *, known: bool) -> pa.StructArray:
     texts = [combined(column).cast(pa.large_string()) for column in (rank, ids, snapshot)]
     return pa.StructArray.from_arrays([*texts, pa.repeat(known, len(texts[0]))], fields=list(NODE))
 
 
-def node_ids(nodes_: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+def node_ids(nodes_: Array) -> Array:
     """Return the document ids of nodes, as documents have them (`string`); null for a null node."""
     return pc.struct_field(nodes_, "id").cast(pa.string())
 
 
-def is_known(nodes_: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+def is_known(nodes_: Array) -> Array:
     """Return for each node whether it was read from history."""
     return pc.struct_field(nodes_, "known")
 
 
-def precedes(nodes_: Any, others: Any) -> Any:  # noqa: ANN401 -- Arrow arrays
+def precedes(nodes_: Array, others: Array) -> Array:
     """Return for each pair of nodes whether the first is to be kept before the second."""
     (rank, id_), (other_rank, other_id) = (
         [pc.struct_field(side, name) for name in ("rank", "id")] for side in (nodes_, others)
@@ -147,15 +148,15 @@ def _rank(batch: pa.RecordBatch, preference: str, policy: Policy) -> npt.NDArray
     return np.where(_numbers(dates) == 0, _LAST, ranks)
 
 
-def _numbers(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
+def _numbers(column: Array) -> npt.NDArray[np.uint64]:
     return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.uint64)
 
 
-def _descending(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
+def _descending(column: Array) -> npt.NDArray[np.uint64]:
     return _LAST - _numbers(column)
 
 
-def _scores(column: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 -- an Arrow array
+def _scores(column: Array) -> npt.NDArray[np.uint64]:
     """Return ranks that sort the highest number first and none last: IEEE 754 bits sort as their numbers do."""
     values = np.asarray(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)) + 0.0
     bits = np.ascontiguousarray(values).view(np.uint64)

@@ -3,7 +3,7 @@
 import html as references
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from pipeline_tasks.text.page.metadata import DATED_PART, PageMetadata, read_met
 from pipeline_tasks.text.page.recipes import complete
 from pipeline_tasks.text.page.rendering import render
 from pipeline_tasks.text.page.sandbox_messages import Output
+
+if TYPE_CHECKING:
+    from resiliparse.parse.html import HTMLTree
 
 
 class BlockText(NamedTuple):
@@ -47,7 +50,7 @@ def _with_lines(html: str) -> str:
 def _rendered(html: str) -> str:
     from resiliparse.parse.html import HTMLTree
 
-    tree: Any = HTMLTree.parse(html)
+    tree = HTMLTree.parse(html)
     render(tree, html, numbers=False)
     return str(tree)
 
@@ -68,7 +71,7 @@ def block_text(html: str, output: Output, beta: float, model: str, bits: int) ->
     title = references.unescape(data[start:end].decode()) if start >= 0 else None
 
     @cache
-    def tree() -> Any:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+    def tree() -> "HTMLTree":
         from resiliparse.parse.html import HTMLTree
 
         end = -1 if DATED_PART in html else html.find("</head")

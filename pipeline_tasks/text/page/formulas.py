@@ -7,7 +7,10 @@ MediaWiki. Sources: MathML Core (W3C); the markup that these libraries document.
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from resiliparse.parse.html import ElementNode, HTMLTree, Node
 
 FORMULAS = "math, mjx-container, .katex, script[type^='math/tex'], [data-latex]"
 
@@ -33,7 +36,7 @@ _NEXT_ROW = r" \\ "
 _DEEPEST = 60  # elements of MathML in each other that are read; below, their text is
 
 
-def write_formulas(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401 -- an HTMLTree of resiliparse, which is loaded late
+def write_formulas(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Put TeX in the place of each of the elements that `FORMULAS` selects; return whether there was one."""
     changed = False
     for script in [node for node in nodes if node.tag == "script"]:
@@ -50,7 +53,7 @@ def write_formulas(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401 -- an H
     return changed
 
 
-def image_formula(image: Any) -> str:  # noqa: ANN401
+def image_formula(image: "ElementNode") -> str:
     """Return the TeX of an image that is a formula, by its alternative text; "" if it is none.
 
     A group in braces needs no marks: MediaWiki writes its formulas so.
@@ -74,7 +77,7 @@ def marked(tex: str, *, displayed: bool = False, is_glued: bool = False) -> str:
     return f"\\[{tex}\\]" if displayed else f"\\({tex}\\)"
 
 
-def _write(tree: Any, holder: Any, tex: str, *, displayed: bool) -> bool:  # noqa: ANN401
+def _write(tree: "HTMLTree", holder: "ElementNode", tex: str, *, displayed: bool) -> bool:
     """Put TeX in the place of a formula; one without a source keeps the signs that are drawn."""
     if tex.strip():
         text = marked(tex, displayed=displayed, is_glued=_is_glued(holder))
@@ -86,17 +89,17 @@ def _write(tree: Any, holder: Any, tex: str, *, displayed: bool) -> bool:  # noq
     return True
 
 
-def _is_glued(holder: Any) -> bool:  # noqa: ANN401
+def _is_glued(holder: "ElementNode") -> bool:
     """Return whether a formula has a letter or digit right beside it."""
     before, after = holder.prev, holder.next
     return bool(before and before.text[-1:].isalnum()) or bool(after and after.text[:1].isalnum())
 
 
-def _is_displayed(holder: Any) -> bool:  # noqa: ANN401
+def _is_displayed(holder: "ElementNode") -> bool:
     return holder.closest(_DISPLAYED) is not None or holder.query_selector(_DISPLAYED) is not None
 
 
-def _source(holder: Any) -> str:  # noqa: ANN401
+def _source(holder: "ElementNode") -> str:
     """Return the TeX that a formula has beside its drawing, else its MathML as TeX."""
     source = holder.query_selector(_SOURCE)
     if source is not None and source.text.strip():
@@ -110,7 +113,7 @@ def _source(holder: Any) -> str:  # noqa: ANN401
     return str(math.getattr("alttext") or tex_of(math))
 
 
-def children(node: Any) -> Iterator[Any]:  # noqa: ANN401 -- a node of resiliparse, which is loaded late
+def children(node: "Node") -> Iterator["Node"]:
     """Yield what an element has; the library's `child_nodes` takes the square of their number."""
     child = node.first_child
     while child is not None:
@@ -118,7 +121,7 @@ def children(node: Any) -> Iterator[Any]:  # noqa: ANN401 -- a node of resilipar
         child = child.next
 
 
-def tex_of(node: Any, depth: int = 0) -> str:  # noqa: ANN401
+def tex_of(node: "ElementNode", depth: int = 0) -> str:
     """Return an element of presentation MathML as TeX; what TeX has no word for keeps its signs."""
     tag = node.tag.rpartition(":")[2]
     if tag in ("annotation", "annotation-xml"):
@@ -136,7 +139,7 @@ def _leaf(tag: str, text: str) -> str:
     return f"\\mathrm{{{text}}}" if tag == "mi" and len(text) > 1 and text.isalpha() else text
 
 
-def _row(tag: str, parts: list[str], node: Any) -> str:  # noqa: ANN401
+def _row(tag: str, parts: list[str], node: "ElementNode") -> str:
     if tag == "msqrt":
         return f"\\sqrt{{{''.join(parts)}}}"
     if tag == "mfenced":

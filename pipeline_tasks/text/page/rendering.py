@@ -7,10 +7,13 @@ looked at twice: its markup is searched for signs first.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline_tasks.text.blocks import VERSE_SIGNS
 from pipeline_tasks.text.page.formulas import FORMULAS, children, image_formula, write_formulas
+
+if TYPE_CHECKING:
+    from resiliparse.parse.html import ElementNode, HTMLTree, Node
 
 _TAG = re.compile(
     r"""(?x)<(?=[abcdfhilmnopqrstv])(?:
@@ -87,10 +90,10 @@ class _Kind(NamedTuple):
     tags: str
     words: tuple[str, ...]
     selector: str
-    change: Callable[[Any, list[Any]], bool]
+    change: Callable[["HTMLTree", list["ElementNode"]], bool]
 
 
-def render(tree: Any, html: str, *, numbers: bool = True) -> bool:  # noqa: ANN401 -- an HTMLTree of resiliparse, loaded late
+def render(tree: "HTMLTree", html: str, *, numbers: bool = True) -> bool:
     """Change the tree of a page; return whether there was anything to change.
 
     `numbers` says whether items get those that `numbered` reads: a reader that counts items by itself wants none.
@@ -129,7 +132,7 @@ def numbered(text: str) -> str:
     return _NUMBERED.sub(r"\1", text) if NUMBER in text else text
 
 
-def replace(tree: Any, element: Any, tag: str = "div") -> None:  # noqa: ANN401
+def replace(tree: "HTMLTree", element: "ElementNode", tag: str = "div") -> None:
     """Put another element in the place of one, with what it has."""
     block = tree.create_element(tag)
     element.parent.insert_before(block, element)
@@ -138,7 +141,7 @@ def replace(tree: Any, element: Any, tag: str = "div") -> None:  # noqa: ANN401
     element.remove()
 
 
-def _open_roots(tree: Any, templates: list[Any]) -> bool:  # noqa: ANN401
+def _open_roots(tree: "HTMLTree", templates: list["ElementNode"]) -> bool:
     """Put declarative shadow roots into their hosts, and what these have into the slots; leave out other templates."""
     queue = templates[:]
     for template in queue:
@@ -157,7 +160,7 @@ def _open_roots(tree: Any, templates: list[Any]) -> bool:  # noqa: ANN401
     return True
 
 
-def _fill_slots(root: Any, host: Any) -> None:  # noqa: ANN401
+def _fill_slots(root: "ElementNode", host: "ElementNode") -> None:
     """Move the children of a host into the slots of its root; those without a slot are not shown."""
     slots = {slot.getattr("name") or "": slot for slot in reversed(root.query_selector_all("slot").values())}
     filled = set[str]()
@@ -174,9 +177,9 @@ def _fill_slots(root: Any, host: Any) -> None:  # noqa: ANN401
         slot.append_child(child)
 
 
-def _hide(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _hide(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Mark what is not drawn; but not most of a page, nor its frame, which a script shows."""
-    hidden, frames = list[Any](), list[Any]()
+    hidden, frames = list["ElementNode"](), list["ElementNode"]()
     for node in nodes:
         if node.text.strip() and _is_hidden(node) and not _is_offered(node):
             (frames if node.matches(_FRAME) else hidden).append(node)
@@ -193,31 +196,31 @@ def _hide(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return bool(frames) or any(_is_worth_it(node) for node in hidden)
 
 
-def _is_worth_it(node: Any) -> bool:  # noqa: ANN401
+def _is_worth_it(node: "ElementNode") -> bool:
     """Return whether libraries that parse a page themselves would read what is hidden: no label, and no links alone."""
     chars = len(node.text.strip())
     is_label = chars < _LABEL and node.closest("p") is None
     return chars > 0 and not is_label and not _is_all_links(node)
 
 
-def _is_all_links(node: Any) -> bool:  # noqa: ANN401
+def _is_all_links(node: "ElementNode") -> bool:
     """Return whether an element is links alone: libraries leave it out by that, and judge what is around it by it."""
     if node.closest("a") is not None:
         return True
     return bool(_linked_chars(node) >= _chars(node) > 0)
 
 
-def _shown_chars(tree: Any) -> int:  # noqa: ANN401
+def _shown_chars(tree: "HTMLTree") -> int:
     unread = tree.body.query_selector_all("script, style, noscript").values()
     return _chars(tree.body) - sum(map(_chars, unread))
 
 
-def _chars(node: Any) -> int:  # noqa: ANN401
+def _chars(node: "ElementNode") -> int:
     """Return the characters of an element's text without blanks: hidden formulas are indented line by line."""
     return len("".join(node.text.split()))
 
 
-def _is_hidden(node: Any) -> bool:  # noqa: ANN401
+def _is_hidden(node: "ElementNode") -> bool:
     if node.hasattr("hidden"):
         return bool(node.getattr("hidden").lower() != "until-found")
     style = node.getattr("style") or ""
@@ -228,13 +231,13 @@ def _is_hidden(node: Any) -> bool:  # noqa: ANN401
     return bool(node.matches(_SCREEN_READER)) and not _is_label(node)
 
 
-def _is_label(node: Any) -> bool:  # noqa: ANN401
+def _is_label(node: "ElementNode") -> bool:
     """Return whether a text for screen readers names a page whose headline is a logo, or is all that a link says."""
     link = node.closest("a, h1")
     return link is not None and (link.tag == "h1" or link.text.strip() == node.text.strip())
 
 
-def _is_offered(node: Any) -> bool:  # noqa: ANN401
+def _is_offered(node: "ElementNode") -> bool:
     """Return whether what is hidden has a shown sibling of its class: a page offers to switch, as between units."""
     name = _first_class(node)
     beside = (node.prev_element, node.next_element, node.parent.first_element_child)
@@ -243,18 +246,18 @@ def _is_offered(node: Any) -> bool:  # noqa: ANN401
     )
 
 
-def _first_class(node: Any) -> str:  # noqa: ANN401
+def _first_class(node: "ElementNode") -> str:
     return str((node.getattr("class") or "").partition(" ")[0])
 
 
-def _show_twin(node: Any) -> None:  # noqa: ANN401
+def _show_twin(node: "ElementNode") -> None:
     """Keep what a paragraph draws in the place of a text for screen readers, and these do not read."""
     for twin in children(node.parent) if node.closest("p") is not None else ():
         if twin.type == 1 and twin.getattr("aria-hidden") == "true" and twin.text.strip():
             twin.delattr("aria-hidden")
 
 
-def _show_ruby(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _show_ruby(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Keep words without their readings, which are above and not between them."""
     _remove(tree, [node for node in nodes if node.tag != "ruby"])
     for word in nodes:
@@ -264,7 +267,7 @@ def _show_ruby(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return True
 
 
-def _remove(_: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _remove(_: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Leave out elements, as those that are there for browsers that cannot draw or play."""
     changed = any(map(_is_worth_it, nodes))
     for node in nodes:
@@ -272,13 +275,13 @@ def _remove(_: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return changed
 
 
-def _remove_icons(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _remove_icons(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Leave out names that a font draws as pictures."""
     icons = [node for node in nodes if _ICONS.search(node.getattr("class")) and _LIGATURE.fullmatch(node.text)]
     return _remove(tree, icons)
 
 
-def write_images(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def write_images(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Give pictures of emoji and formulas as text, unless the formula is there beside its picture."""
     changed = False
     for image in nodes:
@@ -291,7 +294,7 @@ def write_images(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return changed
 
 
-def _quote(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _quote(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     for node in nodes:
         if not _QUOTED.match(node.text):
             mark = "'" if node.parent.closest("q") is not None else '"'
@@ -302,7 +305,7 @@ def _quote(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return True
 
 
-def _number(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _number(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Write the numbers of items that do not begin at one or go on by one, as marks for `numbered`."""
     for node in nodes:
         items = [child for child in children(node) if child.type == 1 and child.tag == "li"]
@@ -338,7 +341,7 @@ def _label(number: int, kind: str | None) -> str:
     return str(number)
 
 
-def _show_buttons(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _show_buttons(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Keep headings and questions that are buttons, as those of answers that fold."""
     changed = False
     for node in nodes:
@@ -353,7 +356,7 @@ def _show_buttons(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return changed
 
 
-def _unlink(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _unlink(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Keep a paragraph that is one link and a sentence."""
     changed = False
     for link in nodes:
@@ -369,7 +372,7 @@ def _unlink(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return changed
 
 
-def _ancestors(node: Any) -> Iterator[Any]:  # noqa: ANN401
+def _ancestors(node: "Node") -> Iterator["ElementNode"]:
     """Yield the three elements that a line is in, as a stanza, a poem and a quotation."""
     for _ in range(3):
         node = node.parent
@@ -378,7 +381,7 @@ def _ancestors(node: Any) -> Iterator[Any]:  # noqa: ANN401
         yield node
 
 
-def _is_amid(paragraph: Any) -> bool:  # noqa: ANN401
+def _is_amid(paragraph: "ElementNode") -> bool:
     """Return whether there are sentences before and after a paragraph, which may be in an element of its own."""
     alone = paragraph.prev_element is None and paragraph.next_element is None
     block = paragraph.parent if alone else paragraph
@@ -390,11 +393,11 @@ def _is_amid(paragraph: Any) -> bool:  # noqa: ANN401
     )
 
 
-def _linked_chars(node: Any) -> int:  # noqa: ANN401
+def _linked_chars(node: "ElementNode") -> int:
     return sum(len(link.text) for link in node.query_selector_all("a").values())
 
 
-def _show_tables(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _show_tables(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """Keep tables and code that are figures, with their captions: libraries leave out figures and captions."""
     for figure in nodes:
         for caption in figure.query_selector_all("figcaption").values():
@@ -403,12 +406,12 @@ def _show_tables(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return True
 
 
-def _parts(node: Any) -> list[Any]:  # noqa: ANN401
+def _parts(node: "Node") -> list["Node"]:
     """Return the elements in an element, and its texts but blanks."""
     return [child for child in children(node) if child.type == 1 or child.text.strip()]
 
 
-def _break_lines(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
+def _break_lines(tree: "HTMLTree", nodes: list["ElementNode"]) -> bool:
     """End the lines of code that are elements, where nothing else ends them."""
     changed = False
     for code in nodes:
@@ -425,7 +428,7 @@ def _break_lines(tree: Any, nodes: list[Any]) -> bool:  # noqa: ANN401
     return changed
 
 
-def _flatten_tables(tree: Any, tables: Iterable[Any]) -> bool:  # noqa: ANN401
+def _flatten_tables(tree: "HTMLTree", tables: Iterable["ElementNode"]) -> bool:
     changed = False
     for table in tables:
         around = table.parent.closest("table")
@@ -443,7 +446,7 @@ def _flatten_tables(tree: Any, tables: Iterable[Any]) -> bool:  # noqa: ANN401
     return changed
 
 
-def _join_lines(tree: Any, firsts: Iterable[Any]) -> bool:  # noqa: ANN401
+def _join_lines(tree: "HTMLTree", firsts: Iterable["ElementNode"]) -> bool:
     """Make a paragraph of lines that are elements, as those of a poem."""
     changed = False
     for first in firsts:

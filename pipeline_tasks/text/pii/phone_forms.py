@@ -5,10 +5,13 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline_tasks.text.pii.candidates import pattern
 from pipeline_tasks.text.pii.phone_validation import TEN_DIGITS, is_mobile, is_nanp
+
+if TYPE_CHECKING:
+    from phonenumbers import NumberFormat
 
 BLANK = r"[ \x{a0}\x{2007}\x{2009}\x{200b}\x{202f}]"
 MARK = r"[.\-/()\x{2010}-\x{2015}]"
@@ -224,14 +227,14 @@ def shapes_of(region: str) -> Shapes:
     return Shapes(metadata.national_prefix or "", plain, dialed)
 
 
-def _rules(number_format: Any, region: str) -> tuple[str, ...]:  # noqa: ANN401 -- the library has no stubs
+def _rules(number_format: "NumberFormat", region: str) -> tuple[str, ...]:
     """Return how the first group is written: as it is, or with the trunk prefix."""
     rule = number_format.national_prefix_formatting_rule or _AS_IT_IS
     optional = number_format.national_prefix_optional_when_formatting or region in TEN_DIGITS
     return (rule, _AS_IT_IS) if optional else (rule,)
 
 
-def _alternates(country_code: int) -> list[Any]:
+def _alternates(country_code: int) -> list["NumberFormat"]:
     """Return the formats that a country's people use beside the usual one."""
     try:
         module = import_module(f"phonenumbers.data.alt_format_{country_code}")
@@ -240,13 +243,13 @@ def _alternates(country_code: int) -> list[Any]:
     return list(getattr(module, f"PHONE_ALT_FORMAT_{country_code}"))
 
 
-def _shapes(number_format: Any, rule: str) -> Iterator[Shape]:  # noqa: ANN401 -- as above
+def _shapes(number_format: "NumberFormat", rule: str) -> Iterator[Shape]:
     """Yield the shapes of one format: one of three and then three or four digits has two."""
     sizes = [
         range(int(low or 1), int(high or low or 1) + 1)
-        for low, high in re.findall(r"\(\\d(?:\{(\d+)(?:,(\d+))?\})?\)", number_format.pattern)
+        for low, high in re.findall(r"\(\\d(?:\{(\d+)(?:,(\d+))?\})?\)", number_format.pattern or "")
     ]
-    written = number_format.format.replace(r"\1", rule, 1)
+    written = (number_format.format or "").replace(r"\1", rule, 1)
     for chosen in product(*sizes):
         digits = re.sub(r"\\(\d)", lambda group: "0" * chosen[int(group[1]) - 1], written)  # noqa: B023 -- used at once
         yield tuple(map(len, re.findall(r"\d+", digits)))

@@ -145,7 +145,7 @@ def _shown(item: str) -> str:
 @lru_cache(maxsize=4)
 def table_of(
     paths: tuple[str, ...],
-    stamps: tuple[tuple[int, ...], ...] = (),  # noqa: ARG001 -- part of the key
+    _stamps: tuple[tuple[int, ...], ...] = (),
     unspaced: tuple[bool, ...] = (),
 ) -> Table:
     """Return the table of lexicons, one per language, in their order; cached as long as the `stamps` of files hold.
