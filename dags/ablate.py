@@ -26,25 +26,13 @@ nothing, with several seeds and two learning rates, and both are scored on held-
 
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, XComArg
+from airflow.sdk import DAG
+from refinery_ablate.flow import FLOW
 from refinery_airflow.alerts.alerts import FailureAlert
-from refinery_airflow.tasks.ablation import (
-    QUEUE,
-    TURNS,
-    ForecastAblation,
-    JudgeAblation,
-    PlanAblation,
-    TrainRun,
-    params_of_ablation,
-)
-from refinery_airflow.tasks.wiring import arguments_of, of_roots, recipe_of, task_arguments_by
+from refinery_airflow.tasks.ablation import OPERATORS, QUEUE, TURNS, params_of_ablation
+from refinery_airflow.tasks.wiring import arguments_of, of_roots, recipe_of, render, task_arguments_by
 
 from pipeline_tasks.deployment import Settings, deployment
-
-
-def trained(task_id: str, runs: XComArg) -> XComArg:
-    """Wire the training of an arm: a mapped task with an instance for each run."""
-    return TrainRun.partial(task_id=task_id, map_index_template="{{ run_name }}", **TURNS).expand(run_name=runs)
 
 
 def wire(name: str, entry: str, settings: Settings) -> DAG:
@@ -61,13 +49,9 @@ def wire(name: str, entry: str, settings: Settings) -> DAG:
         doc_md=__doc__,
         **arguments_of(settings),
     ) as dag:
-        plan = PlanAblation(task_id="plan")
-        forecast = ForecastAblation(task_id="forecast")
-        judge = JudgeAblation(task_id="judge", recipe=recipe_of(entry))
-        trained("train_a", plan.output) >> forecast
-        trained("train_b", forecast.output) >> judge
+        render(FLOW, OPERATORS, train=TURNS, judge={"recipe": recipe_of(entry)})
     return dag
 
 
-for _name, _entry, _settings in of_roots("refinery_ablate", deployment().rooted()):
+for _name, _entry, _settings in of_roots(FLOW.dag, deployment().rooted()):
     globals()[_name] = wire(_name, _entry, _settings)

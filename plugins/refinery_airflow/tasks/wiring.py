@@ -197,17 +197,21 @@ Made = Mapping[str, BaseOperator]
 """The operators of a DAG by the names of tasks."""
 
 
-def render(flow: Flow) -> None:
-    """Make the tasks of a flow in the DAG at hand, those of a stage in a group of its name."""
+def render(flow: Flow, operators: Mapping[str, type[BaseOperator]] = OPERATORS, **own: Mapping[str, Any]) -> None:
+    """Make the tasks of a flow in the DAG at hand, those of a stage in a group of its name.
+
+    What tasks do has its operator, and may have arguments of its `own`, which only Airflow knows.
+    """
     made: dict[str, BaseOperator] = {}
     for stage, tasks in groupby(flow.tasks, key=lambda task: task.stage):
         with TaskGroup(stage, tooltip=stage_card(stage).title) if stage else nullcontext():
-            made |= {task.name: _operator(flow, task, made) for task in tasks}
+            for task in tasks:
+                arguments = {"task_id": task.name.rpartition(".")[2], **task.settings, **own.get(task.does, {})}
+                made[task.name] = _operator(flow, task, operators[task.does], arguments, made)
 
 
-def _operator(flow: Flow, task: Task, made: dict[str, BaseOperator]) -> BaseOperator:
+def _operator(flow: Flow, task: Task, kind: type[BaseOperator], known: dict[str, Any], made: Made) -> BaseOperator:
     """Return the operator of a task, behind those that it waits for."""
-    kind, known = OPERATORS[task.does], {"task_id": task.name.rpartition(".")[2], **task.settings}
     if issubclass(kind, RequestOperator):
         known["recipe"] = flow.recipe
     if task.reaches:
@@ -218,7 +222,6 @@ def _operator(flow: Flow, task: Task, made: dict[str, BaseOperator]) -> BaseOper
         operator = kind.partial(**known, **inputs, map_index_template="{{ part_name }}").expand(**over)
     else:
         operator = kind(**known, **inputs)
-    made[task.name] = operator
     for name in task.after:
         made[name] >> operator
     return operator
