@@ -24,11 +24,8 @@ nothing, with several seeds and two learning rates, and both are scored on held-
   the queue whose workers have torch.
 """
 
-from datetime import UTC, datetime
-
 from airflow.sdk import DAG
 from refinery_ablate.flow import FLOW
-from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.ablation import OPERATORS, QUEUE, TURNS, params_of_ablation
 from refinery_airflow.tasks.wiring import arguments_of, of_roots, recipe_of, render, task_arguments_by
 
@@ -41,10 +38,8 @@ def wire(name: str, entry: str, settings: Settings) -> DAG:
         name,
         description="Two recipes and held-out documents in, a verdict of the models that their data trains out",
         schedule=None,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args={**task_arguments_by(settings), **QUEUE, "on_failure_callback": FailureAlert()},
+        default_args={**task_arguments_by(settings), **QUEUE},
         params=params_of_ablation(settings.its_root),
         doc_md=__doc__,
         **arguments_of(settings),
