@@ -24,27 +24,12 @@ nothing, with several seeds and two learning rates, and both are scored on held-
   the queue whose workers have torch.
 """
 
-from datetime import UTC, datetime
-
-from airflow.sdk import DAG, XComArg
-from refinery_airflow.alerts.alerts import FailureAlert
-from refinery_airflow.tasks.ablation import (
-    QUEUE,
-    TURNS,
-    ForecastAblation,
-    JudgeAblation,
-    PlanAblation,
-    TrainRun,
-    params_of_ablation,
-)
-from refinery_airflow.tasks.wiring import arguments_of, of_roots, recipe_of, task_arguments_by
+from airflow.sdk import DAG
+from refinery_ablate.flow import FLOW
+from refinery_airflow.tasks.ablation import OPERATORS, QUEUE, TURNS, params_of_ablation
+from refinery_airflow.tasks.wiring import arguments_of, of_roots, recipe_of, render, task_arguments_by
 
 from pipeline_tasks.deployment import Settings, deployment
-
-
-def trained(task_id: str, runs: XComArg) -> XComArg:
-    """Wire the training of an arm: a mapped task with an instance for each run."""
-    return TrainRun.partial(task_id=task_id, map_index_template="{{ run_name }}", **TURNS).expand(run_name=runs)
 
 
 def wire(name: str, entry: str, settings: Settings) -> DAG:
@@ -53,21 +38,15 @@ def wire(name: str, entry: str, settings: Settings) -> DAG:
         name,
         description="Two recipes and held-out documents in, a verdict of the models that their data trains out",
         schedule=None,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args={**task_arguments_by(settings), **QUEUE, "on_failure_callback": FailureAlert()},
+        default_args={**task_arguments_by(settings), **QUEUE},
         params=params_of_ablation(settings.its_root),
         doc_md=__doc__,
         **arguments_of(settings),
     ) as dag:
-        plan = PlanAblation(task_id="plan")
-        forecast = ForecastAblation(task_id="forecast")
-        judge = JudgeAblation(task_id="judge", recipe=recipe_of(entry))
-        trained("train_a", plan.output) >> forecast
-        trained("train_b", forecast.output) >> judge
+        render(FLOW, OPERATORS, train=TURNS, judge={"recipe": recipe_of(entry)})
     return dag
 
 
-for _name, _entry, _settings in of_roots("refinery_ablate", deployment().rooted()):
+for _name, _entry, _settings in of_roots(FLOW.dag, deployment().rooted()):
     globals()[_name] = wire(_name, _entry, _settings)

@@ -17,11 +17,9 @@ have a DAG of their own, `arrivals_ENTRY`.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param
-from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.arrivals import Look
 from refinery_airflow.tasks.wiring import (
     arguments_of,
@@ -55,10 +53,8 @@ def wire(name: str, settings: Settings, recipes: Sequence[Recipe]) -> DAG:
         name,
         description="Starts `refine` for landed snapshots of any name, and for stale ones on request",
         schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("*/10 * * * *", timezone="UTC"), assets=wakes()),
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args={**task_arguments_by(settings), "on_failure_callback": FailureAlert()},
+        default_args=task_arguments_by(settings),
         params={
             "landing": Param(settings.its_landing, type="string", **confined(settings.its_landing)),
             "root": Param(settings.its_root, type="string", **confined(settings.its_root)),

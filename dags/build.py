@@ -27,14 +27,10 @@ version has are not exported again.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, or those that the deployment's file names.
 """
 
-from datetime import UTC, datetime
-
 from airflow.sdk import DAG
-from refinery_airflow.alerts.alerts import FailureAlert
-from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_airflow.runs.form import params_of_builds, params_of_runs
 from refinery_airflow.tasks.approval import approval_param
-from refinery_airflow.tasks.operators import log_failure, log_retry
+from refinery_airflow.tasks.operators import CALLBACKS
 from refinery_airflow.tasks.wiring import asset_of, build_recipes, dag_arguments, render, task_arguments, wired
 
 from pipeline_tasks.flow.plan import build_flow
@@ -44,20 +40,12 @@ from pipeline_tasks.recipe import Recipe, Versions
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: compose, (stage, gate)*, publish, and export if the recipe has `exports`."""
     flow, versions = build_flow(recipe), recipe.versions or Versions("")
-    callbacks = {
-        "on_execute_callback": lineage_started,
-        "on_success_callback": lineage_completed,
-        "on_failure_callback": [FailureAlert(), lineage_failed, log_failure],  # with the last `refinery run` ends
-        "on_retry_callback": log_retry,
-    }
     with DAG(
         flow.dag,
         description=recipe.title or "Refined snapshots in, a training dataset out",
         schedule=[asset_of(versions.recipe, "documents")],
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args={**task_arguments(recipe.name), **callbacks},
+        default_args={**task_arguments(recipe.name), **CALLBACKS},
         params={
             **params_of_builds(),
             **params_of_runs([*recipe.gates_before, *(step.stage for step in recipe.steps)], recipe.name),

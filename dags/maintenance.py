@@ -20,10 +20,8 @@
 """
 
 import os
-from datetime import UTC, datetime
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
-from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.launch import send
 from refinery_airflow.tasks.wiring import arguments_of, confined, of_roots, task_arguments_by
 
@@ -87,10 +85,8 @@ def wire(name: str, settings: Settings) -> DAG:
         name,
         description="Verify what is published, remove what no manifest names or has expired, compact history",
         schedule=CronTriggerTimetable("0 4 * * *", timezone="UTC"),
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args={**task_arguments_by(settings), "on_failure_callback": FailureAlert()},
+        default_args=task_arguments_by(settings),
         params={
             "root": Param(settings.its_root, type="string", **confined(settings.its_root)),
             "delete": Param(default=False, type="boolean", description="Remove; otherwise only list"),

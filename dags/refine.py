@@ -43,14 +43,10 @@ is reused and not done again, so clearing and rerunning is always safe.
 - *Where it runs*: the connections `spark_default` and `ray_default` decide, or those that the deployment's file names.
 """
 
-from datetime import UTC, datetime
-
 from airflow.sdk import DAG, CronTriggerTimetable, Param
-from refinery_airflow.alerts.alerts import FailureAlert
-from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_airflow.runs.form import ADVANCED, OPTIONAL, TEXT, params_of_runs
 from refinery_airflow.tasks.approval import approval_param
-from refinery_airflow.tasks.operators import log_failure, log_retry
+from refinery_airflow.tasks.operators import CALLBACKS
 from refinery_airflow.tasks.wiring import dag_arguments, refine_recipes, render, task_arguments, wired
 
 from pipeline_tasks.deployment import deployed
@@ -118,21 +114,13 @@ def params(recipe: Recipe) -> dict[str, Param]:
 def wire(recipe: Recipe) -> DAG:
     """Wire one recipe: sense, land, (stage, gate)*, gate of the whole snapshot, publish, index if it embeds."""
     flow = refine_flow(recipe)
-    callbacks = {
-        "on_execute_callback": lineage_started,
-        "on_success_callback": lineage_completed,
-        "on_failure_callback": [FailureAlert(), lineage_failed, log_failure],  # with the last `refinery run` ends
-        "on_retry_callback": log_retry,
-    }
     with DAG(
         flow.dag,
         description=recipe.title or "Crawl snapshots in, clean documents out",
         # explicit: as text, `create_cron_data_intervals` would start each run a day later, past its snapshot's deadline
         schedule=None if recipe.rollout else CronTriggerTimetable("0 0 * * *", timezone="UTC"),
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=16,  # most wait, for their snapshot or their turn: one is refined at a time
-        default_args={**task_arguments(recipe.name), **callbacks},
+        default_args={**task_arguments(recipe.name), **CALLBACKS},
         params=params(recipe),
         doc_md=__doc__,
         **dag_arguments(recipe.name),

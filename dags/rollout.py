@@ -16,13 +16,11 @@ A larger step does not reuse what a smaller one refined, as shuffles see other r
 - *A step waits*: the run of `refine` that it started waits for its turn, or that DAG is paused.
 """
 
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param
-from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.runs.form import ADVANCED, TEXT
 from refinery_airflow.runs.run import base
 from refinery_airflow.tasks.wiring import dag_arguments, dag_id_of, refine_recipes, rollout_of, task_arguments, wired
@@ -47,10 +45,8 @@ def wire(recipe: Recipe) -> DAG:
         rollout_of(recipe),
         description="Refines a snapshot in growing parts, each after an approval",
         schedule=None,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=16,
-        default_args={**task_arguments(recipe.name), "on_failure_callback": FailureAlert()},
+        default_args=task_arguments(recipe.name),
         params={
             "snapshot": Param(title="Snapshot", description="Its name, as it landed", **TEXT),
             "input": Param(f"{landing}/{{snapshot}}", section=ADVANCED, description="Where the snapshot is", **TEXT),

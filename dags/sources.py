@@ -21,11 +21,9 @@ Each recipe has an asset `landing/<name>` besides, on which DAGs of your own can
   files that were complete.
 """
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Asset, CronTriggerTimetable, get_current_context, task
-from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.sources import LANDED, params_of_pull, pull_source, take_deletions_down
 from refinery_airflow.tasks.wiring import LANDINGS, dag_arguments, landing_of, source_recipes, task_arguments, wired
 from refinery_sources.recipe import TAKEDOWN, SourceRecipe
@@ -55,10 +53,8 @@ def wire(recipe: SourceRecipe) -> DAG:
         f"pull_{recipe.name}",
         description=recipe.title or "What a source has in, a landing that is whole out",
         schedule=CronTriggerTimetable(recipe.schedule, timezone="UTC") if recipe.schedule else None,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args={**task_arguments(recipe.name), **own, "on_failure_callback": FailureAlert()},
+        default_args={**task_arguments(recipe.name), **own},
         params=params_of_pull(recipe, landing, root),
         doc_md=__doc__,
         **dag_arguments(recipe.name),

@@ -16,10 +16,7 @@ last. The command `refinery model quality --root` does the same.
 - What a run stores before it fails is named by nothing, and is found again when the same texts are trained on.
 """
 
-from datetime import UTC, datetime
-
 from airflow.sdk import DAG, get_current_context, task
-from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.tasks.models import check_model, params_of_training, publish_model, train_model
 from refinery_airflow.tasks.wiring import arguments_of, of_roots, task_arguments_by
 from refinery_models.requests import CheckModelReply, PublishModelReply, TrainModelReply
@@ -54,10 +51,8 @@ def wire(name: str, settings: Settings) -> DAG:
         name,
         description="Good texts and a crawl in, a checked model that scores documents out",
         schedule=None,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
-        default_args={**task_arguments_by(settings), "on_failure_callback": FailureAlert()},
+        default_args=task_arguments_by(settings),
         params=params_of_training(settings.its_root),
         doc_md=__doc__,
         **arguments_of(settings),

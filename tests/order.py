@@ -16,6 +16,7 @@ TOGETHER = (
     ("tests/server/",),  # one Airflow
     (
         "tests/dags/test_build.py",
+        "tests/dags/test_flows.py",
         "tests/dags/test_refine.py",
         "tests/dags/test_required_verdict.py",
     ),  # DAGs, parsed once

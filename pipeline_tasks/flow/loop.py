@@ -22,7 +22,7 @@ from pipeline_tasks.flow.attempt import Attempt, Run
 from pipeline_tasks.flow.failures import record_failure
 from pipeline_tasks.flow.gates import Gate, RecipeGate, Refusal, SnapshotGate, StageGate, refusal_text, warnings_of
 from pipeline_tasks.flow.lines import log_error
-from pipeline_tasks.flow.plan import SENSE, TURN, Flow, Output, Task, flow_of
+from pipeline_tasks.flow.plan import SENSE, TURN, Flow, Given, Output, Task, flow_of
 from pipeline_tasks.flow.poison import is_one_of_many, without_poison
 from pipeline_tasks.flow.tries import MORE, pause_after
 from pipeline_tasks.recipe import PUBLISH, Recipe
@@ -31,9 +31,6 @@ from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.publication import PublishReply
 
 RequestT = TypeVar("RequestT", bound=Request[Any])
-
-Given = Mapping[str, Any]
-"""What a task is given: its settings, and its inputs, by name."""
 
 
 def run_recipe(recipe: Recipe, params: Mapping[str, Any], addresses: Mapping[str, str]) -> PublishReply:
@@ -61,7 +58,7 @@ def run_recipe(recipe: Recipe, params: Mapping[str, Any], addresses: Mapping[str
 def follow(flow: Flow, run: Run, addresses: Mapping[str, str]) -> Mapping[Output, Any]:
     """Do every task of a flow for a run; return what they have left."""
     loop = _Loop(flow, run, addresses)
-    loop.follow()
+    flow.follow(loop.do, loop.left)
     return loop.left
 
 
@@ -75,25 +72,10 @@ class _Loop:
     run_id: str = field(default_factory=lambda: f"manual__{datetime.now(UTC).isoformat()}")
     left: dict[Output, Any] = field(default_factory=dict)
 
-    def follow(self) -> None:
-        for task in self.flow.tasks:
-            if task.does in (SENSE, TURN):
-                continue
-            given: dict[str, Any] = {name: self._taken(source) for name, source in task.inputs.items()}
-            if task.over:
-                parts = enumerate(given[task.over])
-                returned: object = [self._tried(task, {**given, task.over: part}, index) for index, part in parts]
-            else:
-                returned = self._tried(task, given)
-            self.left[Output(task.name)] = returned
-
-    def _taken(self, source: Output | Mapping[str, Output]) -> object:
-        if isinstance(source, Output):
-            return self.left[source]
-        return {name: self.left[output] for name, output in source.items()}
-
-    def _tried(self, task: Task, inputs: Given, index: int = -1) -> object:
+    def do(self, task: Task, given: Given, index: int) -> object:
         """Return what a task returns, or one part of a mapped task, in the form in which Airflow passes it on."""
+        if task.does in (SENSE, TURN):
+            return None
         at = Attempt(
             run=self.run,
             run_id=self.run_id,
@@ -105,7 +87,7 @@ class _Loop:
         )
         while True:
             try:
-                return _as_stored(self._done(task, at, {**task.settings, **inputs}))
+                return _as_stored(self._done(task, at, given))
             except SystemExit as exit_:
                 message = f"{task.name}: its code ended the process (exit code {exit_.code!r}); repair that code"
                 error: Exception = ContractError(message)

@@ -1,6 +1,6 @@
 """The plan of a run: its tasks, what each takes from those before it, and which are mapped over partitions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -35,6 +35,9 @@ class Output:
     key: str = ""
 
 
+Given = Mapping[str, Any]
+"""What a task is given: its settings, and its inputs, by name."""
+
 Inputs = Mapping[str, Output | Mapping[str, Output]]
 """What a task takes from those before it, by name: the output of one, or those of several by a name of each."""
 
@@ -68,11 +71,24 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The tasks of a recipe, each behind all that it waits for, and the name of their DAG."""
+    """Tasks, each behind all that it waits for; the name of their DAG, and of their recipe, "" for those of none."""
 
     dag: str
     recipe: str
     tasks: tuple[Task, ...]
+
+    def follow(self, do: Callable[[Task, Given, int], Any], left: dict[Output, Any]) -> None:
+        """Do the tasks one after the other, by a task, what it is given, and the number of its part, -1 without one.
+
+        What each returns is `left` for those behind it, beside what `do` leaves there.
+        """
+        for task in self.tasks:
+            given = {**task.settings, **{name: _taken(source, left) for name, source in task.inputs.items()}}
+            if task.over:
+                parts = enumerate(given[task.over])
+                left[Output(task.name)] = [do(task, {**given, task.over: part}, index) for index, part in parts]
+            else:
+                left[Output(task.name)] = do(task, given, -1)
 
 
 def dag_of(recipe: str) -> str:
@@ -182,6 +198,10 @@ def _gates(recipe: Recipe) -> dict[str, Output]:
 def _required(recipe: Recipe) -> dict[str, Output]:
     """Return the verdict that a recipe requires, nothing for one that requires none."""
     return {"required": Output(f"{VERDICT}_gate", VERDICT)} if recipe.requires else {}
+
+
+def _taken(source: Output | Mapping[str, Output], left: Mapping[Output, Any]) -> Any:  # noqa: ANN401 -- what a task has left
+    return left[source] if isinstance(source, Output) else {name: left[output] for name, output in source.items()}
 
 
 def _outputs(inputs: Inputs) -> Iterator[Output]:

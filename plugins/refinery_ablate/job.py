@@ -5,7 +5,7 @@ for each run with its state and its result.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import ascii_lowercase
@@ -130,10 +130,14 @@ def read_plan(folder: Path) -> Plan:
         raise ContractError(message) from error
 
 
-def unfinished(folder: Path, plan: Plan, arms: Sequence[int] | None = None) -> list[Job]:
-    """Return the runs of some arms, or of all, that have no result yet."""
-    chosen = range(len(plan.arms)) if arms is None else arms
-    return [job for job in jobs_of(plan) if job.arm in chosen and not (folder / job.name / RESULT).exists()]
+def runs_of(jobs: Iterable[Job], *, first: bool) -> list[str]:
+    """Return the names of those of the first arm, or of all others."""
+    return [job.name for job in jobs if (job.arm == 0) == first]
+
+
+def unfinished(folder: Path, plan: Plan) -> list[Job]:
+    """Return the runs that have no result yet."""
+    return [job for job in jobs_of(plan) if not (folder / job.name / RESULT).exists()]
 
 
 def read_result(folder: Path, job: Model) -> dict[str, Any]:

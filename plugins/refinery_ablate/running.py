@@ -38,10 +38,10 @@ def device_name() -> str:
     return f"cuda ({torch.cuda.get_device_name()})" if torch.cuda.is_available() else "cpu"
 
 
-def run_jobs(folder: Path, number: int, count: int, say: Say, arms: Sequence[int] | None = None) -> None:
+def run_jobs(folder: Path, number: int, count: int, say: Say) -> None:
     """Run each `count`-th job without a result, from the `number`-th on; `say` takes a line for each that has ended."""
     plan = read_plan(folder)
-    jobs = unfinished(folder, plan, arms)[number::count]
+    jobs = unfinished(folder, plan)[number::count]
     _run(folder, plan, ((job, ArmData(plan.arms[job.arm], plan, job.seed)) for job in jobs), say)
 
 

@@ -12,7 +12,7 @@ from pipeline_tasks.store.storage import require_root
 from refinery_ablate.arms import arms_of
 from refinery_ablate.comparison import Wanted, noise_of, prepare, require_possible
 from refinery_ablate.conclusion import conclude, condition_of
-from refinery_ablate.job import ARMS, Plan, jobs_of, read_plan
+from refinery_ablate.job import jobs_of, read_plan, runs_of
 from refinery_ablate.requests import (
     ForecastAblationRequest,
     JudgeAblationReply,
@@ -47,7 +47,7 @@ def plan(request: PlanAblationRequest) -> RunsReply:
     planned = prepare(replace(wanted, arms=arms), folder)
     runs = len(list(jobs_of(planned)))
     lines += [f"{runs} runs of {planned.steps:,} steps, {planned.tokens:,} tokens each, by the size {planned.size}"]
-    return {"runs": _runs(planned, "a"), "lines": lines}
+    return {"runs": runs_of(jobs_of(planned), first=True), "lines": lines}
 
 
 def forecast(request: ForecastAblationRequest) -> RunsReply:
@@ -55,7 +55,7 @@ def forecast(request: ForecastAblationRequest) -> RunsReply:
     folder = _folder(request.folder)
     planned = read_plan(folder)
     lines = price_lines(noise_of(folder, planned), planned, request.wanted, request.usd_per_hour)
-    return {"runs": _runs(planned, "b"), "lines": list(lines)}
+    return {"runs": runs_of(jobs_of(planned), first=False), "lines": list(lines)}
 
 
 def judge(request: JudgeAblationRequest) -> JudgeAblationReply:
@@ -69,11 +69,6 @@ def judge(request: JudgeAblationRequest) -> JudgeAblationReply:
         "number": next(each.number for each in concluded.recorded if each.root == request.root),
         "lines": [*concluded.lines(), *concluded.where()],
     }
-
-
-def _runs(planned: Plan, arm: str) -> list[str]:
-    """Return the names of the runs of an arm."""
-    return [job.name for job in jobs_of(planned) if ARMS[job.arm] == arm]
 
 
 def _make(folder: Path) -> None:

@@ -1,10 +1,13 @@
 """The requests of the DAG that compares recipes do what the command does, in the same folder."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_ablate.commands import ablate
 from refinery_ablate.comparison import VERDICT
 from refinery_ablate.job import jobs_of, read_plan
 
@@ -94,3 +97,29 @@ def test_a_worker_that_has_not_the_folder_names_it(tmp_path: Path) -> None:
 def test_what_is_recorded_is_json(own: tuple[str, str], sets: str, tmp_path: Path) -> None:
     reply = asked("plan_ablation", tmp_path / "to", tmp_path, datasets=own, held_out=[sets])
     assert json.loads(json.dumps(reply)) == reply
+
+
+def test_the_command_does_the_tasks_of_the_flow_and_trains_no_run_twice(
+    own: tuple[str, str], sets: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs of the first arm, what they let expect, those of the second; without torch, whose results are planted."""
+    folder, results = tmp_path / "to", tmp_path / "results"
+
+    def trained(_: Path, name: str, say: Callable[[str], None]) -> None:
+        if not results.exists():
+            planted.put_results(shutil.copytree(folder, results), read_plan(folder), 0.05)
+        shutil.copytree(results / name, folder / name)
+        say(name)
+
+    monkeypatch.setattr(ablate, "require_torch", lambda: None)
+    monkeypatch.setattr(ablate, "run_job", trained)
+    command = ["ablate", "--datasets", ",".join(own), "--held-out", sets, "--size", "15m", "--to", str(folder)]
+    assert main(command) == 0
+    first = capsys.readouterr()
+    names = [job.name for job in jobs_of(read_plan(folder))]
+    said = first.err.splitlines()
+    assert [line for line in said if line in names] == names
+    assert said[len(names) // 2].startswith("noise of seeds")
+    assert main(command) == 0
+    again = capsys.readouterr()
+    assert (again.out, [line for line in again.err.splitlines() if line in names]) == (first.out, [])

@@ -99,7 +99,6 @@ def test_stages_are_compared_with_the_same_runs_of_the_whole_recipe(folder: Path
     sets = (str(folder / "held-out.jsonl"),)
     plan = prepare(Wanted(arms, sets, tokens=8_000, seeds=2, rates=(4e-3,), threads=1), tmp_path)
     said: list[str] = []
-    run_jobs(tmp_path, 0, 1, said.append, arms=(0,))
     run_jobs(tmp_path, 0, 1, said.append)
     assert [line[0] for line in said] == ["a", "a", "b", "b", "c", "c"]
     found = attribute(tmp_path, ["one", "two"])

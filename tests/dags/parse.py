@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
 import pendulum
@@ -11,6 +12,9 @@ from airflow.sdk import DAG
 from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
+from refinery_airflow.tasks import wiring
+
+from pipeline_tasks.flow.plan import Flow
 
 HEAVY = ("great_expectations", "pyspark", "ray", "numba", "boto3", "fasttext", "tokenizers", "trafilatura")
 
@@ -25,6 +29,7 @@ def facts(task: Any) -> dict[str, Any]:
         "hours": task.execution_timeout and task.execution_timeout.total_seconds() / 3600,
         "pool": task.pool,
         "queue": task.queue,
+        "upstream": sorted(task.upstream_task_ids),
         "downstream": sorted(task.downstream_task_ids),
         "outlets": [asset.name for asset in task.outlets],
     }
@@ -40,12 +45,27 @@ def next_run(serialized: dict[str, Any]) -> list[str]:
     return [run.logical_date.isoformat(), run.run_after.isoformat()]
 
 
+FLOWS: dict[str, dict[str, Any]] = {}
+"""The tasks of each flow that was rendered, by its DAG: whether each is mapped, and what it waits for."""
+
+
+def noted(flow: Flow, *operators: Any, **own: Any) -> None:
+    """Render a flow, and note its tasks."""
+    FLOWS[flow.dag] = {task.name: [bool(task.over), sorted(task.upstream)] for task in flow.tasks}
+    RENDER(flow, *operators, **own)
+
+
+RENDER, wiring.render = wiring.render, noted
+
+
 def dag_facts(dag: DAG) -> dict[str, Any]:
     """What a test asks of a DAG."""
     condition = dag.timetable.asset_condition
     serialized = DagSerialization.serialize_dag(dag)  # Airflow checks every param of every task in it: dear
     return {
         "tasks": [facts(task) for task in dag.topological_sort()],
+        "file": Path(dag.fileloc).name,
+        "flow": FLOWS.get(dag.dag_id, {}),
         "groups": [name for name in dag.task_group.get_task_group_dict() if name],
         "schedule": getattr(getattr(dag.timetable, "timetable", dag.timetable), "expression", ""),
         "assets": [asset.name for asset in condition.objects] if condition else [],

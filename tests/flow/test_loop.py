@@ -11,7 +11,7 @@ import pytest
 from pipeline_tasks.errors import ClusterUnreachable, ContractError, KernelFailed, StorageBusy
 from pipeline_tasks.flow import loop, poison
 from pipeline_tasks.flow.attempt import Attempt, Run
-from pipeline_tasks.flow.plan import Flow, Output, Task, refine_flow
+from pipeline_tasks.flow.plan import Flow, Given, Output, Task, refine_flow
 from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.service.alone import Died
@@ -58,17 +58,17 @@ def given_of(monkeypatch: pytest.MonkeyPatch, run: Run, errors: Sequence[BaseExc
     """Follow the flow, whose second part raises `errors`, one for each try; return what each task was given."""
     left, given = list(errors), list[Any]()
 
-    def cut(at: Attempt, inputs: loop.Given) -> list[dict[str, str]]:
+    def cut(at: Attempt, inputs: Given) -> list[dict[str, str]]:
         at.push("landed", {"sizes": (1, 2), **inputs})
         return [{"name": name} for name in ("a", "b")]
 
-    def work(at: Attempt, inputs: loop.Given) -> dict[str, Any]:
+    def work(at: Attempt, inputs: Given) -> dict[str, Any]:
         given.append((at.task, at.index, at.number, dict(inputs)))
         if inputs["part"]["name"] == "b" and left:
             raise left.pop(0)
         return {"done": inputs["part"]["name"]}
 
-    def gather(at: Attempt, inputs: loop.Given) -> None:
+    def gather(at: Attempt, inputs: Given) -> None:
         given.append((at.task, at.index, at.number, dict(inputs)))
 
     monkeypatch.setattr(loop, "WORK", {"cut": cut, "work": work, "gather": gather})

@@ -1,23 +1,27 @@
 """Says which of two recipes or datasets gives the better model, or which stage of one pays, how sure, at what price."""
 
 import argparse
-import json
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.flow.plan import Given
+from pipeline_tasks.inspect.command import print_result
 from pipeline_tasks.recipe import MARGIN, NOT_WORSE
 from pipeline_tasks.store.storage import absolute, require_root
 from refinery_ablate.arms import arms_of, make_arms
 from refinery_ablate.attribution import attribute, attribution_lines, cost_lines, write_recipes
 from refinery_ablate.comparison import Wanted, noise_of, prepare, require_possible
 from refinery_ablate.conclusion import conclude, condition_of
-from refinery_ablate.job import PLAN, unfinished
+from refinery_ablate.flow import FLOW
+from refinery_ablate.job import PLAN, Plan, read_plan, runs_of, unfinished
 from refinery_ablate.recording import record_attribution
-from refinery_ablate.running import require_torch, run_jobs
+from refinery_ablate.running import require_torch, run_job
 from refinery_ablate.sizes import SIZES, SMOKE
-from refinery_ablate.verdict import price_lines
+from refinery_ablate.verdict import Noise, price_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,73 +61,82 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
 
 
+class Course(NamedTuple):
+    """What a comparison of two recipes, and of one with itself, do each in a way of its own; `FLOW` says when."""
+
+    arms: Callable[[], Wanted]
+    forecast: Callable[[Noise, Plan], Iterable[str]]
+    judge: Callable[[], None]
+
+
 def answer(options: argparse.Namespace) -> int:
     """Make the arms, train, and print what can be seen and what was seen."""
     folder = Path(options.to).absolute()
-    return _attribute(options, folder) if options.attribute else _compare(options, folder)
+    course = _attribution(options, folder) if options.attribute else _comparison(options, folder)
+    if options.prepare:
+        prepare(course.arms(), folder)
+        _say(f"{folder} is ready: run `python -m refinery_ablate {folder}` there, and this command again here")
+        return 0
+    work: Mapping[str, Callable[[Given], list[str] | None]] = {
+        "plan": lambda _: runs_of(unfinished(folder, prepare(course.arms(), folder)), first=True),
+        "train": lambda given: run_job(folder, given["run_name"], _say),
+        "forecast": lambda _: _forecast(course, folder),
+        "judge": lambda _: course.judge(),
+    }
+    FLOW.follow(lambda task, given, _: work[task.does](given), {})
+    return 0
 
 
-def _compare(options: argparse.Namespace, folder: Path) -> int:
+def _forecast(course: Course, folder: Path) -> list[str]:
+    plan = read_plan(folder)
+    for line in course.forecast(noise_of(folder, plan), plan):
+        _say(line)
+    return runs_of(unfinished(folder, plan), first=False)
+
+
+def _comparison(options: argparse.Namespace, folder: Path) -> Course:
     condition = condition_of(options.require, options.override, options.size)
-    also = root_to_record(options)
-    if not options.prepare and not (folder / PLAN).exists():
-        require_torch()
     if options.stages:
         message = "--stages are of --attribute; name a recipe there"
         raise RecipeError(message)
-    wanted = _wanted(options)
-    arms = arms_of(_names(options.datasets), _names(options.recipes), options.input, folder, _say)
-    plan = prepare(replace(wanted, arms=arms), folder)
-    if options.prepare:
-        _say(f"{folder} is ready: run `python -m refinery_ablate {folder}` there, and this command again here")
-        return 0
-    if unfinished(folder, plan, arms=(0,)):
-        run_jobs(folder, 0, 1, _say, arms=(0,))
-    for line in price_lines(noise_of(folder, plan), plan, options.wanted, options.usd_per_hour):
-        _say(line)
-    if unfinished(folder, plan):
-        run_jobs(folder, 0, 1, _say)
-    concluded = conclude(folder, condition, options.usd_per_hour, also)
-    if options.json:
-        sys.stdout.write(json.dumps(concluded.verdict.facts()) + "\n")
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in concluded.lines())
-    for line in concluded.where():
-        _say(line)
-    concluded.require_passed()
-    return 0
+    wanted, also = _asked(options, folder)
+    named = _names(options.datasets), _names(options.recipes), options.input
+
+    def judge() -> None:
+        concluded = conclude(folder, condition, options.usd_per_hour, also)
+        print_result(options, concluded.verdict.facts(), concluded.lines())
+        for line in concluded.where():
+            _say(line)
+        concluded.require_passed()
+
+    return Course(
+        arms=lambda: replace(wanted, arms=arms_of(*named, folder, _say)),
+        forecast=lambda noise, plan: price_lines(noise, plan, options.wanted, options.usd_per_hour),
+        judge=judge,
+    )
 
 
-def _attribute(options: argparse.Namespace, folder: Path) -> int:
-    """Make an arm of the recipe and one without each stage, train, and print which stage pays."""
+def _attribution(options: argparse.Namespace, folder: Path) -> Course:
+    """Return the course of a recipe and itself without each stage: which stage pays."""
     if options.require or options.override:
         message = "--attribute compares a recipe with itself; --require and --override are of two recipes"
         raise RecipeError(message)
-    also = root_to_record(options)
-    if not options.prepare and not (folder / PLAN).exists():
-        require_torch()
-    wanted = _wanted(options)
+    wanted, also = _asked(options, folder)
     without = write_recipes(options.attribute, _names(options.stages), folder / "recipes")
     _say(f"arms: the whole recipe, and it without {', without '.join(without)}")
-    named = make_arms([options.attribute, *without.values()], options.input, folder, _say)
-    plan = prepare(replace(wanted, arms=tuple(named)), folder)
-    if options.prepare:
-        _say(f"{folder} is ready: run `python -m refinery_ablate {folder}` there, and this command again here")
-        return 0
-    if unfinished(folder, plan, arms=(0,)):
-        run_jobs(folder, 0, 1, _say, arms=(0,))
-    for line in cost_lines(noise_of(folder, plan), plan, options.usd_per_hour):
-        _say(line)
-    if unfinished(folder, plan):
-        run_jobs(folder, 0, 1, _say)
-    found = attribute(folder, list(without))
-    if options.json:
-        sys.stdout.write(json.dumps(found.facts()) + "\n")
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in attribution_lines(found))
-    for each in record_attribution(found, folder, also):
-        _say(f"recorded: {each}")
-    return 0
+    recipes = [options.attribute, *without.values()]
+
+    def judge() -> None:
+        found = attribute(folder, list(without))
+        print_result(options, found.facts(), attribution_lines(found))
+        for each in record_attribution(found, folder, also):
+            _say(f"recorded: {each}")
+
+    return Course(
+        arms=lambda: replace(wanted, arms=tuple(make_arms(recipes, options.input, folder, _say))),
+        forecast=lambda noise, plan: cost_lines(noise, plan, options.usd_per_hour),
+        judge=judge,
+    )
 
 
 def root_to_record(options: argparse.Namespace) -> str:
@@ -138,8 +151,14 @@ def _names(written: str | None) -> list[str]:
     return [name.strip() for name in (written or "").split(",") if name.strip()]
 
 
-def _wanted(options: argparse.Namespace) -> Wanted:
-    """Return what is wanted, its arms yet to be made; RecipeError for what cannot be compared whatever they are."""
+def _asked(options: argparse.Namespace, folder: Path) -> tuple[Wanted, str]:
+    """Return what is wanted, its arms yet to be made, and the root of `--root`.
+
+    RecipeError for what cannot be compared whatever they are, also as nothing trains here.
+    """
+    also = root_to_record(options)
+    if not options.prepare and not (folder / PLAN).exists():
+        require_torch()
     wanted = Wanted(
         (),
         tuple(options.held_out),
@@ -150,7 +169,7 @@ def _wanted(options: argparse.Namespace) -> Wanted:
         options.threads,
     )
     require_possible(wanted)
-    return wanted
+    return wanted, also
 
 
 def rates_of(written: str) -> tuple[float, ...]:

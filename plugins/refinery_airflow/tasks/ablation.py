@@ -146,7 +146,7 @@ class TrainRun(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
 
     def execute(self, context: Context) -> None:
         """Train it; a run that has its result is not trained again."""
-        context["run_name"] = self.run_name
+        context["part_name"] = self.run_name
         train_run(_place(context)["folder"], self.run_name, _say)
 
 
@@ -186,6 +186,15 @@ class JudgeAblation(BaseOperator):  # type: ignore[misc]  # loaded lazily: Any
         )
         self.verdict = str(reply["number"])
         return reply
+
+
+OPERATORS: Mapping[str, type[BaseOperator]] = {
+    "plan": PlanAblation,
+    "train": TrainRun,
+    "forecast": ForecastAblation,
+    "judge": JudgeAblation,
+}
+"""The operators by what tasks of a comparison do."""
 
 
 def _place(context: Context) -> dict[str, Any]:

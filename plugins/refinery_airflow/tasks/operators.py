@@ -22,7 +22,9 @@ from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.requests.gates import JudgeReply
 from pipeline_tasks.service.requests.publication import ExportReply, IndexReply, PublishReply
 from pipeline_tasks.service.requests.stages import PlannedStep, PreflightRequest, RecordRequest
+from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.alerts.metrics import count_stage
+from refinery_airflow.alerts.openlineage import lineage_completed, lineage_failed, lineage_started
 from refinery_airflow.runs.credentials import adopt_credentials
 from refinery_airflow.runs.run import announce, base, is_here, run_of
 from refinery_airflow.tasks.approval import Reviewed
@@ -411,3 +413,12 @@ def log_failure(context: Context) -> None:
 def log_retry(context: Context) -> None:
     """Log that a task will be tried again, and why."""
     log_error(context["ti"].task_id, context["ti"].try_number, context.get("exception"), final=False)
+
+
+CALLBACKS: Mapping[str, Any] = {
+    "on_execute_callback": lineage_started,
+    "on_success_callback": lineage_completed,
+    "on_failure_callback": [FailureAlert(), lineage_failed, log_failure],  # with the last `refinery run` ends
+    "on_retry_callback": log_retry,
+}
+"""Task arguments of what refines and builds: what is told as a task begins and ends."""

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from pipeline_tasks.deployment import Settings, deployed, deployment, names_of, 
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.plan import Flow, Output, Task, dag_of
 from pipeline_tasks.recipe import BUILDS, Recipe, load_build, load_recipe, recipe_names
+from refinery_airflow.alerts.alerts import FailureAlert
 from refinery_airflow.runs.run import is_here
 from refinery_airflow.tasks.operators import (
     Compose,
@@ -43,7 +44,7 @@ QUEUE_WAIT, QUEUE_PAUSE = 20, 5
 
 
 def task_arguments(recipe: str = "") -> dict[str, Any]:
-    """Return the arguments of all tasks of a DAG of a recipe: its tries, its bounds, and what the deployment says."""
+    """Return the arguments of all tasks of a DAG of a recipe: tries, bounds, alert, and what the deployment says."""
     return task_arguments_by(deployed(recipe))
 
 
@@ -52,11 +53,11 @@ def task_arguments_by(settings: Settings) -> dict[str, Any]:
     own: dict[str, Any] = {name: value for name in ("pool", "queue", "owner") if (value := getattr(settings, name))}
     if settings.execution_timeout and not is_here():
         own["execution_timeout"] = timedelta(hours=settings.execution_timeout)
-    return {**RETRIES, **BOUNDS, **own}
+    return {**RETRIES, **BOUNDS, **own, "on_failure_callback": FailureAlert()}
 
 
 def dag_arguments(recipe: str = "") -> dict[str, Any]:
-    """Return the arguments of a DAG of a recipe: its tags, and who may see it where the deployment says so."""
+    """Return the arguments of a DAG of a recipe: its dates, its tags, and who may see it if the deployment says so."""
     return arguments_of(deployed(recipe))
 
 
@@ -66,7 +67,8 @@ def arguments_of(settings: Settings) -> dict[str, Any]:
         role: set(actions) if isinstance(actions, tuple) else {of: set(may) for of, may in actions.items()}
         for role, actions in settings.access_control.items()
     }
-    return {"tags": ["refinery", *settings.tags], **({"access_control": control} if control else {})}
+    dates = {"start_date": datetime(2026, 1, 1, tzinfo=UTC), "catchup": False}
+    return {**dates, "tags": ["refinery", *settings.tags], **({"access_control": control} if control else {})}
 
 
 def of_roots(dag: str, entries: Iterable[tuple[str, Settings]]) -> list[tuple[str, str, Settings]]:
@@ -197,17 +199,21 @@ Made = Mapping[str, BaseOperator]
 """The operators of a DAG by the names of tasks."""
 
 
-def render(flow: Flow) -> None:
-    """Make the tasks of a flow in the DAG at hand, those of a stage in a group of its name."""
+def render(flow: Flow, operators: Mapping[str, type[BaseOperator]] = OPERATORS, **own: Mapping[str, Any]) -> None:
+    """Make the tasks of a flow in the DAG at hand, those of a stage in a group of its name.
+
+    What tasks do has its operator, and may have arguments of its `own`, which only Airflow knows.
+    """
     made: dict[str, BaseOperator] = {}
     for stage, tasks in groupby(flow.tasks, key=lambda task: task.stage):
         with TaskGroup(stage, tooltip=stage_card(stage).title) if stage else nullcontext():
-            made |= {task.name: _operator(flow, task, made) for task in tasks}
+            for task in tasks:
+                arguments = {"task_id": task.name.rpartition(".")[2], **task.settings, **own.get(task.does, {})}
+                made[task.name] = _operator(flow, task, operators[task.does], arguments, made)
 
 
-def _operator(flow: Flow, task: Task, made: dict[str, BaseOperator]) -> BaseOperator:
+def _operator(flow: Flow, task: Task, kind: type[BaseOperator], known: dict[str, Any], made: Made) -> BaseOperator:
     """Return the operator of a task, behind those that it waits for."""
-    kind, known = OPERATORS[task.does], {"task_id": task.name.rpartition(".")[2], **task.settings}
     if issubclass(kind, RequestOperator):
         known["recipe"] = flow.recipe
     if task.reaches:
@@ -218,7 +224,6 @@ def _operator(flow: Flow, task: Task, made: dict[str, BaseOperator]) -> BaseOper
         operator = kind.partial(**known, **inputs, map_index_template="{{ part_name }}").expand(**over)
     else:
         operator = kind(**known, **inputs)
-    made[task.name] = operator
     for name in task.after:
         made[name] >> operator
     return operator
