@@ -109,6 +109,7 @@ QUESTIONS = {
         "look",
         shows=True,
         was="similar",
+        is_question=True,
     ),
     "document": Entry(
         "pipeline_tasks.inspect.document",

@@ -4,7 +4,7 @@ A module that exports one as `QUESTION`, and has its line in the table of `known
 Python by that alone. Params are a frozen dataclass. Each field has its help, and a word for its value, beside its type:
 `since: Annotated[str, "looks of this day and later", "DAY"] = ""`. A field without a default is named first; bounds are
 those of `constraints`. `root` is where the question is asked, and a field of the type `Role` is who asks: both are
-filled in.
+filled in. A field `recipe` says that the answer tells of that recipe alone: then whoever has the role for it may ask.
 """
 
 import typing
@@ -38,14 +38,15 @@ class Question(Generic[P]):
     """What is asked by params, and by whom.
 
     `bounds` are params that a page gives, as a request reads so much. `was` are names that options had, to which they
-    still answer, by the param.
+    still answer, by the param. Of the params in `one_of` just one has to be given.
     """
 
     params: type[P]
     answer: Callable[[P], Answer]
     role: Role = Role.VIEWER
     bounds: Mapping[str, object] = field(default_factory=dict)
-    was: Mapping[str, str] = field(default_factory=dict)
+    was: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    one_of: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,9 @@ def read_params(question: Question[P], given: Mapping[str, object], root: str, r
         if param.is_required and not values.get(name):
             message = f"name what is asked for: {param.help}"
             raise RecipeError(message)
+    if question.one_of and sum(bool(values.get(name)) for name in question.one_of) != 1:
+        message = f"name one of {', '.join(question.one_of)}, and no more of them"
+        raise RecipeError(message)
     hints = typing.get_type_hints(question.params, include_extras=True)
     asker = {each: role for each, hint in hints.items() if _bare(hint) is Role}
     at = {ROOT: root} if ROOT in hints else {}
