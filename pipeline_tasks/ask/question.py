@@ -2,9 +2,10 @@
 
 A module that exports one as `QUESTION`, and has its line in the table of `known`, is a command, a page and a call from
 Python by that alone. Params are a frozen dataclass. Each field has its help, and a word for its value, beside its type:
-`since: Annotated[str, "looks of this day and later", "DAY"] = ""`. A field without a default is named first; bounds are
-those of `constraints`. `root` is where the question is asked, and a field of the type `Role` is who asks: both are
-filled in. A field `recipe` says that the answer tells of that recipe alone: then whoever has the role for it may ask.
+`since: Annotated[str, "looks of this day and later", "DAY"] = ""`; a tuple beside them has values that a page suggests.
+A field without a default is named first; bounds are those of `constraints`. `root` is where the question is asked, and
+a field of the type `Role` is who asks: both are filled in. A field `recipe` says that the answer tells of that recipe
+alone: then whoever has the role for it may ask.
 """
 
 import typing
@@ -65,6 +66,7 @@ class Param:
     is_required: bool
     is_repeated: bool
     choices: tuple[str, ...]
+    suggested: tuple[str, ...]
 
     @property
     def flag(self) -> str:
@@ -95,7 +97,8 @@ def params_of(question: Question[Any]) -> Iterator[Param]:
 
 
 def _param(declared: Any, hint: Any) -> Param:  # noqa: ANN401 -- a field of any dataclass, and an annotation
-    notes = [note for note in typing.get_args(hint)[1:] if isinstance(note, str)] if _is_annotated(hint) else []
+    said = typing.get_args(hint)[1:] if _is_annotated(hint) else ()
+    notes = [note for note in said if isinstance(note, str)]
     of_one = _value_hint(hint)
     is_repeated = typing.get_origin(of_one) is tuple
     of_one = typing.get_args(of_one)[0] if is_repeated else of_one
@@ -112,6 +115,7 @@ def _param(declared: Any, hint: Any) -> Param:  # noqa: ANN401 -- a field of any
         is_required=is_required,
         is_repeated=is_repeated,
         choices=choices,
+        suggested=next((note for note in said if isinstance(note, tuple)), ()),
     )
 
 
@@ -128,7 +132,7 @@ def _value_hint(hint: Any) -> Any:  # noqa: ANN401 -- an annotation
     if not _is_annotated(hint):
         return hint
     kind, *notes = typing.get_args(hint)
-    constraints = [note for note in notes if not isinstance(note, str)]
+    constraints = [note for note in notes if not isinstance(note, str | tuple)]
     return Annotated[(kind, *constraints)] if constraints else kind
 
 

@@ -104,9 +104,12 @@ class Params:
     recipe: OnlyRecipe = ""
     snapshot: NewestSnapshot = ""
     by: Annotated[
-        str, "a column, such as topic, language or extractor, or site, or reason (default: document_type)", "COLUMN"
+        str,
+        "a column, such as topic, language or extractor, or site, or reason (default: document_type)",
+        "COLUMN",
+        (*USUAL, *ACROSS),
     ] = USUAL[0]
-    across: Annotated[str, "a second column, such as site or reason: a table of both", "COLUMN"] = ""
+    across: Annotated[str, "a second column, such as site or reason: a table of both", "COLUMN", (*ACROSS, *USUAL)] = ""
     values: Annotated[int, Range(1), f"values of the second ({VALUES})", "N"] = VALUES
     sites: Annotated[int, Range(), "largest sites of each value (3)", "N"] = 3
     reasons: Annotated[int, Range(), "reasons of each value (3)", "N"] = 3

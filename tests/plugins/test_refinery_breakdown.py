@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.breakdown import USUAL
 
 from tests.inspect.test_breakdown import published
 from tests.markup import assert_inert
@@ -35,6 +36,9 @@ def test_types_are_shown_with_reasons_and_sites(visitor: Any, root: Path) -> Non
 
 
 def test_other_columns_can_be_chosen_and_a_second(visitor: Any) -> None:
+    first, second = re.findall(r"<datalist.*?</datalist>", visitor.get(PAGE).text)
+    offered = re.findall(r'value="(\w+)"', first)
+    assert re.findall(r'value="(\w+)"', second) == [*offered[-2:], *offered[:-2]] == ["site", "reason", *USUAL]
     for name in ("reading_level", "license_notice", "language", "source"):
         assert visitor.get(PAGE, params={"by": name}).status_code == 200
 
