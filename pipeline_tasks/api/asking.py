@@ -29,7 +29,8 @@ def answered(name: str, root: str, values: tuple[object, ...], params: dict[str,
     given = {**placed, **params}
     answer = question.answer(read_params(question, given, root, Role.STEWARD))
     if entry.shows:
-        looked(Namespace(**{**given, "root": root, "command": name, "purpose": purpose}), answer.rows, answer.documents)
+        options = Namespace(**{**given, "root": root, "command": name, "purpose": purpose})
+        looked(options, answer.rows, answer.documents, answer.of)
     return answer
 
 

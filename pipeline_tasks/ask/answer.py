@@ -1,7 +1,7 @@
 """An answer: its title and parts as data, with its lines, its HTML, and what a command ends with."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pipeline_tasks.ask.html import html_of
 from pipeline_tasks.ask.lines import lines_of
@@ -13,13 +13,15 @@ class Answer:
     """What is known of a question, as data.
 
     `facts` are its JSON; without them these are the rows of its first table. `documents` are the ids of the documents
-    that it shows, for the log of looks, and `exit_code` is that of a command.
+    that it shows, and `of` names the recipe, snapshot or version that they are of, for the log of looks. `exit_code` is
+    that of a command.
     """
 
     title: str
     parts: Sequence[Part]
     facts: object = None
     documents: Sequence[str] = ()
+    of: Mapping[str, str] = field(default_factory=dict)
     exit_code: int = 0
 
     @property

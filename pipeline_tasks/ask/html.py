@@ -12,6 +12,9 @@ from pipeline_tasks.plots.plot import Plot
 Link = Callable[[Column, Row], str]
 """Returns the address that a value of a row leads to, "" for none."""
 
+MOST = 200
+"""Rows of a table that are shown."""
+
 SHORT_ID = 12
 """Digits of an id that are shown where it leads to its document."""
 
@@ -42,13 +45,18 @@ def _table(table: Table, link: Link) -> str:
     if not table.rows:
         return f'<div class="empty"><p>{_prose(table.empty)}</p></div>' if table.empty else ""
     head = "".join(f'<th scope="col"{_number(each)}>{escape(each.title or each.key)}</th>' for each in table.shown)
-    body = "\n".join(f"<tr>{''.join(_cells(table, row, link))}</tr>" for row in table.rows)
+    body = "\n".join(f"<tr>{''.join(_cells(table, row, link))}</tr>" for row in table.rows[:MOST])
     caption = f"<caption>{_prose(table.title)}</caption>" if table.title else ""
     label = escape(table.title or "Table")
     return (
-        f'<div class="wide" role="region" tabindex="0" aria-label="{label}"><table>{caption}'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        f'<div class="wide answered" role="region" tabindex="0" aria-label="{label}"><table>{caption}'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>{_more(table)}"
     )
+
+
+def _more(table: Table) -> str:
+    count = len(table.rows)
+    return f'<p class="quiet">The first {MOST} of {count:,} rows; JSON has all.</p>' if count > MOST else ""
 
 
 def _number(column: Column) -> str:

@@ -29,10 +29,16 @@ def _table(table: Table) -> Iterator[str]:
     if not table.rows:
         yield from [table.empty] if table.empty else []
         return
-    head = [column.title or column.key for column in table.shown]
-    rows = [[written(column.kind, row.get(column.key)) for column in table.shown] for row in table.rows]
-    left = [at for at, column in enumerate(table.shown) if not column.is_number]
-    yield from aligned_lines([head, *rows], left)
+    tallies = [column for column in table.shown if column.kind == "tally"]
+    columns = [column for column in table.shown if column not in tallies]
+    head = [column.title or column.key for column in columns]
+    rows = [[written(column.kind, row.get(column.key)) for column in columns] for row in table.rows]
+    left = [at for at, column in enumerate(columns) if not column.is_number]
+    first, *lines = aligned_lines([head, *rows], left)
+    yield "  ".join([first, *(["; ".join(column.title or column.key for column in tallies)] if tallies else [])])
+    for line, row in zip(lines, table.rows, strict=True):
+        yield line
+        yield from (f"    {written(each.kind, row[each.key])}" for each in tallies if row.get(each.key))
 
 
 def _plot(plot: Plot) -> Iterator[str]:

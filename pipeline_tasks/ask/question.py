@@ -2,9 +2,10 @@
 
 A module that exports one as `QUESTION`, and has its line in the table of `known`, is a command, a page and a call from
 Python by that alone. Params are a frozen dataclass. Each field has its help, and a word for its value, beside its type:
-`since: Annotated[str, "looks of this day and later", "DAY"] = ""`. A field without a default is named first; bounds are
-those of `constraints`. `root` is where the question is asked, and a field of the type `Role` is who asks: both are
-filled in.
+`since: Annotated[str, "looks of this day and later", "DAY"] = ""`; a tuple beside them has values that a page suggests.
+A field without a default is named first; bounds are those of `constraints`. `root` is where the question is asked, and
+a field of the type `Role` is who asks: both are filled in. A field `recipe` says that the answer tells of that recipe
+alone: then whoever has the role for it may ask.
 """
 
 import typing
@@ -38,14 +39,15 @@ class Question(Generic[P]):
     """What is asked by params, and by whom.
 
     `bounds` are params that a page gives, as a request reads so much. `was` are names that options had, to which they
-    still answer, by the param.
+    still answer, by the param. Of the params in `one_of` just one has to be given.
     """
 
     params: type[P]
     answer: Callable[[P], Answer]
     role: Role = Role.VIEWER
     bounds: Mapping[str, object] = field(default_factory=dict)
-    was: Mapping[str, str] = field(default_factory=dict)
+    was: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    one_of: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Param:
     is_required: bool
     is_repeated: bool
     choices: tuple[str, ...]
+    suggested: tuple[str, ...]
 
     @property
     def flag(self) -> str:
@@ -94,7 +97,8 @@ def params_of(question: Question[Any]) -> Iterator[Param]:
 
 
 def _param(declared: Field[Any], hint: object) -> Param:
-    notes = [note for note in typing.get_args(hint)[1:] if isinstance(note, str)] if _is_annotated(hint) else []
+    said = typing.get_args(hint)[1:] if _is_annotated(hint) else ()
+    notes = [note for note in said if isinstance(note, str)]
     of_one = _value_hint(hint)
     is_repeated = typing.get_origin(of_one) is tuple
     of_one = typing.get_args(of_one)[0] if is_repeated else of_one
@@ -111,6 +115,7 @@ def _param(declared: Field[Any], hint: object) -> Param:
         is_required=is_required,
         is_repeated=is_repeated,
         choices=choices,
+        suggested=next((note for note in said if isinstance(note, tuple)), ()),
     )
 
 
@@ -127,7 +132,7 @@ def _value_hint(hint: object) -> object:
     if not _is_annotated(hint):
         return hint
     kind, *notes = typing.get_args(hint)
-    constraints = [note for note in notes if not isinstance(note, str)]
+    constraints = [note for note in notes if not isinstance(note, str | tuple)]
     return Annotated[(kind, *constraints)] if constraints else kind
 
 
@@ -146,6 +151,9 @@ def read_params(question: Question[P], given: Mapping[str, object], root: str, r
         if param.is_required and not values.get(name):
             message = f"name what is asked for: {param.help}"
             raise RecipeError(message)
+    if question.one_of and sum(bool(values.get(name)) for name in question.one_of) != 1:
+        message = f"name one of {', '.join(question.one_of)}, and no more of them"
+        raise RecipeError(message)
     hints = typing.get_type_hints(question.params, include_extras=True)
     asker = {each: role for each, hint in hints.items() if _bare(hint) is Role}
     at = {ROOT: root} if ROOT in hints else {}

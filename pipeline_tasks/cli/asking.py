@@ -10,6 +10,7 @@ from pipeline_tasks.ask.question import ROOT, Param, Role, params_of, question_o
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.command import add_json, add_root, print_result
 from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.store.storage import require_root
 
 
 class AskedCommand:
@@ -26,21 +27,43 @@ class AskedCommand:
             if param.is_required:
                 parser.add_argument(param.name, metavar=param.word, type=_reader(param), help=param.help)
         add_root(parser)
+        parser.set_defaults(requires_root=False)  # `answer` requires it, where it stands
         for param in self._params:
             if not param.is_required:
-                earlier = [self._question.was[param.name]] if param.name in self._question.was else []
+                earlier = self._question.was.get(param.name, ())
                 parser.add_argument(param.flag, *earlier, dest=param.name, **_option(param))
         add_json(parser)
 
     def answer(self, options: argparse.Namespace) -> int:
         """Print the answer; return its exit code."""
+        self._find_root(options)
         given = {param.name: getattr(options, param.name) for param in self._params}
         params = read_params(self._question, given, getattr(options, ROOT), Role.STEWARD)
         answer = self._question.answer(params)
         if self._entry.shows:
-            looked(options, answer.rows, answer.documents)
+            looked(options, answer.rows, answer.documents, answer.of)
         print_result(options, answer.json, lines_of(answer.parts))
         return answer.exit_code
+
+    def _find_root(self, options: argparse.Namespace) -> None:
+        """Require the root, which may stand before what is named."""
+        try:
+            require_root(options.root)
+        except RecipeError:
+            name = next((param.name for param in self._params if param.is_required), ROOT)
+            named = getattr(options, name)
+            if not _is_root(named):
+                raise
+            setattr(options, name, options.root)
+            options.root = named
+
+
+def _is_root(named: object) -> bool:
+    try:
+        require_root(str(named))
+    except RecipeError:
+        return False
+    return True
 
 
 def _option(param: Param) -> dict[str, Any]:

@@ -46,4 +46,4 @@ COLUMNS = (
     Column("purpose", "for"),
 )
 
-QUESTION = Question(Params, answer, Role.STEWARD, was={"who": "--by"})
+QUESTION = Question(Params, answer, Role.STEWARD, was={"who": ("--by",)})

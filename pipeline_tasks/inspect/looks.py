@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pipeline_tasks.inspect.command import whoami
 from pipeline_tasks.publish.logs.version_log import Version
@@ -19,21 +19,26 @@ def add_purpose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--purpose", default=default, metavar="WHY", help=f"{help_} (default: {access_log.PURPOSE})")
 
 
+def names_of(version: Version) -> dict[str, str]:
+    """Return what a look at a version is of."""
+    return {"recipe": version.recipe, "snapshot": version.snapshot, "version": str(version.number)}
+
+
 def looked(
     options: argparse.Namespace,
     rows: int,
     documents: Iterable[str] = (),
-    version: Version | None = None,
+    version: Version | Mapping[str, str] | None = None,
     **of: str,
 ) -> None:
     """Log what a command is about to print, where looks at its root are logged; LookRefused if it cannot be.
 
-    `of` are names of what is looked at, and `version` is what was published of them.
+    `of` are names of what is looked at, and `version` is what was published of them, or its names.
     """
     if not access_log.is_logged(options.root):
         return
     if version is not None:
-        of |= {"recipe": version.recipe, "snapshot": version.snapshot, "version": str(version.number)}
+        of |= names_of(version) if isinstance(version, Version) else version
     named = {name: getattr(options, name, "") for name in ("recipe", "snapshot", "stage")}
     words = {name: value for name, value in vars(options).items() if name not in _ELSEWHERE}
     look = access_log.Look(

@@ -72,16 +72,14 @@ _FIELDS = {"kept": "rows", "rejected": "rejected", "quarantined": "quarantined"}
 """The field of a manifest's node that has each count."""
 
 
-def lineage_plot(nodes: Sequence[ManifestNode], edges: Sequence[Edge], addresses: Mapping[str, str]) -> Plot | None:
-    """Plot manifests in the order of `nodes`; None without any. `addresses` has that of each point's page, by path."""
+def lineage_plot(nodes: Sequence[ManifestNode], edges: Sequence[Edge]) -> Plot | None:
+    """Plot manifests in the order of `nodes`; None without any."""
     own = [node for node in nodes if node.is_own]
     if not own:
         return None
     columns = _columns(nodes)
     stages = list(dict.fromkeys(node.stage for node in nodes))
-    points = [
-        *{(point["column"], point["stage"]): point for point in _points(nodes, columns, edges, addresses)}.values()
-    ]
+    points = [*{(point["column"], point["stage"]): point for point in _points(nodes, columns, edges)}.values()]
     lines = [*{tuple(line.values()): line for line in _lines(nodes, edges, columns)}.values()]
     counts = [row for node in own for row in _counts(node)]
     domain = [*dict.fromkeys(columns.values()), _SNAPSHOT + HERE, *(_COUNT + name for name in COUNTS)]
@@ -109,9 +107,7 @@ def _column(node: ManifestNode, columns: Mapping[str, str]) -> str:
     return _SNAPSHOT + HERE if node.is_own else columns[node.place]
 
 
-def _points(
-    nodes: Sequence[ManifestNode], columns: Mapping[str, str], edges: Sequence[Edge], addresses: Mapping[str, str]
-) -> Iterator[Row]:
+def _points(nodes: Sequence[ManifestNode], columns: Mapping[str, str], edges: Sequence[Edge]) -> Iterator[Row]:
     """Yield the point of each manifest; those of one stage in the shared column have equal ones."""
     kinds = {edge.parent: edge.kind for edge in edges}
     shared = {column for column, places in Counter(columns.values()).items() if places > 1}
@@ -122,8 +118,7 @@ def _points(
             yield row | {"of": column.removeprefix(_SNAPSHOT)}
             continue
         counts = {name: _number(getattr(node, _FIELDS[name])) for name in COUNTS}
-        address = {"address": addresses[node.path]} if node.path in addresses else {}
-        yield row | {"of": node.place, "path": node.path, **counts, **address}
+        yield row | {"of": node.place, "path": node.path, **counts}
 
 
 def _lines(nodes: Sequence[ManifestNode], edges: Sequence[Edge], columns: Mapping[str, str]) -> Iterator[Row]:
@@ -199,9 +194,8 @@ def _marks(lines: Sequence[Row], counts: Sequence[Row], axes: tuple[Spec, Spec])
     rule = {"type": "rule", "strokeWidth": 2, "opacity": 0.65, "aria": False}
     yield {"data": {"values": list(lines)}, "mark": rule, "encoding": ends}
     tooltip = [{"field": name, "type": "nominal"} for name in ("stage", "of", *COUNTS, "path")]
-    href = {"field": "address", "type": "nominal"}
-    point = {"type": "point", "filled": True, "size": 110, "opacity": 1, "cursor": "pointer"}
-    yield {"mark": point, "encoding": {"x": x, "y": y, "color": color, "tooltip": tooltip, "href": href}}
+    point = {"type": "point", "filled": True, "size": 110, "opacity": 1}
+    yield {"mark": point, "encoding": {"x": x, "y": y, "color": color, "tooltip": tooltip}}
     text = {"x": x, "y": y, "text": {"field": "count", "type": "nominal"}}
     for tone in (*COUNTS.values(), NONE):
         rows = [row for row in counts if row["tone"] == tone]

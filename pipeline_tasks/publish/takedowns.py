@@ -47,7 +47,8 @@ _NO = r"\s/?#@:*,;|<>()\[\]{}\"'`\\%"
 
 _SITE = re.compile(rf"(?!.*\.\.)([^{_NO}]+\.[^{_NO}]*[^{_NO}.\d][^{_NO}]*|\d+(\.\d+){{3}}|localhost)")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://\S", re.IGNORECASE)
-_FORMS = {DOC: "the id of a document, 32 hex digits", URL: "a URL with its scheme", SITE: "a host, as `example.com`"}
+_BARE = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/?#:]+\.[^\s/?#:.]+\.?|localhost)(:\d+)?([/?#]\S*)?", re.IGNORECASE)
+_FORMS = {DOC: "the id of a document, 32 hex digits", URL: "a URL", SITE: "a host, as `example.com`"}
 _NAMED = 100
 
 _FEW = 3
@@ -87,7 +88,7 @@ def _takedown(root: str, entry: ChainEntry) -> Takedown:
 
 def valid_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return entries without repetition, sorted; RecipeError for one that names no document, URL or site."""
-    pairs = [(kind, value.strip()) for kind, value in entries]
+    pairs = [(kind, with_scheme(value.strip()) if kind == URL else value.strip()) for kind, value in entries]
     for (kind, value), key in zip(pairs, keys_of(pairs), strict=True):
         if not _is_named(kind, value, key):
             message = f"{kind} {value[:_NAMED]!r} has to be {_FORMS[kind]}"
@@ -96,6 +97,12 @@ def valid_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
             message = f"site {value[:_NAMED]!r} is a public suffix, below which anybody has a site; name the site"
             raise RecipeError(message)
     return tuple(sorted(set(pairs)))
+
+
+def with_scheme(written: str) -> str:
+    """Return an address without a scheme with one, which is as good as any other; what is no address as it is."""
+    bare = written.removeprefix("//")
+    return f"http://{bare}" if _BARE.fullmatch(bare) else written
 
 
 def _is_named(kind: str, value: str, key: str) -> bool:

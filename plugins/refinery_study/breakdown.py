@@ -1,22 +1,25 @@
 """Breaks a snapshot's documents down by a column, or by two: how many were kept, or rejected, and of which sites."""
 
-import argparse
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.ask.answer import Answer
+from pipeline_tasks.ask.parts import Column, Note, Part, Table
+from pipeline_tasks.ask.question import Question, Role
 from pipeline_tasks.cards import is_stage, stage_card
+from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.chosen import ordered_manifests
-from pipeline_tasks.inspect.command import add_snapshot, number, print_result, version_of
+from pipeline_tasks.inspect.command import NewestSnapshot, OnlyRecipe, version_of
 from pipeline_tasks.inspect.grouping import SITE, UNSAID, can_group, groups_of, sites_of
-from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.inspect.looks import names_of
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.stage import Shard, Stage
 from pipeline_tasks.stages import enrich
@@ -40,6 +43,12 @@ VALUES = 6
 """Values of the second column that are shown unless another number is named."""
 
 ESTIMATE = "token_estimate"
+
+OTHERS = "(others)"
+"""Reasons or sites that are not named."""
+
+ON_PAGE = 64_000_000
+"""Bytes of shards that a request reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +96,48 @@ class Breakdown:
     values: Sequence[str] = ()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the root, the snapshot, the columns, and how many sites, reasons and values are shown."""
-    add_snapshot(parser)
-    parser.add_argument(
-        "--by",
-        default=USUAL[0],
-        metavar="COLUMN",
-        help="such as topic, language, extractor, or site, or reason (default: document_type)",
-    )
-    parser.add_argument(
-        "--across", default="", metavar="COLUMN", help="a second one, such as site or reason: a table of both"
-    )
-    parser.add_argument(
-        "--values", type=number(int, 1), default=VALUES, metavar="N", help=f"values of the second ({VALUES})"
-    )
-    parser.add_argument("--sites", type=number(int, 0), default=3, metavar="N", help="largest sites of each value (3)")
-    parser.add_argument("--reasons", type=number(int, 0), default=3, metavar="N", help="reasons of each value (3)")
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Which documents are broken down, by what, and how much of each value is shown."""
+
+    root: str
+    recipe: OnlyRecipe = ""
+    snapshot: NewestSnapshot = ""
+    by: Annotated[
+        str,
+        "a column, such as topic, language or extractor, or site, or reason (default: document_type)",
+        "COLUMN",
+        (*USUAL, *ACROSS),
+    ] = USUAL[0]
+    across: Annotated[str, "a second column, such as site or reason: a table of both", "COLUMN", (*ACROSS, *USUAL)] = ""
+    values: Annotated[int, Range(1), f"values of the second ({VALUES})", "N"] = VALUES
+    sites: Annotated[int, Range(), "largest sites of each value (3)", "N"] = 3
+    reasons: Annotated[int, Range(), "reasons of each value (3)", "N"] = 3
+    most_bytes: Annotated[float, Range(), "bytes of shards that are read at most (default: 0, all)", "N"] = 0
+    role: Role = Role.STEWARD
 
 
-def answer(options: argparse.Namespace) -> int:
-    """Print the table."""
-    version = version_of(options)
-    table = breakdown(options.root, version, options.by, across=options.across)
-    looked(options, len(table.groups), version=version)
-    facts: dict[str, Any] = {"by": options.by, "groups": [_facts(group, int(options.sites)) for group in table.groups]}
-    if table.across:
-        facts |= {"across": table.across, "values": list(table.values)}
-        print_result(options, facts, crossed_lines(table, int(options.values)))
-    else:
-        print_result(options, facts, lines(options.by, table.groups, int(options.sites), int(options.reasons)))
-    return 0
+def answer(params: Params) -> Answer:
+    """Return the table: stewards see the values of rejected rows, too."""
+    version = version_of(params)
+    sees_rejected = params.role is Role.STEWARD
+    known = breakdown(
+        params.root, version, params.by, int(params.most_bytes), params.across, sees_rejected=sees_rejected
+    )
+    facts: dict[str, Any] = {"by": params.by, "groups": [_facts(group, params.sites) for group in known.groups]}
+    facts |= {"across": known.across, "values": list(known.values)} if known.across else {}
+    named = f"{params.by} and {params.across}" if params.across else params.by
+    parts: list[Part] = [_crossed(known, params.values) if known.across else _table(known, params)]
+    if known.across:
+        left = f"; {len(known.values) - params.values:,} more by --values" if known.values[params.values :] else ""
+        kept = "" if known.across == REASON else " that were kept, of all"
+        parts.append(Note(f"cells: documents{kept} by {known.across}{left}"))
+    if known.rows != known.total:
+        parts.append(Note(f"{known.rows:,} of {known.total:,} rows were read, in shards that no order chose.", "warn"))
+    return Answer(f"Documents by {named}", parts, facts, of=names_of(version))
+
+
+QUESTION = Question(Params, answer, Role.CURATOR, {"sites": 3, "reasons": 3, "most_bytes": ON_PAGE})
 
 
 REJECTED = "(rejected)"
@@ -277,18 +297,36 @@ def _facts(group: Group, most_sites: int) -> dict[str, Any]:
     return {"name": group.name, **counts, "sites": sites, "other_sites": max(len(group.sites) - most_sites, 0), **cells}
 
 
-def lines(column: str, groups: Sequence[Group], sites: int, reasons: int) -> Iterator[str]:
-    """Yield a line for each group, with the reasons and the sites that most of its documents have."""
-    width = max(len(column), *(len(group.name) for group in groups))
-    yield f"{column:<{width}}{'documents':>12}{'kept':>12}{'':>8}{'tokens':>15}  rejected for; largest sites"
-    for group in groups:
-        share = f"{group.kept / group.documents:.1%}"
-        yield f"{group.name:<{width}}{group.documents:>12,}{group.kept:>12,}{share:>8}{group.tokens:>15,}"
-        for counts, most in ((group.rejected, reasons), (group.sites, sites)):
-            shown = [f"{name} {rows:,}" for name, rows in [*counts.items()][:most]]
-            more = [f"{len(counts) - most} more"] if len(counts) > most > 0 else []
-            if shown:
-                yield f"{'':<{width}}    {', '.join([*shown, *more])}"
+def _row(group: Group) -> dict[str, object]:
+    return {name: getattr(group, name) for name in ("name", "documents", "kept", "tokens")}
+
+
+def _table(known: Breakdown, params: Params) -> Table:
+    """Return a row for each group, with the reasons and the sites that most of its documents have."""
+    rows = [
+        {
+            **_row(group),
+            "share": group.kept / group.documents,
+            "rejected": _most(group.rejected, params.reasons),
+            "sites": _most(group.sites, params.sites),
+        }
+        for group in known.groups
+    ]
+    tallies = Column("rejected", "rejected for", "tally"), Column("sites", "largest sites", "tally")
+    return Table((*_columns(known, Column("share", kind="share")), *tallies), rows)
+
+
+def _columns(known: Breakdown, *behind_kept: Column) -> Iterator[Column]:
+    yield Column("name", known.column)
+    yield from (Column("documents", kind="count"), Column("kept", kind="count"), *behind_kept)
+    yield Column("tokens", kind="count")
+
+
+def _most(counts: Mapping[str, int], most: int) -> dict[str, int]:
+    """Return the largest counts, and the sum of the others."""
+    pairs = [*counts.items()]
+    others = sum(rows for _, rows in pairs[most:]) if most else 0
+    return dict(pairs[:most]) | ({OTHERS: others} if others else {})
 
 
 def shown_cell(group: Group, value: str, across: str) -> str:
@@ -299,21 +337,11 @@ def shown_cell(group: Group, value: str, across: str) -> str:
     return f"{cell.documents:,}" if across == REASON else f"{cell.kept:,}/{cell.documents:,}"
 
 
-def crossed_lines(table: Breakdown, most: int) -> Iterator[str]:
-    """Yield a line for each group, with a cell for each of the most frequent values of the second column."""
-    values = table.values[:most]
-    width = max(len(table.column), *(len(group.name) for group in table.groups))
-    widths = [
-        max(len(value), *(len(shown_cell(group, value, table.across)) for group in table.groups)) + 2
-        for value in values
+def _crossed(known: Breakdown, most: int) -> Table:
+    """Return a row for each group, with a cell for each of the most frequent values of the second column."""
+    values = [(f"across {value}", value) for value in known.values[:most]]
+    rows = [
+        {**_row(group), **{key: shown_cell(group, value, known.across) for key, value in values}}
+        for group in known.groups
     ]
-    yield f"{table.column:<{width}}{'documents':>12}{'kept':>12}{'tokens':>15}" + _padded(values, widths)
-    for group in table.groups:
-        cells = [shown_cell(group, value, table.across) for value in values]
-        yield f"{group.name:<{width}}{group.documents:>12,}{group.kept:>12,}{group.tokens:>15,}{_padded(cells, widths)}"
-    left = f"; {len(table.values) - most:,} more by --values" if len(table.values) > most else ""
-    yield f"cells: documents{'' if table.across == REASON else ' that were kept, of all'} by {table.across}{left}"
-
-
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+    return Table((*_columns(known), *(Column(key, value) for key, value in values)), rows)

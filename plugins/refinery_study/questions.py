@@ -14,6 +14,7 @@ QUESTIONS = {
         "look",
         shows=True,
         was="breakdown",
+        is_question=True,
     ),
     "look map": Entry(
         "refinery_study.map.command",

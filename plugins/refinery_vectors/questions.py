@@ -9,6 +9,7 @@ QUESTIONS = {
         "look",
         shows=True,
         was="similar",
+        is_question=True,
     ),
     "keep index": Entry(
         "refinery_vectors.index",

@@ -1,28 +1,31 @@
 """Finds the published documents that are most like a document, a URL, a text or a file."""
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline_tasks.ask.answer import Answer
+from pipeline_tasks.ask.parts import Column, Note, Part, Table
+from pipeline_tasks.ask.question import Question, Role
 from pipeline_tasks.binding import bind_fields
 from pipeline_tasks.cards import adds, stage_names
+from pipeline_tasks.constraints import Range
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError, StorageBusy
-from pipeline_tasks.inspect.command import add_json, add_recipe, number, print_result, recipe_of
-from pipeline_tasks.inspect.looks import looked
+from pipeline_tasks.inspect.command import DEFAULT_RECIPE, recipe_of
+from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.publish.datasets.vectors import Dataset, Made, dataset_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.recipe import Recipe, load_recipe, untried
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stage import FilePath
-from pipeline_tasks.stages.embed import Params
+from pipeline_tasks.stages import embed
 from pipeline_tasks.store.files import digest_of_named, localize
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.text.urls.takedown import DOC, URL
@@ -36,7 +39,7 @@ from refinery_vectors.nearest import (
     synced,
 )
 from refinery_vectors.postgres import shown
-from refinery_vectors.stores import VectorTable, add_store, existing_tables, is_installed
+from refinery_vectors.stores import STORE_HELP, VectorTable, default_store, existing_tables, is_installed
 from refinery_vectors.syncing import models_of, store_of
 from refinery_vectors.table import was_removed
 from refinery_vectors.where import Condition, conditions
@@ -44,8 +47,14 @@ from refinery_vectors.where import Condition, conditions
 LIMIT = 10
 """Documents that are shown unless another number is named."""
 
+TITLE = 80
+"""Characters of a title that are shown."""
+
 TRIES = 3
 """How often a table is opened whose files a sync removes meanwhile."""
+
+ON_PAGE = 256_000_000
+"""Bytes of shards of snapshots without a store that a request reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,37 +94,47 @@ class Found:
     others: tuple[str, ...] = ()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what is asked for, the root, the recipe, conditions, and where the store is."""
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--document", "--id", dest="id", metavar="ID", help="a published document: 32 hex digits")
-    asked.add_argument("--url", metavar="URL", help="a published page, however its URL is written")
-    asked.add_argument("--text", metavar="TEXT", help="a text, which the recipe's model embeds")
-    asked.add_argument("--file", metavar="FILE", help="a file with a text")
-    add_recipe(parser)
-    parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="COLUMN=VALUE",
-        help="only such documents: language=de,fr, chars>=500, score=0.2..0.8; may be repeated",
-    )
-    parser.add_argument(
-        "--limit", type=number(int, 1, 10_000), default=LIMIT, metavar="N", help=f"documents listed (default: {LIMIT})"
-    )
-    parser.add_argument("--exact", action="store_true", help="compare every vector, also where there is an index")
-    add_store(parser)
-    add_json(parser)
+@dataclass(frozen=True, slots=True)
+class Params:
+    """What documents are to be like, which of them are asked for, and where the store is."""
+
+    root: str
+    document: Annotated[str, "a published document: 32 hex digits", "ID"] = ""
+    url: Annotated[str, "or a published page, however its URL is written", "URL"] = ""
+    text: Annotated[str, "or a text, which the recipe's model embeds", "TEXT"] = ""
+    file: Annotated[str, "or a file with a text", "FILE"] = ""
+    recipe: Annotated[str, f"recipe, or its file (default: the only one in ROOT, else {DEFAULT_RECIPE})"] = ""
+    where: Annotated[
+        tuple[str, ...],
+        "only such documents: language=de,fr, chars>=500, score=0.2..0.8; may be repeated",
+        "COLUMN=VALUE",
+    ] = ()
+    limit: Annotated[int, Range(1, 10_000), f"documents listed (default: {LIMIT})", "N"] = LIMIT
+    exact: Annotated[bool, "compare every vector, also where there is an index"] = False
+    store: Annotated[str, STORE_HELP, "URI"] = ""
+    most_bytes: Annotated[float, Range(), "bytes of shards that are read at most (default: 0, all)", "N"] = 0
 
 
-def answer(options: argparse.Namespace) -> int:
-    """Print the nearest documents, and what was compared."""
-    text = _text_of(Path(options.file)) if options.file else options.text or ""
-    query = Query(options.id or "", options.url or "", text, options.where, int(options.limit), options.exact)
-    found = similar(options.root, options.recipe or recipe_of(options), query, options.store)
-    looked(options, len(found.documents), [each.id for each in found.documents])
-    print_result(options, asdict(found), found_lines(found))
-    return 0
+def answer(params: Params) -> Answer:
+    """Return the nearest documents, and what was compared."""
+    text = _text_of(Path(params.file)) if params.file else params.text
+    where = [condition for written in params.where for condition in split_conditions(written)]
+    asked = (params.document, params.url, text, where, params.limit)
+    query = Query(*asked, exact=params.exact, most_bytes=int(params.most_bytes))
+    recipe = recipe_of(params)
+    found = similar(params.root, recipe, query, params.store or default_store())
+    documents = [each.id for each in filter(None, (found.origin, *found.documents))]
+    return Answer("Similar documents", [*_parts(found, recipe)], asdict(found), documents, {"recipe": recipe})
+
+
+QUESTION = Question(
+    Params,
+    answer,
+    Role.CURATOR,
+    {"recipe": "", "text": "", "file": "", "store": "", "exact": False, "limit": 25, "most_bytes": ON_PAGE},
+    {"document": ("--id", "--doc")},
+    one_of=("document", "url", "text", "file"),
+)
 
 
 def similar(root: str, recipe: str, query: Query, store: str = "") -> Found:
@@ -247,11 +266,11 @@ def _embedded(recipe: str, text: str, models: Mapping[str, Made | None]) -> tupl
     return unpacked(packed(vectors).cast(pa.large_binary()))[0], embedder.name
 
 
-def _params(recipe: Recipe) -> Params:
+def _params(recipe: Recipe) -> embed.Params:
     """Return the params of the stage that makes vectors; RecipeError if the recipe has none."""
     stages = (*(step.stage for step in recipe.steps), *stage_names())
     stage = next(name for name in stages if adds(EMBEDDING, name))
-    return bind_fields(Params, recipe.step(stage).params, f"recipe {recipe.name}: {stage}")
+    return bind_fields(embed.Params, recipe.step(stage).params, f"recipe {recipe.name}: {stage}")
 
 
 def _text_of(file: Path) -> str:
@@ -269,7 +288,31 @@ def _text_of(file: Path) -> str:
 # --- Output -----------------------------------------------------------------------------------------------------
 
 
-def compared_text(found: Found) -> str:
+FOUND = (
+    Column("id", "document", "id"),
+    Column("similarity", kind="figure"),
+    Column("snapshot", kind="version"),
+    Column("url", "address", "url"),
+    Column("title"),
+)
+
+
+def _parts(found: Found, recipe: str) -> Iterator[Part]:
+    """Yield the document that was named, those that are most like it, and what was compared and what not."""
+    origin, *rows = ({**_facts(each), "recipe": recipe} for each in (found.origin, *found.documents))
+    if found.origin:
+        yield Table(FOUND[:1] + FOUND[2:], [origin], "What they are like")
+    title = f"{counted(len(rows), 'document')} by model {found.model}, the most similar first"
+    yield Table(FOUND, rows, title, "No other document that was compared meets the conditions.")
+    yield Note(f"{_compared(found)}.")
+    yield from (Note(f"{part}.", "warn") for part in _left_out(found))
+
+
+def _facts(each: Similar | None) -> dict[str, object]:
+    return {**asdict(each), "title": " ".join(each.title.split())[:TITLE]} if each else {}
+
+
+def _compared(found: Found) -> str:
     """Return what was compared, for a person."""
     parts = []
     if found.in_table is not None:
@@ -281,21 +324,10 @@ def compared_text(found: Found) -> str:
     return "; ".join(parts) or "nothing was compared"
 
 
-def left_out(found: Found) -> Iterator[str]:
+def _left_out(found: Found) -> Iterator[str]:
     """Yield what was not compared, for a person."""
     if found.unread:
         missing = counted(len(found.unread), "snapshot")
         yield f"not read: {missing} that the store does not have; `refinery keep index` adds them"
     if found.others:
         yield f"without vectors of model {found.model}: {', '.join(found.others)}"
-
-
-def found_lines(found: Found) -> Iterator[str]:
-    """Yield a line per document, and what was compared."""
-    if found.origin:
-        yield f"like      {found.origin.id} of {found.origin.snapshot}  {found.origin.url}".rstrip()
-    for each in found.documents:
-        title = f"  {' '.join(each.title.split())[:80]}" if each.title else ""
-        yield f"{each.similarity:8.4f}  {each.id} of {each.snapshot}  {each.url}{title}".rstrip()
-    yield f"{counted(len(found.documents), 'document')} by model {found.model}; {compared_text(found)}"
-    yield from left_out(found)

@@ -10,6 +10,11 @@ from refinery_vectors import postgres, table
 STORE = "REFINERY_VECTORS"
 """The variable that names the store of vectors."""
 
+STORE_HELP = (
+    "the store of vectors: a folder, s3://bucket/prefix, postgresql://USER:PASSWORD@HOST/DATABASE, or connection://ID "
+    f"of an Airflow connection to PostgreSQL (default: {STORE}, else ROOT/vectors)"
+)
+
 VectorTable = table.VectorTable | postgres.PostgresTable
 """A table as a commit left it. Both kinds keep the same promises, which one body of tests asks of both."""
 
@@ -50,8 +55,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--store",
         default=default_store(),
         metavar="URI",
-        help="the store of vectors: a folder, s3://bucket/prefix, postgresql://USER:PASSWORD@HOST/DATABASE, or "
-        f"connection://ID of an Airflow connection to PostgreSQL (default: {STORE}, else ROOT/vectors)",
+        help=STORE_HELP,
     )
 
 

@@ -45,6 +45,7 @@ def commands(root: str, to: Path) -> dict[str, tuple[object, ...]]:
         "search": (" ".join(row["text"].split()[:2]), root, *DAY),
         "look find": (root, "--text", " ".join(row["text"].split()[:2])),
         "look duplicates": (row["id"], root, "--recipe", "small"),
+        "look breakdown": (root, *DAY, "--by", "site"),
         "rejects": (root, *DAY, "--stage", "dedup_exact", "--to", to),
         "sql": (root, "SELECT * FROM kept", "--recipe", "small"),
         "read": (root, *DAY, "--kept", 2, "--rejected", 1),
@@ -53,7 +54,7 @@ def commands(root: str, to: Path) -> dict[str, tuple[object, ...]]:
 
 ELSEWHERE = {
     "export",
-    *(f"look {name}" for name in ("breakdown", "contamination", "intruder", "map", "redactions", "similar", "trace")),
+    *(f"look {name}" for name in ("contamination", "intruder", "map", "redactions", "similar", "trace")),
 }
 """They need columns, evaluation sets, vectors, redactions, tokens or a training dataset: what they share with the others is `looked`."""
 

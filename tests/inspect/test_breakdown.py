@@ -66,8 +66,8 @@ def test_the_command_prints_a_table_and_json(tmp_path: Path, capsys: pytest.Capt
     assert main(["look", "breakdown", str(tmp_path), "--sites", "1"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:3] == ["document_type", "documents", "kept"]
-    assert ["recipe", "2", "1", "50.0%", "86"] in lines
-    assert ["other.example", "1,", "1", "more"] in lines
+    assert ["recipe", "2", "1", "50.0", "%", "86"] in lines
+    assert ["other.example", "1,", "(others)", "1"] in lines
     assert main(["look", "breakdown", str(tmp_path), "--json", "--sites", "0"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["by"] == "document_type"
@@ -126,7 +126,7 @@ def test_the_command_prints_the_table_of_two_columns(tmp_path: Path, capsys: pyt
     assert main(["look", "breakdown", str(tmp_path), "--across", "site", "--values", "2"]) == 0
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert printed[0] == ["document_type", "documents", "kept", "tokens", "kitchen.example", "other.example"]
-    assert ["recipe", "2", "1", "86", "1/2"] in printed
+    assert ["recipe", "2", "1", "86", "1/2", "-"] in printed
     assert printed[-1][-4:] == ["1", "more", "by", "--values"]
     assert main(["look", "breakdown", str(tmp_path), "--across", "reason", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

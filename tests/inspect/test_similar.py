@@ -149,7 +149,9 @@ def test_nothing_to_compare_with_is_said(
     option: str, published: VectorRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["look", "similar", option, "", published.root]) == RecipeError.exit_code
-    assert "nothing to compare with" in capsys.readouterr().err
+    assert "name one of document, url, text, file" in capsys.readouterr().err
+    both = ("--id", "0" * 32, "--url", "https://nowhere.example/")
+    assert main(["look", "similar", *both, published.root]) == RecipeError.exit_code
 
 
 def test_a_text_without_a_known_token_is_refused(published: VectorRoot, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Why a page is in the dataset or not: by any form of its address, id or words, over all snapshots and stages."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ from pipeline_tasks.ask.question import Role
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.why import Params, answer, records
+from pipeline_tasks.inspect.why.said import next_steps
 from pipeline_tasks.inspect.why.sought import sought
+from pipeline_tasks.inspect.why.story import Story
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from tests import small_build
@@ -82,6 +86,27 @@ def test_a_rejected_page_is_told_with_value_and_bound(small_root: SmallRoot) -> 
     assert "min_chars 100" in record["because"]
     assert f"was rejected by `extract`: {row['reason']}" in str(known)
     assert "refinery whatif" in str(known)
+
+
+def test_a_record_without_an_id_has_a_next_step_that_runs(
+    small_root: SmallRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `ingest` rejects or quarantines has none; it had no next step."""
+    of = next(each for each in records.snapshots_of(small_root.root) if each.name == DAYS[1])
+    record = records.Record(of, "ingest", "quarantined", "", "https://example.org/x", "", "a", 0, "error:json")
+    told = Story(
+        sought("example.org/x"), [of], [record], ["quarantined"], [], [], [], [], [], records.Reading(), kept_only=False
+    )
+    [step] = next_steps(told, small_root.root)
+    assert main(shlex.split(step.split("`")[1])[1:]) == 0
+    assert re.search(r"error:json +1\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_root_may_stand_first(is_first: bool, small_root: SmallRoot, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["example.org/1/none", small_root.root]
+    assert main(["why", *(words[::-1] if is_first else words)]) == 0
+    assert "Nothing that landed has this address" in capsys.readouterr().out
 
 
 def test_a_copy_is_told_with_the_document_in_its_place(small_root: SmallRoot) -> None:

@@ -43,7 +43,6 @@ ALLOWED = {
     "plugins/refinery_airflow/pages/purpose.py": {"store.access_log"},
     "plugins/refinery_airflow/texts/sample.py": READS,
     "plugins/refinery_airflow/texts/trace.py": READS,
-    "plugins/refinery_airflow/texts/breakdown.py": READS,
     "plugins/refinery_airflow/texts/columns.py": READS,
     "plugins/refinery_airflow/pages/build.py": READS,
     "plugins/refinery_airflow/pages/compare.py": READS,
@@ -93,7 +92,6 @@ ALLOWED = {
         *VOCABULARY,
         *REQUESTS,
     },
-    "plugins/refinery_airflow/pages/lineage.py": READS,
     "plugins/refinery_airflow/access/looks.py": {"store.access_log", *VOCABULARY},
     "plugins/refinery_airflow/texts/map.py": READS,
     "plugins/refinery_airflow/alerts/metrics.py": {"alerts.sent"},
@@ -124,7 +122,6 @@ ALLOWED = {
     },
     "plugins/refinery_airflow/runs/newest.py": {"flow.plan", *VOCABULARY},
     "plugins/refinery_airflow/tasks/sensor.py": {"flow.attempt", "landing.arrival", "landing.listing", *VOCABULARY},
-    "plugins/refinery_airflow/texts/similar.py": READS,
     "plugins/refinery_airflow/pages/snapshot.py": READS,
     "plugins/refinery_airflow/tasks/sources.py": {
         "binding",

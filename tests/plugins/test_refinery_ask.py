@@ -87,7 +87,7 @@ def test_a_page_shows_a_form_the_answer_and_the_command(visitor: Any, root: Path
     assert before[-1].rows > 0
     assert row["id"] in before[-1].documents
     assert row["url"] not in str(before[-1])
-    assert look.what in ("ask", "document", "snapshot")  # links are followed in any order
+    assert look.what in ("why", "document", "snapshot")  # links are followed in any order
 
 
 def test_a_curator_sees_kept_pages_and_cannot_tell_a_rejected_one_from_none(
@@ -110,6 +110,49 @@ def test_what_is_wrong_is_said_and_nothing_runs(visitor: Any) -> None:
         assert (name, wrong.status_code, "recipe must be a word" in wrong.text) == (name, 422, True)
     for name in ("run", "nothing"):
         assert visitor.get(f"/ask/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("name", [name for name in ASKED if "recipe" in {each.name for each in params_of(ASKED[name])}])
+def test_a_question_of_a_recipe_has_a_page_of_each_and_of_no_other(
+    name: str, visitor: Any, become: Any, root: Path
+) -> None:
+    for role in Role:
+        become(role)
+        is_held = [*Role].index(role) >= [*Role].index(ASKED[name].role)
+        shown = visitor.get(f"/ask/{slug_of(name)}/{RECIPE}")
+        assert (role, shown.status_code == 403) == (role, not is_held)
+    of_it = f"--recipe {RECIPE}", f'action="/refinery/ask/{slug_of(name)}/{RECIPE}"'
+    assert any(each in shown.text for each in of_it), "it is asked, or asks for more"
+    assert 'name="recipe"' not in shown.text
+    assert visitor.get(f"/ask/{slug_of(name)}/nothing").status_code == 404
+    assert visitor.get(f"/ask/{slug_of(name)}/{RECIPE}/{DAYS[1]}/more").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("address", "now"),
+    [
+        (f"/lineage/{RECIPE}/{DAYS[1]}", f"/ask/look-lineage/{RECIPE}/{DAYS[1]}"),
+        (f"/breakdown/{RECIPE}/{DAYS[1]}?by=a%26b", f"/ask/look-breakdown/{RECIPE}/{DAYS[1]}?by=a%26b"),
+        (f"/similar/{RECIPE}?doc=12", f"/ask/look-similar/{RECIPE}?doc=12"),
+    ],
+)
+def test_addresses_that_pages_had_lead_to_their_questions(visitor: Any, address: str, now: str) -> None:
+    moved = visitor.get(address, follow_redirects=False)
+    assert (moved.status_code, moved.headers["location"]) == (303, f"/refinery{now}")
+
+
+def test_old_names_of_questions_and_params_are_understood(visitor: Any) -> None:
+    assert visitor.get("/ask/versions").text == visitor.get("/ask/look-versions").text
+    for name in ("who", "by"):
+        assert 'name="who" size="20" maxlength="4096" value="ada"' in visitor.get(f"/ask/access?{name}=ada").text
+    assert f'value="{"1" * 32}"' in visitor.get(f"/ask/look-similar?doc={'1' * 32}").text
+
+
+def test_a_look_has_the_names_of_what_is_shown(visitor: Any, root: Path) -> None:
+    assert visitor.get("/ask/look-breakdown", params={"by": "site"}).status_code == 200
+    *_, look = access_log.looks(str(root))
+    assert (look.what, look.of["name"], look.of["recipe"]) == ("breakdown", "look-breakdown", RECIPE)
+    assert look.of["snapshot"] in DAYS
 
 
 def test_every_page_has_the_box(visitor: Any) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refinery_study.breakdown import USUAL
 
 from tests.inspect.test_breakdown import published
 from tests.markup import assert_inert
 
 SCRIPT = "<script>alert(1)</script>"
-PAGE = "/breakdown/web/s"
+PAGE = "/ask/look-breakdown/web/s"
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +26,20 @@ def words(page: str) -> str:
     return html.unescape(" ".join(re.sub("<[^>]+>", " ", page).split()))
 
 
-def test_types_are_shown_with_reasons_and_sites(visitor: Any) -> None:
+def test_types_are_shown_with_reasons_and_sites(visitor: Any, root: Path) -> None:
     page = visitor.get(PAGE)
     assert page.status_code == 200
     assert "recipe 2 1 50.0 % 86 dedup_exact:duplicate 1 kitchen.example 2" in words(page.text).replace(
         "50.0%", "50.0 %"
     )
-    assert "5 rows." in words(page.text)
-    assert "--by document_type" in words(page.text)
+    assert f"refinery look breakdown {root} --recipe web --snapshot s" in words(page.text)
 
 
 def test_other_columns_can_be_chosen_and_a_second(visitor: Any) -> None:
-    first, second = re.findall(r"<select.*?</select>", visitor.get(PAGE).text)
-    offered = re.findall(r"<option[^>]*>(\w+)<", first)
-    assert offered == ["document_type", "reading_level", "license_notice", "language", "source"]
-    assert re.findall(r"<option[^>]*>(\w+)<", second) == ["nothing", "site", "reason", *offered[1:]]
-    for name in offered:
+    first, second = re.findall(r"<datalist.*?</datalist>", visitor.get(PAGE).text)
+    offered = re.findall(r'value="(\w+)"', first)
+    assert re.findall(r'value="(\w+)"', second) == [*offered[-2:], *offered[:-2]] == ["site", "reason", *USUAL]
+    for name in ("reading_level", "license_notice", "language", "source"):
         assert visitor.get(PAGE, params={"by": name}).status_code == 200
 
 
@@ -48,7 +47,7 @@ def test_two_columns_are_a_table(visitor: Any) -> None:
     page = words(visitor.get(PAGE, params={"across": "site"}).text)
     assert "document_type documents kept tokens kitchen.example other.example shop.example" in page
     assert "recipe 2 1 86 1/2 - -" in page
-    assert "--by document_type --across site" in page
+    assert "--snapshot s --across site" in page
     assert "recipe 2 1 86 1 1" in words(visitor.get(PAGE, params={"across": "reason"}).text)
 
 

@@ -407,7 +407,7 @@ def test_a_training_dataset_has_its_pages(visitor: Any, dataset: str, monkeypatc
     version = version_log.current(dataset, "corpus")
     assert f"<dt>Tokens</dt><dd>{version.tokens:,}</dd>" in snapshot.text
     links = {html.unescape(link) for link in re.findall(r'href="/refinery(/[^"]+)"', snapshot.text)}
-    assert {"/card/corpus/build", "/find?recipe=corpus", "/lineage/corpus/build"} <= links
+    assert {"/card/corpus/build", "/find?recipe=corpus", "/ask/look-lineage/corpus/build"} <= links
     assert len([link for link in links if link.startswith("/search/")]) == len(
         [link for link in links if link.startswith("/snapshot/")]
     )
@@ -416,8 +416,8 @@ def test_a_training_dataset_has_its_pages(visitor: Any, dataset: str, monkeypatc
     card = visitor.get("/card/corpus/build").text
     assert "## Made from" in card
     assert "pretty_name" not in card
-    lineage = visitor.get("/lineage/corpus/build").text
-    assert "training dataset, version 1" in lineage
+    lineage = visitor.get("/ask/look-lineage/corpus/build").text
+    assert "Lineage of corpus version 1" in lineage
     traced = visitor.get("/trace/corpus/build?token=1")
     assert (traced.status_code, "of shard 0" in traced.text) == (200, True)
     sequences = version_log.current(dataset, "corpus").sequences
@@ -455,7 +455,7 @@ def test_the_form_alone_reads_no_shard_and_nothing_is_a_sentence(
     for query, message in {
         (("doc", "12"),): "doc &#39;12&#39; has to be the id of a document, 32 hex digits",
         (("site", "com"),): "has to be a host",
-        (("url", "a.example/page"),): "has to be a URL with its scheme",
+        (("url", "a page"),): "has to be a URL",
         (("site", "a.org"), ("recipe", "none")): "has no training dataset &#39;none&#39;",
     }.items():
         refused = visitor.get("/find", params=dict(query))

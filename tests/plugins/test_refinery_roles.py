@@ -126,6 +126,17 @@ def addresses(crawl: Crawl) -> dict[str, list[str]]:
             "/ask/why?what=the",
             "/ask/versions",
         ],
+        "GET /ask/{name}/{recipe}": [
+            *(f"/ask/look-similar/tiny?document={each.partition('=')[2]}" for each in ids),
+            "/ask/look-breakdown/tiny?by=site&across=url",
+            "/ask/look-versions/tiny",
+        ],
+        "GET /ask/{name}/{recipe}/{snapshot}": [
+            *(f"/ask/look-lineage/{each}" for each in (day, data)),
+            f"/ask/look-breakdown/{day}",
+            f"/ask/look-breakdown/{day}?by=url",
+            f"/ask/look-breakdown/{day}?by=language&across=reason",
+        ],
         "GET /snapshot/{recipe}/{snapshot}": [f"/snapshot/{day}", f"/snapshot/{data}"],
         "GET /build/{recipe}": ["/build/corpus"],
         "GET /lineage/{recipe}/{snapshot}": [f"/lineage/{day}", f"/lineage/{data}"],
@@ -278,6 +289,12 @@ def test_who_has_rights_on_one_of_two_recipes_sees_that_one(
     assert ask("steward", f"GET /manifest/{crawl.path('extract')}").status_code == 403, "it may be of another recipe"
     for asked in ("", "?b=corpus:1", "?a=corpus:1&b=1"):
         assert "corpus" not in ask("viewer", f"GET /compare/tiny{asked}").text.replace("corpus:1", "")
+    for asked, status in (("", 403), ("/tiny", 200), ("/tiny/2026-11-20", 200), ("/corpus", 403)):
+        answer = ask("curator", f"GET /ask/look-breakdown{asked}?by=site&recipe=corpus")
+        assert (asked, answer.status_code, "corpus" in answer.text) == (asked, status, False)
+    assert ask("viewer", "GET /ask/look-breakdown/tiny").status_code == 403
+    assert ask("viewer", "GET /ask/look-lineage/tiny/2026-11-20").status_code == 200
+    assert ask("curator", "GET /ask/why/tiny?what=the").status_code == 404, "it tells of all recipes"
     page = ask("viewer", "GET /page").text
     assert ("/snapshot/tiny/2026-11-20" in page, "/snapshot/corpus/build" in page) == (True, False)
 
@@ -323,9 +340,10 @@ def test_an_id_that_a_source_wrote_is_for_stewards(ask: Ask, crawl: Crawl) -> No
     for batch in read_shards(crawl.root, read_manifest(crawl.root, crawl.version.refined).shards, ["record_id"]):
         ids.update(batch["record_id"].to_pylist())
     for asked in (
-        f"/breakdown/{day}?by=record_id",
-        f"/breakdown/{day}?by=language&across=record_id",
-        f"/breakdown/{day}?by=record_id&by=record_id",
+        f"/ask/look-breakdown/{day}?by=record_id",
+        f"/ask/look-breakdown/{day}?by=language&across=record_id",
+        f"/ask/look-breakdown/{day}?by=record_id&by=record_id",
+        "/ask/look-breakdown?by=record_id",
         f"/columns/{day}?by=record_id&where=language%3Den",
         f"/columns/{day}?more=record_id%3Da",
         f"/search/{day}?where=chars>1,record_id!%3Da",
@@ -397,7 +415,8 @@ def test_each_page_that_shows_texts_logs_a_look_without_them(ask: Ask, crawl: Cr
             for path in new:
                 look = access_log.read_look(crawl.root, path)
                 assert (look.by, look.through) == (role, "page")
-                assert look.what == request.split("/")[1].split("?")[0]
+                page, *more = request.partition("?")[0].split("/")[1:]
+                assert look.what == (more[0].partition("look-")[2] or more[0] if page == "ask" else page)
                 stored = (Path(crawl.root) / path).read_text()
                 assert [secret for secret in secrets if secret in stored] == []
 

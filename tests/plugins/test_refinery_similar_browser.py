@@ -1,4 +1,4 @@
-"""The page Similar in a real browser: reached from a document, whole and accessible in both themes.
+"""The page of `look similar` in a real browser: reached from a document, whole and accessible in both themes.
 
 Only the login is not Airflow's, as of the reading page (`test_refinery_read_browser.py`).
 """
@@ -41,18 +41,19 @@ def test_it_leads_from_document_to_document_and_is_accessible(
 ) -> None:
     faults: list[str] = []
     one = next(iter(published.stored(DAYS[0]).values()))
-    address = f"{served}/similar/{RECIPE}?doc={one['id']}&where=language%3Dde"
+    address = f"{served}/ask/look-similar/{RECIPE}?document={one['id']}&where=language%3Dde"
     page = opened(browser, address, faults, viewport={"width": width, "height": 900}, color_scheme=theme)
     expect(page.get_by_role("heading", name="Similar documents")).to_be_visible()
     expect(page.get_by_role("cell", name=one["url"])).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     violations = Axe().run(page).response["violations"]
     assert [fault["id"] for fault in violations if fault["impact"] in ("serious", "critical")] == []
-    page.get_by_role("link", name="More like").first.click()
+    page.locator(f'a[href*="/document/{RECIPE}/"]').nth(1).click()
+    page.get_by_role("link", name="More like this").click()
     expect(page.get_by_role("heading", name="Similar documents")).to_be_visible()
-    expect(page.get_by_label("Document", exact=True)).not_to_have_value(one["id"])
-    expect(page.get_by_label("Only where")).to_have_value("language=de")
-    page.get_by_label("Document", exact=True).fill("nothing")
-    page.get_by_role("button", name="Find").click()
+    wanted = page.get_by_label("A published document")
+    expect(wanted).not_to_have_value(one["id"])
+    wanted.fill("nothing")
+    page.get_by_role("button", name="Ask").click()
     expect(page.get_by_role("alert")).to_be_visible()
     assert [fault for fault in faults if "422" not in fault] == []

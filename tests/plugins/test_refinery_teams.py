@@ -440,7 +440,7 @@ def test_who_reads_the_other_team_gets_nothing_by_any_path(ask: Ask, roots: dict
             "sources",
             "verdicts",
         ]
-        pages += [f"document/{other}/{DAY}?doc=1", f"lineage/{other}/{DAY}", "find?site=example.org"]
+        pages += [f"document/{other}/{DAY}?doc=1", f"ask/look-lineage/{other}/{DAY}", "find?site=example.org"]
         pages += [f"{kind}/{path}" for kind in ("manifest", "files", "sample") for path in manifests]
         for page in pages:
             for before in ("/", f"/of/{other}/", f"/of/{team}/"):

@@ -423,15 +423,15 @@ def test_a_lineage_has_a_point_per_manifest_and_few_columns(count: int) -> None:
     own = [manifest_node(stage, "2027-01-01", is_own=True) for stage in ("extract", "dedup_exact")]
     before = [manifest_node("dedup_exact", name, is_own=False) for name in days(count)]
     edges = [Edge(own[0].path, own[1].path, MADE_FROM), *(Edge(node.path, own[1].path, HISTORY) for node in before)]
-    plot = lineage_plot([*own, *before], edges, {node.path: f"/refinery/{node.path}" for node in before})
+    plot = lineage_plot([*own, *before], edges)
     assert plot is not None
     assert_drawn(plot)
     columns = list(dict.fromkeys(point["column"] for point in values(plot)[2:]))
     assert len(values(plot)) == 2 + len(columns)
     assert len(plot.spec["layer"][0]["data"]["values"]) == 1 + len(columns)
     assert len(columns) == min(count, DRAWN + 1)
-    addressed = [point for point in values(plot) if "address" in point]
-    assert len(addressed) == (count if count <= DRAWN + 1 else DRAWN), "a point that stands for many leads nowhere"
+    single = [point for point in values(plot)[2:] if "path" in point]
+    assert len(single) == (count if count <= DRAWN + 1 else DRAWN), "a point that stands for many has no path"
     assert ("stands for" in plot.note) == (count > DRAWN + 1)
     lines, _, *texts = plot.spec["layer"]
     assert lines["encoding"]["color"]["scale"]["domain"] == [MADE_FROM, *([HISTORY] if count else [])]
@@ -444,7 +444,7 @@ def test_a_lineage_has_a_point_per_manifest_and_few_columns(count: int) -> None:
 def test_two_recipes_with_a_snapshot_of_one_name_have_two_columns() -> None:
     own = manifest_node("compose", "build", is_own=True)
     parts = [replace(manifest_node("tokenize", "day", is_own=False), recipe=name, path=name) for name in ("a", "b")]
-    plot = lineage_plot([*parts, own], [Edge(part.path, own.path, "composed") for part in parts], {})
+    plot = lineage_plot([*parts, own], [Edge(part.path, own.path, "composed") for part in parts])
     assert plot is not None
     assert [point["column"] for point in values(plot)] == ["s:a day", "s:b day", "s:this version"]
-    assert lineage_plot([], [], {}) is None
+    assert lineage_plot([], []) is None

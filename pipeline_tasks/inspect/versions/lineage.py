@@ -57,7 +57,7 @@ def answer(params: Params) -> Answer:
     shown = lineage(params.root, version_of(params))
     title = f"{shown.version.recipe} version {shown.version.number}, snapshot {shown.version.snapshot}"
     read = Table(READ, [*_read(shown)], "What it read of other versions", "It read nothing of other versions.")
-    plot = lineage_plot(shown.nodes, shown.edges, {})
+    plot = lineage_plot(shown.nodes, shown.edges)
     parts: list[Part] = [Table(OWN, [asdict(node) for node in shown.own], title), read, *([plot] if plot else [])]
     return Answer(f"Lineage of {title}", parts, lineage_facts(shown))
 
@@ -84,7 +84,7 @@ OWN = (Column("stage"), *ROWS)
 READ = (
     Column("by", "stage"),
     Column("kind", "read as"),
-    Column("place"),
+    Column("place", kind="version"),
     Column("version", kind="count"),
     Column("state", kind="state"),
     *ROWS,

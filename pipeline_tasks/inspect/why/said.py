@@ -152,6 +152,10 @@ def _with_record(story: Story, first: Record, root: str) -> Iterator[str]:
             yield f"`refinery look duplicates {asked}` shows both texts, and where they differ."
         elif first.outcome == "rejected" and first.of.version:
             yield from _other_bounds(first, f"{root} --recipe {first.of.recipe} {snapshot}")
+    elif first.outcome != KEPT:  # before documents have ids
+        asked = f"{root} --recipe {first.of.recipe} --snapshot {shlex.quote(first.of.name)} --stage {first.stage}"
+        alike = f"`refinery rejects {asked} --reason {shlex.quote(first.reason)}`"
+        yield f"{alike} counts the records of this reason, and with `--to FOLDER` writes them with their evidence."
 
 
 def _other_bounds(first: Record, asked: str) -> Iterator[str]:

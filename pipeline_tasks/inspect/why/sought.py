@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.publish.takedowns import with_scheme
 from pipeline_tasks.text.urls.takedown import DOC, URL, evidence, of_entries
 
 pc: Any = pyarrow.compute
@@ -16,7 +17,6 @@ pc: Any = pyarrow.compute
 _ID = re.compile("[0-9a-f]{8,32}", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"'“„«](.+)[\"'”“»]", re.DOTALL)
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/?#:]+\.[^\s/?#:.]+\.?|localhost)(:\d+)?([/?#]\S*)?", re.IGNORECASE)
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 
 WHOLE = 32
@@ -80,5 +80,5 @@ def sought(asked: str) -> Sought:
         return Sought("document", text.lower())
     if _SCHEME.match(text) and "://" in text and not any(map(str.isspace, text)):
         return Sought("address", text)
-    bare = text.removeprefix("//")
-    return Sought("address", f"http://{bare}") if _HOST.fullmatch(bare) else Sought("text", text)
+    address = with_scheme(text)
+    return Sought("text" if address == text else "address", address)

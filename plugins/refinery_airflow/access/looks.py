@@ -2,7 +2,8 @@
 
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 from fastapi import Request, Response
@@ -23,7 +24,7 @@ PAGE = "page"
 _DOCUMENT = re.compile("[0-9a-f]{32}")
 """An id. A text or an address that is written in its place is none, and is not logged."""
 
-_PLAIN = {"token": re.compile(r"\d{1,18}"), "start": re.compile(r"\d{1,18}"), "doc": _DOCUMENT}
+_PLAIN = {"token": re.compile(r"\d{1,18}"), "start": re.compile(r"\d{1,18}"), "doc": _DOCUMENT, "document": _DOCUMENT}
 """Fields of addresses that are logged as they are, where they look so; of all others the digest is."""
 
 
@@ -32,10 +33,11 @@ class Counted:
 
     rows = 0
     documents: tuple[str, ...] = ()
+    names: Mapping[str, str] = MappingProxyType({})
 
-    def of(self, rows: int, documents: Iterable[str] = ()) -> Self:
-        """Say what the response shows; return it."""
-        self.rows, self.documents = rows, tuple(documents)
+    def of(self, rows: int, documents: Iterable[str] = (), **names: str) -> Self:
+        """Say what the response shows, and the names of what it is of; return it."""
+        self.rows, self.documents, self.names = rows, tuple(documents), names
         return self
 
 
@@ -74,8 +76,8 @@ def _log(route: str, request: Request, response: Response, seer: Seer) -> None:
     look = access_log.Look(
         by=seer.name,
         through=PAGE,
-        what=route.split("/")[1],
-        of={**request.path_params, **plain},
+        what=getattr(request.state, "what", route.split("/")[1]),
+        of={**getattr(response, "names", {}), **request.path_params, **plain},
         asked=access_log.asked(words),
         rows=getattr(response, "rows", 0),
         documents=getattr(response, "documents", ()),

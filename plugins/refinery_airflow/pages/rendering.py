@@ -91,11 +91,6 @@ def as_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def manifest_id(path: str) -> str:
-    """Return the first digits of the fingerprint in the path of a manifest."""
-    return path.split("/")[-2][:12]
-
-
 class _Base:
     """The path of the pages of the root that is shown, also in macros."""
 
@@ -129,7 +124,6 @@ PAGES.filters |= {
     "points": points,
     "setting": setting_text,
     "path_of": path_of,
-    "manifest_id": manifest_id,
     "percent": percent,
     "figure": figure,
     "size": size,
