@@ -326,27 +326,6 @@ def test_what_is_written_of_a_value_follows_from_its_fields(value: object) -> No
     ).encode("utf-8")
 
 
-def test_a_fingerprint_follows_from_each_of_its_parts() -> None:
-    base: dict[str, Any] = {
-        "stage": "a",
-        "version": 1,
-        "params": {"x": 1},
-        "parents": ["p", "q"],
-        "resources": {"m": "d"},
-    }
-    changes: list[dict[str, Any]] = [
-        {"stage": "b"},
-        {"version": 2},
-        {"params": {"x": 1.5}},
-        {"parents": ["q", "p"]},
-        {"resources": {"m": "e"}},
-    ]
-    prints = {fingerprint_of(**base), *(fingerprint_of(**base | change) for change in changes)}
-    assert len(prints) == 6
-    assert all(re.fullmatch("[0-9a-f]{24}", print_) for print_ in prints)
-    assert fingerprint_of(**base) == fingerprint_of(**base)
-
-
 # --- Profiles ----------------------------------------------------------------------------------------------------------
 
 tables = st.lists(

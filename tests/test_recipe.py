@@ -30,7 +30,6 @@ from pipeline_tasks.constraints import Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.recipe import (
     BUILDS,
-    RECIPES,
     ErrorBudget,
     Recipe,
     Resources,
@@ -311,15 +310,6 @@ def test_fineweb_en_counts_words_and_near_duplicates_as_fineweb() -> None:
     assert quality.edit
     near = bind(stage_card("dedup_minhash"), recipe.step("dedup_minhash").params)
     assert (near.ngram, near.bands, near.rows, near.threshold) == (5, 14, 8, 0)
-
-
-def test_there_are_recipes_to_ship() -> None:
-    assert {"web_en"} <= {path.stem for path in RECIPES.glob("*.yaml")}
-
-
-def test_an_unknown_stage_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"'toy_mapp'.*'toy_map'"):
-        stage_card("toy_mapp")
 
 
 # --- Params --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""The suite of stages: rows are conserved, and are the same for any batches and again; the card says what it does."""
+"""The suite of stages: rows are conserved, and are the same for any batches and again; the card says what it does.
+
+Of no rows a stage keeps none, with the columns that it always has.
+"""
 
 import json
 import tempfile
@@ -38,6 +41,9 @@ def check_stage(name: str, given: pa.Table, params: Mapping[str, Any] | None = N
     _check_rows(name, given, whole)
     _require_same(name, whole, _run(name, [given], params), "again")
     _require_same(name, whole, _run(name, [given], params, batch_rows=1), "for batches of 1 row")
+    nothing = _run(name, [given.slice(0, 0)], params)
+    assert len(nothing.kept) == len(nothing.rejects) == 0, f"{name}: rows come of none"
+    assert nothing.manifest.schema == whole.manifest.schema, f"{name}: other columns of no rows"
     if stage_card(name).splits and len(given) > 1:
         half = len(given) // 2
         parts = _run(name, [given.slice(0, half), given.slice(half)], params)

@@ -1,12 +1,9 @@
 """The same text under each profile: rules of one name are functions of their own; counted by hand."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
 from pipeline_tasks.filters import Filter, cc_net, dclm, dolma, gopher_quality, gopher_repetition, nemo, seeds
-from pipeline_tasks.stage import FilePath
 
 
 def signals(card: Filter, text: str, language: str = "en") -> dict[str, float]:
@@ -191,14 +188,6 @@ def test_seeds() -> None:
     assert values["distinct_words"] == pytest.approx(6 / 7)
     assert values["code_symbols"] == pytest.approx(1 / len(text))
     assert values["signal_density"] == pytest.approx(19 / len(text))
-
-
-def test_seeds_looks_for_listed_words_in_any_case(tmp_path: Path) -> None:
-    words = tmp_path / "words.txt"
-    words.write_text("DARN\ntwo words\n")
-    texts = pa.array(["Darn it, darn! Darned"], pa.large_string())
-    values = seeds.compute_signals(texts, pa.array(["en"]), 0, seeds.Limits(toxic_words=FilePath(str(words))))
-    assert values.signals[0, seeds.SIGNALS.index("listed_words")] == pytest.approx(2 / 4)
 
 
 def test_a_text_of_nothing_is_empty_to_gopher_and_the_worst_to_dclm() -> None:

@@ -361,12 +361,6 @@ def test_gates_may_be_judged_at_once(tmp_path: Path) -> None:
     assert outcomes == ["refuse", "warn", "pass", "pass"]
 
 
-def test_a_missing_verdict_is_named(tmp_path: Path) -> None:
-    path = "filter_url/0/gate/0/verdict.json"
-    with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}/{path}")):
-        read_verdict(str(tmp_path), path)
-
-
 def test_psi_is_zero_for_equal_and_grows_with_the_difference() -> None:
     before = numbers(chars=list(range(1, 2000)), language=["en"] * 900 + ["de"] * 100)
     near = numbers(chars=list(range(50, 2050)), language=["en"] * 880 + ["de"] * 120)

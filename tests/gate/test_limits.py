@@ -50,11 +50,6 @@ def test_the_interval_of_a_share_misses_the_truth_as_rarely_as_it_says(whole: in
         assert max(above, below) <= tail + 1e-12
 
 
-def test_the_interval_of_none_of_twenty_is_in_closed_form() -> None:
-    assert limits.share_limits(0, 20, 0.01) == (0, pytest.approx(1 - 0.01 ** (1 / 20), rel=1e-12))
-    assert limits.share_limits(20, 20, 0.01) == (pytest.approx(0.01 ** (1 / 20), rel=1e-12), 1)
-
-
 @given(st.integers(1, 9999).flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(whole))))
 def test_the_limits_are_quantiles_of_beta_distributions(pair: tuple[int, int]) -> None:
     from scipy import stats

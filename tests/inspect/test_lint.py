@@ -149,24 +149,6 @@ def test_a_planted_rule_is_found(tmp_path: Path, quality: dict[str, Any], where:
 
 
 @pytest.mark.parametrize(
-    "quality",
-    [
-        {"gopher_repetition": {"dup_line_frac": 30}},
-        {"fineweb": {"line_punct_thr": -0.1}},
-        {"fineweb": {"line_punct_thr": float("nan")}},
-        {"gopher_quality": {"min_doc_words": -3}},
-    ],
-)
-def test_a_number_out_of_its_range_is_what_a_run_would_refuse(tmp_path: Path, quality: dict[str, Any]) -> None:
-    path = recipe(tmp_path, quality)
-    (finding,) = lint(path)
-    with pytest.raises(RecipeError, match=re.escape(finding.message)):
-        load_recipe(path)
-    assert finding.fault
-    assert "must be a number from 0" in finding.message
-
-
-@pytest.mark.parametrize(
     ("content", "where", "message"),
     [
         ("de: {gopher_quality: {min_dok_words: 3}}", "filter_quality", "nearest is 'min_doc_words'"),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.landing.decompression import (
     BytesSource,
-    GzipSource,
     Lz4Source,
     PlainSource,
     Reader,
@@ -47,33 +46,6 @@ def test_a_reader_is_a_stream_with_a_window(data: bytes, steps: list[tuple[str, 
         assert reader.offset == at
     assert reader.read() == data[at:]
     assert not reader.fill(1)
-
-
-def test_gzip_members_are_read_one_after_another() -> None:
-    data = gzip.compress(b"first") + gzip.compress(b"second")
-    reader = Reader(GzipSource(opened(data)))
-    assert reader.read() == b"firstsecond"
-    assert reader.source.damage is None
-
-
-def test_damage_stops_and_reading_resumes_at_the_next_member_with_a_record() -> None:
-    broken = bytearray(gzip.compress(RECORD, mtime=0))
-    broken[20] ^= 0xFF
-    head = gzip.compress(b"head")
-    reader = Reader(GzipSource(opened(head + bytes(broken) + gzip.compress(RECORD))))
-    before = reader.read()
-    assert before.startswith(b"head")
-    assert (reader.source.damage or "").startswith("gzip_")
-    assert reader.source.damage_offset >= len(head)
-    assert reader.resume()
-    assert reader.read() == RECORD
-    assert not reader.resume()
-
-
-def test_a_truncated_member_is_damage() -> None:
-    reader = Reader(GzipSource(opened(gzip.compress(bytes(range(256)) * 50)[:-12])))
-    reader.read()
-    assert reader.source.damage == "gzip_truncated"
 
 
 def test_members_are_found_behind_rubbish() -> None:

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from pipeline_tasks.landing.archives.gzip_members import inflate_member, is_one_record_per_member, read_members
+from pipeline_tasks.landing.archives.gzip_members import read_members
 from pipeline_tasks.landing.archives.record import Row
 from pipeline_tasks.landing.decompression import PlainSource, Reader
 from tests.archives import covers, http, read, response, zipped
@@ -26,16 +26,6 @@ def read_http(record: bytes) -> bytes:
 
 def rows(data: bytes) -> list[Row]:
     return list(read_members(opened(data), "f"))
-
-
-def test_places_are_those_of_the_members() -> None:
-    members = zipped([ONE, TWO, THREE])
-    places = [(row.offset, row.length) for row in rows(b"".join(members))]
-    assert places == [
-        (0, len(members[0])),
-        (len(members[0]), len(members[1])),
-        (len(members[0] + members[1]), len(members[2])),
-    ]
 
 
 def test_records_of_one_member_have_a_byte_of_its_place_each() -> None:
@@ -91,33 +81,8 @@ def test_a_giant_record_hides_none_behind_it_in_its_member() -> None:
     assert [row["error"] for row in read(gzip.compress(ONE) + member)] == [None, "oversize", None]
 
 
-def test_a_damaged_member_is_one_row_and_the_next_is_read() -> None:
-    members = zipped([ONE, TWO, THREE])
-    broken = bytearray(members[1])
-    broken[len(broken) // 2] ^= 0xFF
-    read_rows = rows(members[0] + bytes(broken) + members[2])
-    assert [row.error for row in read_rows] == [None, "gzip_corrupt", None]
-    assert (read_rows[1].offset, read_rows[1].length) == (len(members[0]), len(broken))
-
-
 def test_members_without_a_record() -> None:
     assert [row.error for row in rows(gzip.compress(b""))] == ["empty_member"]
     assert [row.error for row in rows(gzip.compress(b"words"))] == ["bad_header"]
     assert [row.error for row in rows(gzip.compress(ONE) + b"tail")] == [None, "gzip_corrupt"]
     assert [row.error for row in rows(gzip.compress(ONE)[:-9])] == ["gzip_truncated"]
-
-
-def test_bounds_of_a_member() -> None:
-    member = gzip.compress(bytes(64 << 20))
-    data, size, error = inflate_member(opened(member))
-    assert (size, error) == (0, "bomb")
-    assert len(data) < 64 << 20
-    data, size, error = inflate_member(opened(gzip.compress(b"words")))
-    assert (data, error) == (b"words", None)
-
-
-def test_layouts_are_distinguished_by_the_first_member() -> None:
-    assert is_one_record_per_member(opened(b"".join(zipped([ONE, TWO]))))
-    assert is_one_record_per_member(opened(gzip.compress(ONE)))
-    assert not is_one_record_per_member(opened(gzip.compress(ONE + TWO)))
-    assert not is_one_record_per_member(opened(gzip.compress((ONE + TWO)[:-5])[:-5] + b"xxxxx"))

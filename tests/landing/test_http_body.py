@@ -17,12 +17,6 @@ def message(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode() + body
 
 
-def test_status_headers_and_body() -> None:
-    read = read_message(message(b"body", "Content-Type: text/html", "X: 1", "X: 2"))
-    assert (read.status, read.body, read.error) == (200, b"body", None)
-    assert read.headers == {"content-type": "text/html", "x": "1"}
-
-
 @pytest.mark.parametrize("block", [b"", b"<html>", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 99\r\n\r\n", b"HTTP/1.1"])
 def test_a_message_without_status_is_an_error(block: bytes) -> None:
     read = read_message(block)
@@ -88,15 +82,6 @@ def test_a_body_that_its_crawler_cut_is_what_there_is_of_it(header: str, body: b
     assert read.error is None
     assert len(read.body) >= len(b"page")
     assert (read_message(message(body, header)).error is None) == header.startswith("X")
-
-
-def test_transfer_coding_then_content_coding() -> None:
-    packed = gzip.compress(b"page")
-    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
-    read = read_message(message(chunked, "Transfer-Encoding: chunked", "Content-Encoding: gzip"))
-    assert (read.body, read.raw, read.error) == (b"page", chunked, None)
-    broken = read_message(message(b"5\r\nabc", "Transfer-Encoding: chunked"))
-    assert (broken.body, broken.error) == (b"", "chunked")
 
 
 @pytest.mark.parametrize(

@@ -25,31 +25,6 @@ def test_what_json_writes_is_parsed(value: object) -> None:
     assert parse(json.dumps(value).encode()) == (value, None, None, 0)
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
-    [
-        (b'{"a": 1, "a": 2}', "dup_key"),
-        (b'{"a": {"b": 1, "b": 1}}', "dup_key"),
-        (b"[" * 5000 + b"]" * 5000, "json_depth"),
-        (b"{", "json"),
-        (b'{"a": nan}', "json"),
-        (b'{"a": NaN "b": 1}', "json"),
-        (b'{"a": "\xff"}', "json"),
-    ],
-)
-def test_lines_that_are_no_json(line: bytes, error: str) -> None:
-    assert parse(line)[:2] == (None, error)
-
-
-def test_lone_surrogates_are_replaced_and_counted() -> None:
-    assert parse(b'{"a\\ud800": ["\\udc00x", "\\ud83d\\ude00"]}') == (
-        {"a\ufffd": ["\ufffdx", "\U0001f600"]},
-        None,
-        None,
-        2,
-    )
-
-
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
 def test_a_number_that_json_does_not_have_costs_its_field_only(number: bytes) -> None:
     value, error, _, _ = parse(b'{"text": "x", "a": [1, %b], "b": {"c": %b}}' % (number, number))
@@ -81,21 +56,6 @@ def test_fields_go_to_columns_and_the_rest_to_metadata() -> None:
     assert (row.text, row.url, row.record_id, row.crawled_at, row.source) == ("words", "u", "7", "2026-05-05", "s")
     assert (row.metadata, row.payload_digest, row.offset, row.length) == ('{"n":1}', sha1(b"words"), 3, 9)
     assert object_row({"text": "x"}, 3, 9, "f", "json").record_id == "f:3"
-
-
-@pytest.mark.parametrize(("fields", "error"), [({}, "no_text"), ({"text": 1}, "field_type")])
-def test_objects_without_text(fields: dict[str, object], error: str) -> None:
-    assert object_row(fields, 0, 1, "f", "json").error == error
-
-
-def test_lines_have_their_places() -> None:
-    data = b'\xef\xbb\xbf{"text": "a"}\n\n{"text": "b"}\r\n[1]\n{"text": "c"}'
-    rows = list(read_lines(Reader(BytesSource(data)), "f"))
-    assert [row.text for row in rows] == ["a", "b", None, "c"]
-    assert [row.error for row in rows] == [None, None, "json", None]
-    assert [data[row.offset : row.offset + row.length].strip() for row in rows] == [
-        b'{"text": "a"}', b'{"text": "b"}', b"[1]", b'{"text": "c"}',
-    ]  # fmt: skip
 
 
 def test_a_file_of_blank_lines_is_empty() -> None:

@@ -53,16 +53,6 @@ def test_digests_have_one_form(declared: str) -> None:
     assert normal_digest("md5:x") is None
 
 
-def test_a_digest_is_wrong_only_if_nothing_fits() -> None:
-    message = read_message(HTTP)
-    good, bad = sha1(b"<p>"), sha1(b"other")
-    assert check_digest({"warc-payload-digest": good}, HTTP, message) == (good, None)
-    assert check_digest({}, HTTP, message) == (good, None)
-    assert check_digest({"warc-payload-digest": bad}, HTTP, message) == (bad, "payload digest differs")
-    assert check_digest({"warc-payload-digest": bad, "warc-block-digest": sha1(HTTP)}, HTTP, message) == (bad, None)
-    assert check_digest({"warc-block-digest": bad}, HTTP, message) == (good, "block digest differs")
-
-
 def test_a_page_without_a_media_type_has_none_but_in_an_arc() -> None:
     """The type of a WARC record is that of its block, `application/http`; an ARC's is that of its page."""
     bare = b"HTTP/1.1 200 OK\r\n\r\n<p>"

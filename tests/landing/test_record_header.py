@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_tasks.landing.archives.record_header import Head, is_archive, read_head, separator, starts_record
+from pipeline_tasks.landing.archives.record_header import is_archive, read_head, separator, starts_record
 
 ARC = b"http://example.org/ 192.0.2.1 20261120010203 text/html; charset=x 42\n"
 
@@ -20,29 +20,6 @@ def test_a_value_may_begin_or_end_on_a_line_of_its_own(fold: bytes) -> None:
     head = read_head(b"WARC/1.0\r\nContent-Length:" + fold + b"\r\nWARC-Type: resource\r\n\r\n", 0)
     assert head is not None
     assert (head.length, head.fields["warc-type"]) == (105, "resource")
-
-
-def test_a_header_with_bare_line_feeds() -> None:
-    head = read_head(b"WARC/1.0\nContent-Length: 3\n\nabc", 0)
-    assert head == Head(28, 3, {"content-length": "3"}, arc=False)
-
-
-@pytest.mark.parametrize("length", [b"", b"x", b"-1", b"99999999999999", b"\xc2\xb2"])
-def test_a_length_that_is_none_is_minus_one(length: bytes) -> None:
-    head = read_head(b"WARC/1.0\r\nContent-Length: %s\r\n\r\n" % length, 0)
-    assert head is not None
-    assert head.length == -1
-
-
-def test_an_arc_line() -> None:
-    head = read_head(ARC + b"block", 0)
-    assert head is not None
-    assert (head.size, head.length, head.arc) == (len(ARC), 42, True)
-    assert head.fields["warc-date"] == "2026-11-20T01:02:03Z"
-    assert head.fields["content-type"] == "text/html;"
-    version = read_head(b"filedesc://a.arc 0.0.0.0 20261120 text/plain 9\n", 0)
-    assert version is not None
-    assert (version.fields["warc-type"], version.fields["warc-date"]) == ("warcinfo", "20261120")
 
 
 @pytest.mark.parametrize("data", [b"", b"WARC/1.0\r\nA: b", b"HTTP/1.1 200\r\n\r\n", b"WARC/x\r\n\r\n"])

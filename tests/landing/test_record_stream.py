@@ -25,34 +25,6 @@ def rows(data: bytes) -> list[Row]:
     return read_rows
 
 
-def test_sound_records() -> None:
-    assert [row.url for row in rows(ONE + TWO + THREE)] == URLS
-
-
-def test_rubbish_between_records_is_one_row() -> None:
-    read_rows = rows(ONE + b"rubbish\r\n\r\n" + TWO)
-    assert [row.error for row in read_rows] == [None, "bad_header", None]
-
-
-@pytest.mark.parametrize("length", ["5", "99999999", "x"])
-def test_a_wrong_length_costs_its_record(length: str) -> None:
-    read_rows = rows(ONE + response(URLS[1], length=length) + THREE)
-    assert [row.url for row in read_rows if row.error is None] == [URLS[0], URLS[2]]
-    assert "bad_length" in {row.error for row in read_rows}
-
-
-def test_a_record_that_is_cut_short() -> None:
-    read_rows = rows(ONE + TWO[:-30])
-    assert [row.error for row in read_rows] == [None, "truncated"]
-    assert read_rows[1].url == URLS[1]
-
-
-def test_a_record_too_large_to_hold_is_skipped_to_its_end() -> None:
-    giant = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + bytes(33 << 20))
-    read_rows = rows(ONE + giant + THREE)
-    assert [row.error for row in read_rows] == [None, "oversize", None]
-
-
 def test_a_giant_without_a_separator_ends_where_it_says() -> None:
     giant = response(URLS[1], b"HTTP/1.1 200 OK\r\n\r\n" + bytes(33 << 20) + b"\r\n\r\n").removesuffix(b"\r\n\r\n")
     assert [row.error for row in rows(ONE + giant + THREE)] == [None, "oversize", None]

@@ -546,19 +546,6 @@ def test_older_pages_of_a_url_are_superseded(root: str) -> None:
     assert found.items() <= leaving.items()
 
 
-def test_a_selection_in_partitions_is_sealed_with_its_superseded_documents(root: str) -> None:
-    """As the DAG does it; it found no manifest of a partition where a composition has superseded documents."""
-    recipe = recipe_of()
-    whole = manifest_of(root, built(root, recipe), "select")
-    tokenized = version_log.current(root, "corpus").manifests["tokenize"]
-    stage = {"root": root, "stage": "select", "params": dict(recipe.step("select").params), "parent": tokenized}
-    spans = reply("spans", root=root, recipe="corpus", parent=tokenized, stage="select", partitions=2)["spans"]
-    for span in spans:
-        reply("refine", **stage, span=span)
-    sealed = reply("seal", stage=stage, spans=spans)["manifest"]
-    assert read_manifest(root, sealed).fingerprint == whole.fingerprint
-
-
 def test_a_selection_leaves_superseded_documents_out(
     root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

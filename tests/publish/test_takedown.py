@@ -307,15 +307,6 @@ def test_the_same_takedown_again_records_nothing_and_finishes_what_was_interrupt
     assert (len(takedowns(root)), version_log.current(root, "corpus").number) == (1, 2)
 
 
-def test_what_is_undone_comes_back(root: str) -> None:
-    site, before = rare_site(root), shards_of(root)
-    take_down(root, "--site", site)
-    take_down(root, "--undo", "--site", site)
-    assert current_rows(root) == []
-    assert shards_of(root) == before
-    assert [takedown.undo for takedown in takedowns(root)] == [False, True]
-
-
 def test_a_dataset_that_was_built_without_it_has_what_is_undone_again(root: str) -> None:
     site, recipe = rare_site(root), parse_recipe(BUILDS | {"name": "other"}, "other.yaml")
     take_down(root, "--site", site)

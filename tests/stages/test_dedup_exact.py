@@ -162,9 +162,3 @@ def test_cutting_and_order_change_nothing(
         assert [shard.digest for shard in whole.shards] == [shard.digest for shard in cut.shards]
         assert whole.rows == len(set(texts))
         assert whole.rows + sum(whole.rejected.values()) == len(texts)
-
-
-def test_empty_input_gives_empty_output(tmp_path: Path) -> None:
-    _, manifest = refining.refined(tmp_path, "dedup_exact", refining.commit_parent(tmp_path, tables([])))
-    assert manifest.rows == 0
-    assert len(manifest.shards) == 1

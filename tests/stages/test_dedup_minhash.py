@@ -334,12 +334,6 @@ def test_a_document_of_the_history_is_refused(tmp_path: Path) -> None:
         refining.refined(tmp_path, STAGE, again, {"buckets": 2}, history=[path])
 
 
-def test_no_documents_at_all(tmp_path: Path) -> None:
-    exact, _ = day(tmp_path, documents([]))
-    _, manifest = refining.refined(tmp_path, STAGE, exact, {"buckets": 2})
-    assert manifest.rows == 0
-
-
 @given(
     keys=st.lists(st.lists(st.integers(0, 9), max_size=4, unique=True), min_size=1, max_size=20),
     winners=st.lists(st.none() | st.integers(0, 19), min_size=20, max_size=20),

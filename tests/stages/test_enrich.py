@@ -57,11 +57,6 @@ def test_every_document_goes_on_unchanged_with_all_columns(tmp_path: Path) -> No
     assert [row["token_estimate"] for row in found[1:3]] == [0, 0]
 
 
-def test_batches_do_not_matter(tmp_path: Path) -> None:
-    table = documents(RECIPE, NOTICE, "Some words.", RECIPE + NOTICE, language=["en", "de", "xx", "en"])
-    assert enriched(tmp_path / "many", table)[1] == enriched(tmp_path / "one", table, batch_rows=1)[1]
-
-
 def test_type_structure_and_notice_of_a_recipe(tmp_path: Path) -> None:
     [row, *_] = enriched(tmp_path, documents(f"{RECIPE}\n{NOTICE}"))[1]
     assert row["document_type"] == "recipe"

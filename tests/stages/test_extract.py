@@ -32,7 +32,7 @@ from pipeline_tasks.text.page.sandbox import Sandbox
 from pipeline_tasks.text.page.sandbox_messages import ANSWER, Limits, Page
 from tests.archives import read
 from tests.examples import few_examples
-from tests.refining import commit_parent, refined, rows
+from tests.refining import commit_parent, refined
 
 PROSE = "The river was low that summer, and the children walked across it on stones to the mill. " * 8
 HTML = f"<html><head><title>The  mill</title></head><body><nav><a href=/>Home</a></nav><p>{PROSE}</p></body></html>"
@@ -94,13 +94,6 @@ def test_plain_text_and_ready_text_are_only_normalized() -> None:
     ready = page(None, "text/plain", text="Gru\u0308ße\r\n" + PROSE)
     bodies = [row["text"] for row in extracted([plain, ready])]
     assert bodies == ["Grüße\n" + PROSE.strip()] * 2
-
-
-def test_batches_of_any_size_give_the_same_rows() -> None:
-    pages = [page(HTML * (at % 3), at=at) for at in range(20)]
-    whole = extracted(pages)
-    assert [extracted(pages, size) for size in (1, 7)] == [whole, whole]
-    assert extracted([]) == []
 
 
 @pytest.mark.parametrize(
@@ -394,15 +387,6 @@ def test_an_unknown_method_is_refused(tmp_path: Path, params: dict[str, Any]) ->
     parent = commit_parent(tmp_path, [pa.Table.from_pylist([page()], PAGE)])
     with pytest.raises(RecipeError, match=r"extract: .*'magic'"):
         refined(tmp_path, "extract", parent, params)
-
-
-def test_the_stage_conserves_rows(tmp_path: Path) -> None:
-    parent = commit_parent(
-        tmp_path, [pa.Table.from_pylist([page(), page("<p>x</p>")], PAGE), pa.Table.from_pylist([page()], PAGE)]
-    )
-    _, manifest = refined(tmp_path, "extract", parent)
-    assert (manifest.rejected, rows(tmp_path, manifest).num_rows) == ({"extract:too_short": 1}, 2)
-    assert rows(tmp_path, manifest).schema.names == EXTRACTED.names
 
 
 def test_real_articles_keep_their_beginnings(shared_data: Path) -> None:

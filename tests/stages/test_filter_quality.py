@@ -1,6 +1,5 @@
 """filter_quality keeps prose, names every rule that a text fails, and forgets no row."""
 
-import gzip
 import json
 import re
 from dataclasses import replace
@@ -17,9 +16,9 @@ from pipeline_tasks.filters import c4
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.schema import REASON_PATTERN
 from pipeline_tasks.stages import filter_quality
-from pipeline_tasks.stages.filter_quality import FINEWEB, STAGE, Params, filter_texts, signals_column
+from pipeline_tasks.stages.filter_quality import STAGE, Params, filter_texts
 from tests.documents import documents
-from tests.refining import commit_parent, refined, rows
+from tests.refining import commit_parent, refined
 
 PROSE = """A heron stands in the shallows for hours before it moves.
 Otters come to the bank at dusk and quarrel over every fish they have caught.
@@ -134,12 +133,6 @@ def test_limits_are_overridden_one_by_one() -> None:
     assert rules(five, profiles=("gopher_quality",), gopher_quality={"min_doc_words": 5}) == []
 
 
-def test_terminal_punctuation_may_be_required() -> None:
-    text = PROSE.replace(".", "")
-    assert "c4:too_few_sentences" not in rules(text, profiles=("c4",))
-    assert rules(text, profiles=("c4",), c4={"require_terminal_punctuation": True}) == ["c4:too_few_sentences"]
-
-
 @pytest.mark.parametrize(
     ("params", "named"),
     [
@@ -198,52 +191,10 @@ def test_signals_that_were_promised_and_not_written_commit_nothing(
         refined(tmp_path, "filter_quality", commit_parent(tmp_path, [table()]))
 
 
-def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
-    runs = []
-    for batch_rows in (1, 7, 10_000):
-        root = tmp_path / str(batch_rows)
-        parent = commit_parent(root, [table(), table(TEXTS[:0], [])])
-        _, manifest = refined(root, "filter_quality", parent, batch_rows=batch_rows)
-        kept = rows(root, manifest)
-        assert kept.num_rows + sum(manifest.rejected.values()) == len(TEXTS)
-        assert {name for name in kept.column_names if name.startswith("signals_")} == set(map(signals_column, FINEWEB))
-        assert kept.schema.field("signals_c4").type == pa.struct([(signal, pa.float64()) for signal in c4.SIGNALS])
-        runs.append(
-            (kept.to_pylist(), rows(root, manifest, "rejects").to_pylist(), manifest.rejected, manifest.fingerprint)
-        )
-    assert runs[0] == runs[1] == runs[2]
-
-
-def test_gopher_conformance_cases(shared_data: Path) -> None:
-    """The cases of stanford-cs336/assignment4-data: word count, word length, ellipsis lines and alphabetic words."""
-    lines = gzip.decompress((shared_data / "conformance" / "cases.jsonl.gz").read_bytes()).splitlines()
-    cases = [case for case in map(json.loads, lines) if case["rule"] == "gopher_quality_no_stopword_no_repetition"]
-    texts = [case["input"]["text"] for case in cases]
-    out = judged(texts, profiles=("gopher_quality",), gopher_quality={"min_stop_words": 0})
-    verdicts = [reason is None for reason in out["reason"].to_pylist()]
-    assert len(cases) == 10
-    assert verdicts == [case["expected"]["keep"] for case in cases]
-
-
 def test_punctuation_is_no_word_of_a_language_without_spaces() -> None:
     sentences = "".join(chr(0x4E00 + 11 * place) + ("\uff0c" if place % 4 == 3 else "") for place in range(240)) + "。"
     assert "gopher_quality:below_alpha_threshold" not in rules(sentences, "zh")
     assert "gopher_quality:below_alpha_threshold" in rules(" ".join(sentences), "en")
-
-
-@pytest.mark.parametrize("profile", ["dclm", "dolma", "nemo", "cc_net", "seeds"])
-def test_each_profile_keeps_prose_and_gives_reasons_of_its_own(profile: str) -> None:
-    out = judged([PROSE, "Short."], profiles=(profile,))
-    kept, rejected = out["reason"].to_pylist()
-    assert kept is None
-    assert rejected.startswith(f"{profile}:")
-    assert {rule.partition(":")[0] for rule in rules("Short.", profiles=(profile,))} == {profile}
-
-
-def test_dclm_removes_furniture_and_rejects_texts_that_are_mostly_furniture() -> None:
-    assert judged([f"HOME\n{PROSE}\n12 likes"], profiles=("dclm",), edit=True)["text"].to_pylist() == [PROSE]
-    buttons = "\n".join(f"Button{number}" for number in range(20))
-    assert rules(f"{PROSE}\n{buttons}", profiles=("dclm",)) == ["dclm:removed_words"]
 
 
 def test_words_of_a_list_are_toxic_in_any_case_and_the_list_is_identity(tmp_path: Path) -> None:

@@ -238,18 +238,6 @@ def test_params_that_decide_nothing_are_refused(params: dict[str, Any], named: s
 # --- Stage ----------------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_conserved_whatever_the_batches(tmp_path: Path) -> None:
-    texts = [example.text for example in (*toxic(), *harmless())]
-    languages = [example.language for example in (*toxic(), *harmless())]
-    table = given(texts, languages)
-    assert judged(table, batch_rows=1) == judged(table)
-    _, manifest = refined(tmp_path, "filter_toxicity", commit_parent(tmp_path, [table[:50], table[50:]]), {})
-    rejected = rows(tmp_path, manifest, "rejects")
-    assert manifest.rows + rejected.num_rows == len(texts)
-    assert sum(manifest.rejected.values()) == rejected.num_rows > 60
-    assert set(manifest.rejected) <= set(STAGE.reasons)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["spark", "ray"])
 def test_every_engine_and_batch_stores_the_same(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:

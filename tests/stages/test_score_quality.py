@@ -242,22 +242,6 @@ def test_a_label_that_the_model_does_not_have_is_refused() -> None:
             refused()
 
 
-def test_empty_batch_keeps_the_schema() -> None:
-    (out,) = score(iter([docs().slice(0, 0)]), params=Params())
-    assert out.schema.names == [
-        "id",
-        "text",
-        "chars",
-        "language",
-        "language_score",
-        "score",
-        "perplexity",
-        "seen",
-        "reason",
-        "evidence",
-    ]
-
-
 @given(
     st.lists(
         st.none() | st.sampled_from([PROSE, LISTING, "", "é ü", "日本語"]) | st.text(max_size=30),

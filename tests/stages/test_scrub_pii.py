@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.gate.verdicts import judge
 from pipeline_tasks.stage import Secret, replace_column
-from pipeline_tasks.stages.scrub_pii import COUNTS, KEY_VARIABLE, PII, STAGE, Params, scrub
+from pipeline_tasks.stages.scrub_pii import KEY_VARIABLE, PII, STAGE, Params, scrub
 from pipeline_tasks.text.pii import (
     candidates,
     cards,
@@ -88,25 +88,6 @@ def counts(row: Mapping[str, Any]) -> dict[str, int]:
 def test_replaces_what_identifies(text: str, expected: str) -> None:
     (row,) = scrubbed(Params(), text)
     assert (row["text"], row["chars"], row["reason"]) == (expected, len(expected), None)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "version 69.196.0.85 is out, as is v69.196.0.85",
-        "Agent Mozilla/69.196.0.85 and libfoo-69.196.0.85",
-        "section 1.2.3.4, outline 10.20.30.40.50",
-        "localhost 127.0.0.1, LAN 192.168.1.20, 8.8.8.8, 300.300.300.300",
-        "std::vector and 12:30:45 and aa:bb:cc:dd:ee:ff and ::1",
-        "logo@2x.png, react@18.2.0, user@localhost, @decorator, a@b",
-        "order 2125552368, ISBN 978-0-306-40615-7, 2026-11-20 12:30:45, $212-555-2368, 1212-555-23689",
-        "1700000000 3.14159265358979 100 200 300 4000 555 123 4567",
-    ],
-)
-def test_leaves_lookalikes_alone(text: str) -> None:
-    (row,) = scrubbed(Params(), text)
-    assert row["text"] == text
-    assert counts(row) == {}
 
 
 @pytest.mark.parametrize(
@@ -186,19 +167,6 @@ def test_batch_size_and_slicing_change_nothing(texts: list[str | None]) -> None:
     whole = docs("before@b.com", *texts, "after@b.com").slice(1, len(texts))
     pieces = pa.Table.from_batches(scrub(iter([whole.slice(at, 1) for at in range(len(texts))]), params=Params()))
     assert pieces.to_pylist() == next(scrub(iter([whole]), params=Params())).to_pylist()
-
-
-@given(TANGLES, st.sampled_from([("US",), ("DE", "US")]))
-def test_prefilter_misses_nothing(text: str, regions: tuple[str, ...]) -> None:
-    (row,) = scrubbed(Params(regions=regions), text)
-    assert counts(row) == Counter(span.kind for span in find_pii(text.encode(), Limits(regions)))
-
-
-def test_empty_batch_keeps_the_schema() -> None:
-    (out,) = scrub(iter([docs().slice(0, 0)]), params=Params())
-    assert out.schema.names == ["text", "chars", *COUNTS, "redactions", "missed_canaries", "reason", "evidence"]
-    assert out.schema.field("text").type == pa.large_string()
-    assert {field.name for field in STAGE.writes} >= set(COUNTS)
 
 
 def test_kernel_travels() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
+from pipeline_tasks.errors import DigestMismatch, RecipeError
 from pipeline_tasks.manifest import ABANDONED, Manifest, dump, identified, manifest_path, reference_of
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
@@ -52,13 +52,6 @@ def test_a_manifest_that_is_not_there_is_named(tmp_path: Path) -> None:
     path = manifest_path("extract", "0" * 24)
     with pytest.raises(RecipeError, match=re.escape(f"{tmp_path}/{path}: ")):
         read_manifest(str(tmp_path), path)
-
-
-def test_a_manifest_in_the_place_of_another_is_refused(tmp_path: Path) -> None:
-    other = manifest_path("extract", "0" * 24)
-    connect(str(tmp_path)).create(other, dump(identified(EMPTY)))
-    with pytest.raises(ContractError, match=re.escape(f"{tmp_path}/{other} ")):
-        read_manifest(str(tmp_path), other)
 
 
 def test_a_part_of_a_snapshot_is_read_where_no_fingerprint_is_in_its_path(tmp_path: Path) -> None:

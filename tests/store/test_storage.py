@@ -779,12 +779,6 @@ def test_bytes_that_may_differ_are_kept_as_they_were_stored_first(any_root: str)
     assert [store.read(path) for path in ("page", "cut")] == [b"first", b"whole"]
 
 
-def test_a_local_file_is_put_under_a_path(any_root: str, tmp_path: Path) -> None:
-    (tmp_path / "local").write_bytes(b"rows")
-    storage.put_file(any_root, "data/rows", tmp_path / "local")
-    assert connect(any_root).read("data/rows") == b"rows"
-
-
 def test_a_file_is_no_root(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for root in (str(tmp_path / "file"), f"file://{tmp_path / 'file'}"):

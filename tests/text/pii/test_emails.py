@@ -66,12 +66,6 @@ def test_a_place_is_no_address() -> None:
     assert not texts_of("meet me at example.org, look at things, at example dot")
 
 
-def test_pseudonyms_are_kept_only_if_asked_for() -> None:
-    text = b"user_0123456789ab@example.com"
-    assert len(list(find_emails(text, Limits()))) == 1
-    assert not list(find_emails(text, Limits(keep_pseudonyms=True)))
-
-
 LOCAL = st.text(string.ascii_letters + string.digits + "_+", min_size=1, max_size=12)
 DOMAIN = st.builds(
     "{}.{}".format,

@@ -132,12 +132,6 @@ def test_private_addresses_count_if_limits_say_so() -> None:
     assert [span.value for span in find_ipv6s(b"at fe80::1 now", limits)] == ["fe80::1"]
 
 
-def test_pseudonyms_are_kept() -> None:
-    limits = Limits(public_ips=False, keep_pseudonyms=True)
-    assert not list(find_ipv4s(b"198.18.3.4 198.19.0.1", limits))
-    assert not list(find_ipv6s(b"2001:db8::42", limits))
-
-
 @given(
     st.lists(
         st.lists(st.integers(0, 300), min_size=2, max_size=6).map(lambda numbers: ".".join(map(str, numbers))),
