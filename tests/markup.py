@@ -1,5 +1,6 @@
 """Checks of a page's HTML that hold for every page of the web UI."""
 
+import html
 import re
 
 
@@ -10,3 +11,8 @@ def assert_inert(page: str, script: str) -> None:
     assert not re.findall(r"<style|\sstyle=|\son\w+=|javascript:", page)
     assert page.count("<h1") == 1
     assert page.count("<table") == page.count("<caption")
+
+
+def words(page: str) -> str:
+    """Return what a reader sees of a page: its words with one space between them."""
+    return " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())

@@ -1,6 +1,5 @@
 """The first screen of a snapshot's page: what is left, why the rest is not, its health, what changed, what to do."""
 
-import html
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.publish.logs import version_log
+from tests.markup import words
 from tests.mixed_root import DAYS, RECIPE
 
 FOLDED = ("Stages", "Bounds", "Languages and sites", "Distributions", "Before and after", "Time and cost")
@@ -25,10 +25,6 @@ def page(visitor: Any, day: str) -> str:
     answer = visitor.get(f"/snapshot/{RECIPE}/{day}")
     assert answer.status_code == 200
     return str(answer.text)
-
-
-def words(markup: str) -> str:
-    return html.unescape(" ".join(re.sub("<[^>]+>", " ", markup).split()))
 
 
 def card(page: str, name: str) -> str:

@@ -12,10 +12,8 @@ from refinery_study.plan.build_estimate import build_estimate
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import Recipe
-from tests.markup import assert_inert
+from tests.markup import words
 from tests.publish.test_building import built, recipe_of, refined_days
-
-SCRIPT = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +31,6 @@ def _recipes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(refinery_build, "recipe_names", lambda _: ["corpus"])
     monkeypatch.setattr(refinery_build, "load_build", lambda _: recipe_of(mix={}))
-
-
-def words(page: str) -> str:
-    return html.unescape(" ".join(re.sub("<[^>]+>", " ", page).split()))
 
 
 def conf_of(page: str) -> Any:
@@ -132,13 +126,6 @@ def test_what_is_wrong_is_said_before_anything_runs(visitor: Any, fields: dict[s
     assert page.status_code == 422
     [alert] = re.findall(r'role="alert"><p>(.*?)</p>', page.text)
     assert message in html.unescape(alert)
-
-
-def test_what_is_typed_is_escaped_and_an_unknown_recipe_is_not_there(visitor: Any) -> None:
-    page = visitor.get("/build/corpus", params={f"weight.{SCRIPT}": "1"})
-    assert_inert(page.text, SCRIPT)
-    assert visitor.get("/build/nothing").status_code == 404
-    assert not re.findall(r"<(?:input|select)(?![^>]*name=)", page.text)
 
 
 def test_the_run_takes_what_the_form_chose_and_refuses_what_the_mixture_does_not(root: Path) -> None:

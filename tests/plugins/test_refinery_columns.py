@@ -11,6 +11,7 @@ import yaml
 
 from tests.described_root import PLAIN, SNAPSHOT, URLS, described, publish, published
 from tests.markup import assert_inert
+from tests.visitors import be
 
 SCRIPT = "<script>alert(1)</script>"
 PAGE, SEARCH, TYPES = (f"/{page}/web/{SNAPSHOT}" for page in ("columns", "search", "breakdown"))
@@ -81,12 +82,9 @@ def test_search_and_find_list_documents_by_columns(visitor: Any) -> None:
 
 def test_who_may_not_read_texts_sees_no_values(visitor: Any, app: Any) -> None:
     """The page of types was shown to everyone with a login, and `by=text` was every text."""
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
     paths = (f"{PAGE}?where=language=en&by=url", f"{TYPES}?by=text", f"{SEARCH}?where=language=en", "/find?where=url=1")
     assert visitor.get(paths[1]).status_code == 200
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
+    be(app, "eve", "VIEWER")
     for path in paths:
         refused = visitor.get(path)
         assert (path, refused.status_code, "kitchen.example" in refused.text) == (path, 403, False)

@@ -18,7 +18,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents
-from tests.markup import assert_inert
+from tests.markup import assert_inert, words
 from tests.refining import commit_parent, refined
 from tests.small_root import SmallRoot
 from tests.stages.test_filter_quality import PROSE
@@ -35,8 +35,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("root")
     texts = [f"{text} {at}" for at, text in enumerate(TEXTS)]
     parent = commit_parent(root, [documents(texts, language=pa.array(LANGUAGES, pa.string()))])
-    for snapshot, words in (("2026-11-19", 50), ("2026-11-19", 80), (SCRIPT, 50)):
-        path, manifest = refined(root, "filter_quality", parent, {"gopher_quality": {"min_doc_words": words}})
+    for snapshot, least in (("2026-11-19", 50), ("2026-11-19", 80), (SCRIPT, 50)):
+        path, manifest = refined(root, "filter_quality", parent, {"gopher_quality": {"min_doc_words": least}})
         entry = {"recipe": "web", "snapshot": snapshot, "landing": "", "manifests": {"filter_quality": path}}
         sizes = {"documents": manifest.rows, "tokens": 10 * manifest.rows, "sequences": 1}
         version_log.append(str(root), entry | sizes | {"verdicts": {}, "prefix": ""})
@@ -51,10 +51,6 @@ def chosen(page: str) -> list[str]:
     return re.findall(r'<option value="(\d+)" selected>', page)
 
 
-def text(page: str) -> str:
-    return " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())
-
-
 def test_versions_are_compared_as_the_command_does(visitor: Any, root: Path) -> None:
     a, b, _ = version_log.versions(str(root), "web")
     diff = compare(str(root), a, b)
@@ -64,11 +60,11 @@ def test_versions_are_compared_as_the_command_does(visitor: Any, root: Path) -> 
     assert now is not None
     assert then is not None
     assert 0 < then < now
-    words = text(page.text)
-    assert f"Documents {now} → to {then} {then - now} (" in words
-    assert "params.limits.gopher_quality.min_doc_words 50.0 → to 80.0" in words
-    assert f"de {diff.groups['language']['de'][0].documents} {diff.groups['language']['de'][1].documents}" in words
-    assert "refinery diff 1 2" in words
+    said = words(page.text)
+    assert f"Documents {now} → to {then} {then - now} (" in said
+    assert "params.limits.gopher_quality.min_doc_words 50.0 → to 80.0" in said
+    assert f"de {diff.groups['language']['de'][0].documents} {diff.groups['language']['de'][1].documents}" in said
+    assert "refinery diff 1 2" in said
     specs = [json.loads(html.unescape(spec)) for spec in re.findall(r'data-spec="([^"]+)"', page.text)]
     kept = {row["series"]: row["rows"] for row in specs[0]["data"]["values"]}
     assert kept == {"1: 2026-11-19": now, "2: 2026-11-19": then}
@@ -84,7 +80,7 @@ def test_documents_are_compared_by_id_on_request(visitor: Any, root: Path) -> No
     assert documents is not None
     assert (
         f"Documents in both {documents.common} Only in 2 {documents.added} added Only in 1 {documents.removed}"
-        in text(page)
+        in words(page)
     )
     assert documents.removed > 0
     assert "refinery diff 1 2" in page
@@ -178,13 +174,13 @@ def test_a_stage_that_one_version_lacks_is_named_and_has_no_zeros(
     stages = {"filter_quality": parent, "dedup_exact": path}
     version_log.append(str(copy), fields | {"manifests": stages, "files": (), "snapshot": "2026-11-22"})
     monkeypatch.setenv("REFINERY_ROOT", str(copy))
-    words = text(shown(visitor, a="1", b="4").text)
+    said = words(shown(visitor, a="1", b="4").text)
     rejected = sum(manifest.rejected.values())
-    assert f"- → to {manifest.rows_in} - → to {manifest.rows}" in words
-    assert "the stage is only in 4" in words
+    assert f"- → to {manifest.rows_in} - → to {manifest.rows}" in said
+    assert "the stage is only in 4" in said
     [reason] = manifest.rejected
-    assert f"{reason} dedup_exact - {rejected} -" in words
-    assert "the stage is only in 4" in text(shown(visitor, a="4", b="1").text)
+    assert f"{reason} dedup_exact - {rejected} -" in said
+    assert "the stage is only in 4" in words(shown(visitor, a="4", b="1").text)
 
 
 @pytest.fixture
@@ -208,20 +204,20 @@ def test_versions_of_two_recipes_are_compared(visitor: Any, two_recipes: str) ->
     diff = compare(two_recipes, web, strict)
     page = shown(visitor, a="1", b="strict:1")
     assert page.status_code == 200
-    words = text(page.text)
-    assert "Compare versions of web and strict" in words
-    assert f"Tokens {web.tokens} → to {strict.tokens}" in words
-    assert "params.profiles" in words
+    said = words(page.text)
+    assert "Compare versions of web and strict" in said
+    assert f"Tokens {web.tokens} → to {strict.tokens}" in said
+    assert "params.profiles" in said
     [stage] = diff.stages
     assert any(reason.startswith("c4:") for reason in stage.reasons)
     for reason, (a, b) in stage.reasons.items():
-        assert f"{reason} filter_quality {a} {b} {f'{b - a:+}' if a != b else 0}" in words
+        assert f"{reason} filter_quality {a} {b} {f'{b - a:+}' if a != b else 0}" in said
     [english] = [language for language in diff.retention if language.language == "en"]
     before, after = (f"{share * 100:.1f} %" for share in english.shares if share is not None)
     assert before != after
-    assert f"en {english.rows_in[0]} {english.rows[0]} → to {english.rows[1]} {before} → to {after}" in words
+    assert f"en {english.rows_in[0]} {english.rows[0]} → to {english.rows[1]} {before} → to {after}" in said
     assert 'value="strict:1" selected' in page.text
-    assert "refinery diff 1 strict:1" in words
+    assert "refinery diff 1 strict:1" in said
     spec = json.loads(html.unescape(re.findall(r'data-spec="([^"]+)"', page.text)[0]))
     assert {row["series"] for row in spec["data"]["values"]} == {"web 1: 2026-11-19", "strict 1: 2026-11-19"}
     for link in re.findall(r'href="/refinery(/[^"]+)"', page.text):
@@ -238,7 +234,7 @@ def test_the_ledger_has_the_costs_of_both_recipes(visitor: Any, two_recipes: str
             path = path_of(version.manifests["filter_quality"])
             manifest = read_manifest(two_recipes, path)
             ledger.record_stage(path, manifest, wall=seconds, snapshot=version.snapshot, recipe=recipe, engine="local")
-    page = text(shown(visitor, a="1", b="strict:1").text)
+    page = words(shown(visitor, a="1", b="strict:1").text)
     assert "filter_quality 30 s → to 45 s" in page
 
 

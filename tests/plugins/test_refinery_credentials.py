@@ -167,21 +167,6 @@ def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
 
 
-def test_storage_works_with_what_the_connection_says(
-    s3_server: S3Server, s3_root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from refinery_airflow.runs.credentials import adopt_credentials
-
-    from pipeline_tasks.store import storage
-
-    forget_variables(monkeypatch)
-    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", connection(endpoint_url=s3_server.endpoint))
-    adopt_credentials(s3_root)
-    assert os.environ["AWS_ENDPOINT_URL"] == s3_server.endpoint
-    assert storage.connect(s3_root).create("one", b"1")
-    assert storage.connect(s3_root).read("one") == b"1"
-
-
 @pytest.mark.usefixtures("bare")
 def test_a_profile_is_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     from refinery_airflow.runs.credentials import adopt_credentials

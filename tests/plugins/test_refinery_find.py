@@ -11,7 +11,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.inspect.search.find import find, reach_of
 from pipeline_tasks.inspect.search.phrases import search_phrase
 from pipeline_tasks.publish.logs import version_log
-from tests.markup import assert_inert
+from tests.markup import assert_inert, words
 from tests.publish.test_building import built, documents, recipe_of, refined_days
 
 SCRIPT = "<script>alert(1)</script>"
@@ -23,10 +23,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = refined_days(tmp_path_factory.mktemp("found"))
     built(root, recipe_of(pack={"length": 64}, shuffle={"buckets": 4}))
     return Path(root)
-
-
-def words(page: str) -> str:
-    return html.unescape(" ".join(re.sub("<[^>]+>", " ", page).split()))
 
 
 def some_document(root: Path) -> tuple[str, str]:
@@ -116,18 +112,3 @@ def test_texts_with_a_phrase_are_shown_with_what_was_read(visitor: Any, root: Pa
     for link in links:
         assert visitor.get(link).status_code == 200, link
     assert_inert(visitor.get("/find", params={"text": f"{SCRIPT} x"}).text, SCRIPT)
-
-
-def test_who_may_not_read_texts_sees_no_text_and_no_url(visitor: Any, app: Any, root: Path) -> None:
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
-    id_, url = some_document(root)
-    assert url in visitor.get("/find", params={"doc": id_}).text
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
-    assert visitor.get("/find").status_code == 200
-    for asked in ({"doc": id_}, {"url": url}, {"site": "example.org"}):
-        refused = visitor.get("/find", params=asked)
-        assert (refused.status_code, url in refused.text) == (403, False)
-    refused = visitor.get("/find", params={"text": "the"})
-    assert (refused.status_code, "<mark>" in refused.text) == (403, False)

@@ -14,7 +14,8 @@ from refinery_study.intruder.groups import grouping
 from pipeline_tasks.publish.logs import version_log
 from tests.intruder_root import DAY, RECIPE, build
 from tests.markup import assert_inert
-from tests.plugins.test_refinery_read import be, field
+from tests.plugins.test_refinery_read import field
+from tests.visitors import be
 
 SCRIPT = "<script>alert(1)</script>"
 PAGE = f"/intruder/{RECIPE}/{DAY}"
@@ -140,8 +141,3 @@ def test_a_document_that_is_not_drawn_is_no_answer(visitor: Any, root: Path) -> 
     assert "Choose one of the five" in given.text
     assert "data-judge" in given.text
     assert answers(str(root), RECIPE) == []
-
-
-def test_what_is_not_there_is_a_page_that_says_so(visitor: Any) -> None:
-    assert visitor.get(f"/intruder/{RECIPE}/2031-01-01").status_code == 404
-    assert visitor.get(f"/intruder/nothing/{DAY}").status_code == 404

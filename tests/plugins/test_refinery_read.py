@@ -16,6 +16,7 @@ from pipeline_tasks.publish.logs import version_log
 from tests.archives import http, response, zipped
 from tests.chain import How, refined
 from tests.markup import assert_inert
+from tests.visitors import be
 
 SCRIPT = "<script>alert(1)</script>"
 DAY, PATH = "2026-11-19", "/read/tiny/2026-11-19"
@@ -75,14 +76,6 @@ def answer(visitor: Any, page: str, verdict: str, why: str = "", **other: str) -
     """Send the form of a page as a browser does, and do not follow where it leads."""
     form = {"verdict": verdict, "why": why} | {name: field(page, name) for name in ("id", "after", "token")} | other
     return visitor.post(PATH, data=form, follow_redirects=False)
-
-
-def be(app: Any, name: str, role: str) -> None:
-    """Let the visitor be another user."""
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username=name, role=role)
 
 
 def test_a_reader_judges_the_sample_and_sees_what_became_of_each_afterwards(visitor: Any, root: Path) -> None:

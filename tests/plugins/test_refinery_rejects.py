@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.search import Bounds
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store.reading import read_manifest
 from tests.documents import documents
-from tests.markup import assert_inert
+from tests.markup import words
 from tests.refining import commit_parent, refined
 
 SCRIPT = "<script>alert(1)</script>"
@@ -43,10 +43,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def manifest_of(root: Path) -> Any:
     return read_manifest(str(root), version_log.current(str(root), "web").manifests["filter_quality"])
-
-
-def words(page: str) -> str:
-    return html.unescape(" ".join(re.sub("<[^>]+>", " ", page).split()))
 
 
 def shown_ids(page: str) -> list[str]:
@@ -128,23 +124,6 @@ def test_links_lead_to_documents_and_never_to_the_crawled_site(visitor: Any) -> 
     assert any("/search/web/2026-11-19?url=" in link for link in links)
     for link in {link.removeprefix("/refinery") for link in links if "/document/" in link or "/search/" in link}:
         assert visitor.get(link).status_code == 200, link
-
-
-def test_a_script_stays_text(visitor: Any) -> None:
-    pages = [visitor.get(PAGE, params={"start": start}).text for start in range(0, ROWS, 20)]
-    [page] = [page for page in pages if "alert(1)" in page]  # the order of shards is that of their digests
-    assert_inert(page, SCRIPT)
-    assert html.escape(SCRIPT) in page
-
-
-def test_who_may_not_read_texts_gets_neither_page_nor_file(visitor: Any, app: Any) -> None:
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
-    for path in (PAGE, f"{PAGE}/rows.csv", f"{PAGE}/rows.jsonl"):
-        refused = visitor.get(path)
-        assert (refused.status_code, "Nobody reads" in refused.text) == (403, False)
 
 
 def test_evidence_is_taken_apart() -> None:

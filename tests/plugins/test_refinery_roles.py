@@ -1,11 +1,16 @@
-"""Who sees what: three roles by Airflow's permissions, every route with its role, and an attack of all routes."""
+"""Who sees what: three roles by Airflow's permissions, every route with its role, and an attack of all routes.
 
+Every page is whole, its links lead somewhere, and nothing of a crawl or of what is typed runs in it.
+"""
+
+import html
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,13 +18,23 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import access_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from tests.archives import http, response, zipped
+from tests.chain import How, refined
 from tests.map_root import published
 from tests.publish.test_building import built, recipe_of, refined_days
+from tests.visitors import be
 
 ROLES = ("viewer", "curator", "steward")
 AIRFLOW = dict(zip(ROLES, ("VIEWER", "USER", "OP"), strict=True))
 OPEN = ("/page", "/purpose", "/static/{name}", "/verdicts")
 DOCS = Path(__file__).parents[2] / "docs" / "security.md"
+
+HOSTILE = "2026-11-21"
+"""A snapshot whose addresses and texts try to run a script."""
+
+SCRIPT, NAME = "<script>alert(1)</script>", "<script>alert(1)<script>"
+PROSE = f"The ferry {html.escape(SCRIPT)} leaves the harbor every morning before the fog has lifted. "
+HOSTILE_BODIES = (PROSE * 4, f"Паром {html.escape(SCRIPT)} уходит из гавани каждое утро, пока не рассеялся туман. " * 4)
 
 
 @dataclass(slots=True)
@@ -31,11 +46,13 @@ class Crawl:
     rejected: set[str] = field(default_factory=set)
     rejected_id: str = ""
     kept_id: str = ""
+    day: str = "2026-11-20"
+    pages: dict[str, Any] = field(default_factory=dict)
 
     @property
     def version(self) -> version_log.Version:
-        """The newer snapshot."""
-        return version_log.current(self.root, "tiny", "2026-11-20")
+        """The snapshot of the day that is asked for."""
+        return version_log.current(self.root, "tiny", self.day)
 
     def path(self, stage: str) -> str:
         """The path of the manifest of a stage of it."""
@@ -53,7 +70,13 @@ def marks(row: dict[str, Any]) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
-    root = refined_days(tmp_path_factory.mktemp("seen"))
+    folder = tmp_path_factory.mktemp("seen")
+    root = refined_days(folder)
+    (folder / HOSTILE).mkdir()
+    bodies = enumerate(HOSTILE_BODIES)
+    pages = [response(f"https://a.example.org/{at}?{SCRIPT}", http(f"<p>{body}</p>".encode())) for at, body in bodies]
+    (folder / HOSTILE / "a.warc.gz").write_bytes(b"".join(zipped(pages)))
+    refined(root, str(folder / HOSTILE), How(recipe=str(folder / "tiny.yaml")))
     built(root, recipe_of())
     crawl = Crawl(root)
     for version in (version_log.current(root, "tiny", day) for day in ("2026-11-19", "2026-11-20")):
@@ -85,11 +108,9 @@ Ask = Callable[[str, str], Any]
 @pytest.fixture
 def ask(visitor: Any, app: Any) -> Ask:
     """Ask for an address in a role."""
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
 
     def asked(role: str, request: str) -> Any:
-        app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username=role, role=AIRFLOW[role])
+        be(app, role, AIRFLOW[role])
         method, _, address = request.partition(" ")
         return visitor.request(method, address)
 
@@ -108,7 +129,7 @@ def routes(app: Any) -> list[str]:
 
 def addresses(crawl: Crawl) -> dict[str, list[str]]:
     """Addresses of every route, with all that a curious visitor may ask."""
-    day, data = "tiny/2026-11-20", "corpus/build"
+    day, data = f"tiny/{crawl.day}", "corpus/build"
     ids = [f"doc={id_}" for id_ in (crawl.kept_id, crawl.rejected_id)]
     stages = ("extract", "filter_language", "dedup_exact")
     version = version_log.current(crawl.root, "corpus")
@@ -161,14 +182,16 @@ def addresses(crawl: Crawl) -> dict[str, list[str]]:
         "GET /trace/{recipe}/{snapshot}": [f"/trace/{data}?token={at}" for at in (1, 200)],
         "GET /document/{recipe}/{snapshot}": [f"/document/{day}", *(f"/document/{day}?{each}" for each in ids)],
         "GET /search/{recipe}/{snapshot}": [
-            *(f"/search/{day}?phrase=the&start={crawl.version.documents + at}" for at in (-9, 0, 9)),
+            *(f"/search/{day}?phrase=the&start={max(0, crawl.version.documents + at)}" for at in (-9, 0, 9)),
             *(f"/search/{day}?phrase={'+'.join(mark.split()[:3])}" for mark in sorted(crawl.rejected) if " " in mark),
             f"/search/{day}?where=language=de",
         ],
         "GET /similar/{recipe}": [f"/similar/tiny?{each}" for each in ids],
         "GET /map/{recipe}/{snapshot}": [f"/map/{day}"],
         "GET /rejects/{recipe}/{snapshot}/{stage}": [f"/rejects/{day}/{stage}" for stage in stages],
-        "GET /rejects/{recipe}/{snapshot}/{stage}/rows.{kind}": [f"/rejects/{day}/{stages[1]}/rows.{k}" for k in "csv"],
+        "GET /rejects/{recipe}/{snapshot}/{stage}/rows.{kind}": [
+            f"/rejects/{day}/{stages[1]}/rows.{kind}" for kind in ("csv", "jsonl")
+        ],
     }
 
 
@@ -495,3 +518,106 @@ def test_the_form_of_the_purpose_leads_to_no_other_site(address: str, app: Any) 
 
     assert own_address(address) == "/refinery/page"
     assert own_address("/refinery/search/web/2026?phrase=a") == "/refinery/search/web/2026?phrase=a"
+
+
+# --- Pages ------------------------------------------------------------------------------------------------------------
+
+
+def pages_of(ask: Ask, crawl: Crawl) -> Mapping[str, Any]:
+    """Return each page that answers a steward by what was asked; no file, and no Data Docs as they are stored."""
+    if not crawl.pages:
+        answers = {request: ask("steward", request) for _, request in requests(crawl)}
+        crawl.pages |= {request: page for request, page in answers.items() if "/refinery/static/" in page.text}
+    return crawl.pages
+
+
+def test_every_page_has_what_a_keyboard_and_a_screen_reader_need(ask: Ask, crawl: Crawl) -> None:
+    for request, page in pages_of(ask, crawl).items():
+        assert (request, page.text.count("<h1"), page.text.count("<main")) == (request, 1, 1)
+        assert ('<html lang="en">' in page.text, '<a class="skip" href="#main">' in page.text) == (True, True), request
+        assert page.text.count("<table") == page.text.count("<caption"), request
+        assert re.findall(r"<th(?![^>]*scope=)[ >]|<(?:input|select)(?![^>]*(?:name=|data-keys))", page.text) == [], (
+            request
+        )
+
+
+def assert_inert(request: str, page: Any) -> None:
+    """A page runs and is styled by files of its own origin alone: nothing in its markup, and nothing evaluated."""
+    policy = page.headers["content-security-policy"]
+    directives = dict(directive.split(" ", 1) for directive in policy.split("; "))
+    assert (directives["default-src"], directives["base-uri"]) == ("'none'", "'none'"), request
+    assert (directives["script-src"], directives["style-src"]) == ("'self'", "'self'"), request
+    assert "unsafe" not in policy, request
+    [script] = re.findall(r"<script[^>]*>", page.text)
+    assert re.fullmatch(r'<script src="/refinery/static/[^"]+" data-vega="/refinery/static/[^"]+">', script), request
+    assert re.findall(r"<style|\sstyle=|\son\w+=|javascript:", page.text) == [], request
+
+
+def test_nothing_of_a_crawl_runs_in_a_page(ask: Ask, crawl: Crawl) -> None:
+    hostile = replace(crawl, day=HOSTILE, pages={})
+    [kept] = [
+        row
+        for batch in read_shards(crawl.root, read_manifest(crawl.root, hostile.version.refined).shards)
+        for row in batch.to_pylist()
+    ]
+    hostile.kept_id = kept["id"]
+    seen = set()
+    for request, page in pages_of(ask, hostile).items():
+        assert_inert(request, page)
+        seen |= {kind_of(request.removeprefix("GET "))} if "&lt;script&gt;alert(1)" in page.text else set()
+    assert seen >= {"document", "search", "read", "rejects", "sample", "find"}
+
+
+def test_what_is_typed_is_escaped_on_every_page(ask: Ask, app: Any, crawl: Crawl) -> None:
+    from fastapi.dependencies.utils import get_flat_dependant
+
+    ways = {
+        route.path: {param.alias for param in get_flat_dependant(route.dependant).query_params} for route in app.routes
+    }
+    asked = 0
+    for route, [address, *_] in addresses(crawl).items():
+        method, path = route.split()
+        for name in ways[path] if method == "GET" else ():
+            page = ask("steward", f"GET {address.partition('?')[0]}?{name}={quote(chr(34) + SCRIPT)}")
+            is_html = page.headers["content-type"].startswith("text/html")
+            assert (path, name, is_html and SCRIPT in page.text) == (path, name, False)
+            asked += 1
+        for name in (crawl.day, "tiny", "corpus") if method == "GET" else ():
+            page = ask("steward", f"GET {address.replace(name, quote(NAME))}")
+            assert (path, name, NAME in page.text) == (path, name, False)
+    assert asked > 30
+
+
+def test_what_is_not_there_is_a_page_that_says_so(ask: Ask, crawl: Crawl) -> None:
+    gone = 0
+    for route, [address, *_] in addresses(crawl).items():
+        for known, name in ((f"/{crawl.day}", "/2031-01-01"), ("/tiny", "/nothing")):
+            if known in address and route.startswith("GET") and "rows" not in route and kind_of(address) != "ask":
+                page = ask("steward", f"GET {address.replace(known, name)}")
+                assert (address, name, page.status_code, "<h1>Not found</h1>" in page.text) == (
+                    address,
+                    name,
+                    404,
+                    True,
+                )
+                gone += 1
+    assert gone > 15
+
+
+def test_the_links_of_every_page_lead_somewhere(ask: Ask, crawl: Crawl) -> None:
+    links: dict[tuple[str, str], str] = {}
+    for request, page in pages_of(ask, crawl).items():
+        if kind_of(request.removeprefix("GET ")) == "ask":
+            continue  # answers have a test of their own
+        found = [html.unescape(link) for link in re.findall(r'<a [^>]*href="([^"]+)"', page.text)]
+        assert [link for link in found if not link.startswith(("/", "#", "?"))] == [], request
+        own = [link.removeprefix("/refinery") for link in found if link.startswith("/refinery/")]
+        links |= {(kind_of(request.removeprefix("GET ")), kind_of(link)): link for link in own}
+    assert len(links) > 30
+    gone = {kinds: link for kinds, link in links.items() if ask("steward", f"GET {link}").status_code != 200}
+    assert gone == {}
+
+
+def kind_of(address: str) -> str:
+    """Return the first word of an address."""
+    return re.split("[/?]", address)[1]

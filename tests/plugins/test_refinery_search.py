@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.markup import assert_inert
-from tests.plugins.test_refinery_document import LINE, SCRIPT, root, text
+from tests.markup import words
+from tests.plugins.test_refinery_document import LINE, root
+from tests.visitors import be
 
 __all__ = ["root"]  # the fixture: a root with personal data, a script and a short text
 PATH = "/search/tiny/2026-11-19"
@@ -23,7 +24,7 @@ def test_documents_with_the_phrase_are_listed_and_lead_to_their_page(visitor: An
     page = shown(visitor, "the FOG has lifted")
     assert page.status_code == 200
     assert page.text.count("<mark>the fog has lifted</mark>") == 3
-    assert "Every document was searched: 3 kept, 1 rejected by filter_quality" in text(page.text)
+    assert "Every document was searched: 3 kept, 1 rejected by filter_quality" in words(page.text)
     short = shown(visitor, "nobody waits").text
     assert '<span class="state rejected">rejected</span>' in short
     assert "gopher_quality:short_doc" in short
@@ -52,29 +53,20 @@ def test_what_was_not_searched_is_said_and_one_link_away(root: Path, monkeypatch
 
 
 def test_a_later_part_says_that_it_is_one(visitor: Any) -> None:
-    page = text(shown(visitor, "fog", start="1").text)
+    page = words(shown(visitor, "fog", start="1").text)
     assert "3 of 4 documents were searched on this page: 2 of 3 kept, 1 rejected by filter_quality" in page
     assert "1 document before were searched on earlier pages" in page
     assert shown(visitor, "fog", start="-1").status_code == 422
     assert shown(visitor, "fog", start="9" * 30).status_code == 200
 
 
-def test_a_script_stays_text(visitor: Any) -> None:
-    for phrase in (SCRIPT, f'"{SCRIPT}', f"{SCRIPT} Ask for the ferry"):
-        page = shown(visitor, phrase).text
-        assert_inert(page, SCRIPT)
-
-
 def test_who_may_not_read_texts_sees_none_and_who_may_is_logged(
     visitor: Any, app: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
     with caplog.at_level(logging.INFO, logger="refinery"):
         assert shown(visitor, "ferry").status_code == 200
     assert f"ada reads texts: {PATH}" in caplog.text
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
+    be(app, "eve", "VIEWER")
     refused = shown(visitor, "ferry")
     assert (refused.status_code, LINE[:20] in refused.text, "example.org" in refused.text) == (403, False, False)
 

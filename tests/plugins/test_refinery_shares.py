@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.mixed_root import DAYS, HOSTILE, RECIPE
+from tests.visitors import be
 
 PAGE = f"/snapshot/{RECIPE}/{DAYS[-1]}"
 
@@ -48,10 +49,7 @@ def test_a_site_whose_name_is_markup_stays_text(visitor: Any) -> None:
 
 
 def test_who_may_not_read_texts_sees_languages_and_no_names_of_sites(visitor: Any, app: Any) -> None:
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="eve", role="VIEWER")
+    be(app, "eve", "VIEWER")
     shown = section(visitor)
     assert [row[0] for row in rows(shown)] == ["en", "de", "fr"]
     assert "Names of sites are shown to those who may approve a refused gate." in shown

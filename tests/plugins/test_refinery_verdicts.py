@@ -14,6 +14,7 @@ from pipeline_tasks.publish.logs.ablation_log import ATTRIBUTION, MIXTURE, Ablat
 from pipeline_tasks.sealed import path_of
 from tests.ablated_root import given_verdict, made, recipe_file
 from tests.markup import assert_inert
+from tests.visitors import be
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -69,10 +70,7 @@ def test_a_viewer_sees_its_numbers_and_no_group_that_a_site_names(viewer: Any) -
 
 @pytest.fixture
 def viewer(stranger: Any, app: Any) -> Any:
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.api_fastapi.core_api.security import get_user
-
-    app.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="vi", role="VIEWER")
+    be(app, "vi", "VIEWER")
     yield stranger
     app.dependency_overrides.clear()
 

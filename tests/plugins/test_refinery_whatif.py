@@ -175,14 +175,6 @@ def test_what_is_not_there_is_a_page_that_says_so(visitor: Any) -> None:
     assert mine.text.count("<form") == 1, "the box that every page has"
 
 
-def test_links_of_the_page_lead_somewhere(visitor: Any) -> None:
-    page = shown(visitor, **{"gopher_quality.min_doc_words": "30", "packs": "none"}).text
-    links = [html.unescape(link) for link in re.findall(r'href="/refinery(/[^"]+)"', page)]
-    assert f"{PAGE}?packs=none" in links, "a change can be taken back"
-    for link in links:
-        assert visitor.get(link).status_code == 200, link
-
-
 def test_bounds_of_other_stages_are_predicted_with_lines_and_a_trial(
     visitor: Any, mixed_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
