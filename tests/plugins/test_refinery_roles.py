@@ -607,8 +607,6 @@ def test_what_is_not_there_is_a_page_that_says_so(ask: Ask, crawl: Crawl) -> Non
 def test_the_links_of_every_page_lead_somewhere(ask: Ask, crawl: Crawl) -> None:
     links: dict[tuple[str, str], str] = {}
     for request, page in pages_of(ask, crawl).items():
-        if kind_of(request.removeprefix("GET ")) == "ask":
-            continue  # answers have a test of their own
         found = [html.unescape(link) for link in re.findall(r'<a [^>]*href="([^"]+)"', page.text)]
         assert [link for link in found if not link.startswith(("/", "#", "?"))] == [], request
         own = [link.removeprefix("/refinery") for link in found if link.startswith("/refinery/")]

@@ -7,6 +7,7 @@ import logging
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -209,6 +210,12 @@ def _value(param: Param, values: Sequence[str]) -> object:
     return list(values) if param.is_repeated else values[-1]
 
 
+@lru_cache(maxsize=256)
+def _is_build(root: str, recipe: str) -> bool:
+    """Return whether versions of a recipe are training datasets, as they are from the first one on."""
+    return version_log.is_build(root, recipe)
+
+
 def address_of(column: Column, row: Row) -> str:
     """Return the page that a value of a row leads to: a manifest, a document, a version, or the story of an address."""
     value, recipe = str(row[column.key]), str(row.get("recipe") or "")
@@ -221,5 +228,6 @@ def address_of(column: Column, row: Row) -> str:
     if not recipe or row.get("version", "") is None:  # of no version
         return ""
     if column.kind == "id" and len(value) == ID:
-        return f"{base()}/document/{path}?{urlencode({'doc': value})}"
+        page = "find" if _is_build(root(), recipe) else f"document/{path}"
+        return f"{base()}/{page}?{urlencode({'doc': value})}"
     return f"{base()}/snapshot/{path}" if column.kind == "version" else ""
