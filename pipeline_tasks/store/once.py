@@ -1,5 +1,6 @@
 """Keeps what never changes and many requests of one process read: each value is computed once, in bounded memory."""
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -18,26 +19,25 @@ class Once(Generic[T]):
     def __init__(self, weigh: Callable[[T], int], most: int) -> None:
         self._weigh, self._most = weigh, most
         self._values: OrderedDict[Hashable, Future[T]] = OrderedDict()
+        self._weights: dict[Hashable, int] = {}
         self._lock = Lock()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """Forget what threads of the parent are making: they did not come with the fork."""
+        self._lock = Lock()
+        for name in [name for name, value in self._values.items() if not value.done()]:
+            del self._values[name]
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
         """Return the value of a name; whatever `make` raises is raised."""
         with self._lock:
             known = self._values.get(name)
-            mine = known is None
             value: Future[T] = known or Future()
             self._values[name] = value
             self._values.move_to_end(name)
-        if not mine:
-            return value.result()
-        try:
-            value.set_result(make())
-        except BaseException as error:
-            with self._lock:
-                self._values.pop(name, None)
-            value.set_exception(error)
-            raise
-        self._shrink()
+        if known is None:
+            self._make(name, value, make)
         return value.result()
 
     def has(self, name: Hashable) -> bool:
@@ -48,18 +48,27 @@ class Once(Generic[T]):
         """Forget all values."""
         with self._lock:
             self._values.clear()
+            self._weights.clear()
 
-    def _shrink(self) -> None:
-        """Drop values that were used longest ago; the last one stays, however much it weighs."""
+    def _make(self, name: Hashable, value: "Future[T]", make: Callable[[], T]) -> None:
+        try:
+            made = make()
+        except BaseException as error:
+            with self._lock:
+                self._values.pop(name, None)
+            value.set_exception(error)
+            raise
+        value.set_result(made)
         with self._lock:
-            done = {name: self._weigh(value.result()) for name, value in self._values.items() if _is_made(value)}
-            total = sum(done.values())
-            for name, weight in list(done.items())[:-1]:
-                if total <= self._most:
-                    break
-                total -= weight
-                del self._values[name]
+            if name in self._values:
+                self._weights[name] = self._weigh(made)
+                self._shrink(name)
 
-
-def _is_made(value: "Future[T]") -> bool:
-    return value.done() and value.exception() is None
+    def _shrink(self, newest: Hashable) -> None:
+        """Drop values that were used longest ago, but never the newest, nor one that is being made."""
+        total = sum(self._weights.values())
+        for name in [name for name in self._values if name in self._weights and name != newest]:
+            if total <= self._most:
+                return
+            total -= self._weights.pop(name)
+            del self._values[name]

@@ -1,5 +1,6 @@
 """What never changes is made once per process, by one of the threads that ask, and leaves when others are used more."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 
@@ -53,3 +54,22 @@ def test_values_used_longest_ago_leave_and_the_last_one_stays() -> None:
     once.clear()
     get("huge", 9)
     assert made[-2:] == ["huge", "huge"]
+
+
+def test_a_fork_does_not_wait_for_threads_of_its_parent() -> None:
+    once, may_end, begun = Once[str](len, 100), Event(), Event()
+
+    def make() -> str:
+        begun.set()
+        may_end.wait(30)
+        return "parent"
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(once.get, "name", make)
+        begun.wait(10)
+        child = os.fork()
+        if child == 0:
+            os._exit(once.get("name", lambda: "child") != "child")
+        may_end.set()
+        assert os.waitpid(child, 0)[1] == 0
+        assert asked.result() == "parent"
