@@ -215,7 +215,7 @@ def test_pages_of_an_airflow_without_kernels_are_whole_or_say_what_they_need(
     migrated(thin.folder)
     seen = printed(thin, WALKED, AIRFLOW_HOME=str(thin.folder), REFINERY_ROOT=str(root))
     assert seen["here"] == []
-    assert {"page", "snapshot", "rejects", "document", "compare", "lineage", "manifest"} <= seen["pages"].keys()
+    assert {"page", "snapshot", "rejects", "document", "compare", "ask", "manifest"} <= seen["pages"].keys()
     lacking = {kind for kind, statuses in seen["pages"].items() if 501 in statuses}
     assert {kind for kind, statuses in seen["pages"].items() if not {200, 404, 501}.issuperset(statuses)} == set()
     assert lacking <= {"read", "breakdown", "ask"}
