@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -257,7 +258,7 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(by_two: None, tm
             new = refining.commit_parent(
                 tmp_path, [documents([f"new {draws.random()}" for _ in range(docs)])], f"new{docs}"
             )
-            spent[days, docs] = refined(tmp_path, new, history(tmp_path, "z"))[2].history_reads
+            spent[days, docs] = Counter(refined(tmp_path, new, history(tmp_path, "z"))[2].history_reads)
     assert len(spent) == 4 * 2
     for (days, docs), read in spent.items():
         # Of two shards each: one page for each new id, one of the index at most (8 x 6000 / 128 pages), its root, and
@@ -265,7 +266,7 @@ def test_a_day_reads_by_its_own_size_and_not_by_that_of_history(by_two: None, tm
         assert read["rows"] <= 128 * (docs + 2), (days, docs)
         assert read["pages"] <= docs + 2 * (4 + 1 + 1), (days, docs)
     for docs in (20, 40):
-        assert spent[8, docs]["pages"] <= 1.5 * spent[1, docs]["pages"]
+        assert spent[8, docs]["pages"] <= 1.5 * spent[1, docs]["pages"] + 2, "filters"
         assert spent[8, docs]["bytes"] <= 1.5 * spent[1, docs]["bytes"]
         assert spent[8, docs]["rows"] <= 1.5 * spent[1, docs]["rows"]
     for days in (4, 8):
