@@ -30,8 +30,8 @@ UNNAMED: Mapping[tuple[str, str], str] = {
 }
 """Changes that take nothing away, and why: `verify` names nothing. After every other it names the changed object."""
 
-IDENTITY = frozenset({"format", "stage", "version", "fingerprint", "params", "parents", "resources", "writer"})
-"""Fields of a manifest from which its fingerprint follows, and so its path."""
+IDENTITY = frozenset({"format", "stage", "version", "fingerprint", "params", "parents", "resources"})
+"""Fields of a manifest from which its fingerprint follows, and so its path; of `writer` its feature release alone."""
 
 COMPARED: Mapping[str, frozenset[str]] = {
     "compaction": IDENTITY
