@@ -139,7 +139,7 @@ def quarantine(request: RefineRequest) -> Refined:
     poison = identified(replace(manifest, poison=manifest.covers))
     check_conservation(planned.card, planned.parent, poison)
     path = partition_path(planned, request.span, POISON)
-    commit_manifest(storage.connect(request.root), path, poison)
+    poison = commit_manifest(storage.connect(request.root), path, poison)
     return Refined(path, poison, Cost(time.perf_counter() - started, tracker.cpu, tracker.ran, tracker.reused))
 
 
@@ -161,7 +161,7 @@ def partition_name(covers: Iterable[str]) -> str:
 def _verified(store: Store, path: str, planned: Plan, span: Span | None = None) -> Manifest:
     """Load a committed manifest; check that it is the planned one and that its shards are stored with their sizes."""
     manifest = _planned(store, path, planned, span)
-    _require_stored(store, {path: manifest})
+    _require_stored(store, {path: manifest}, planned.io.prefix if span is None else "")
     return manifest
 
 
@@ -180,10 +180,11 @@ def _planned(store: Store, path: str, planned: Plan, span: Span | None) -> Manif
     return manifest
 
 
-def _require_stored(store: Store, manifests: Mapping[str, Manifest]) -> None:
-    """Raise ContractError if a shard of a stage's manifests, by their paths, is missing or cut short."""
-    first = next(iter(manifests.values()))
-    prefix = stage_prefix(first.stage, first.fingerprint)
+def _require_stored(store: Store, manifests: Mapping[str, Manifest], prefix: str) -> None:
+    """Raise ContractError if a shard of a stage's manifests, by their paths, is missing or cut short.
+
+    `prefix` is that of the stage, which is listed, for manifests of the whole of it.
+    """
     shards = [shard for manifest in manifests.values() for shard in manifest.stored]
     if shard := next(not_stored(store, shards, prefix), None):
         path = next(path for path, manifest in manifests.items() if shard in manifest.stored)
@@ -386,7 +387,7 @@ def seal(request: RefineRequest, spans: Sequence[Span], poison: Sequence[Span] =
             "the logs of their tasks have the errors. Mend what they name, then run it again"
         )
         raise ContractError(message)
-    _require_stored(store, dict(named))
+    _require_stored(store, dict(named), planned.io.prefix)
     sealed = replace(_concatenate(parts), parents=planned.parents, parent_digests=planned.parent_digests)
     check_conservation(planned.card, planned.parent, sealed)
     if sealed.poison:

@@ -38,7 +38,14 @@ class Once(Generic[T]):
             self._values.move_to_end(name)
         if known is None:
             self._make(name, value, make)
-        return value.result()
+        try:
+            return value.result()
+        except Exception:
+            raise
+        except BaseException:  # who was first was stopped, and not the others
+            if known is None:
+                raise
+        return self.get(name, make)
 
     def has(self, name: Hashable) -> bool:
         """Return whether the value of a name is kept, or is being made."""

@@ -14,7 +14,7 @@ from tests.markup import assert_inert
 from tests.visitors import be
 
 SCRIPT = "<script>alert(1)</script>"
-PAGE, SEARCH, TYPES = (f"/{page}/web/{SNAPSHOT}" for page in ("columns", "search", "breakdown"))
+PAGE, SEARCH, TYPES = (f"/{page}/web/{SNAPSHOT}" for page in ("columns", "search", "ask/look-breakdown"))
 WHERE = "document_type=recipe,forum, topic!=t0003"
 
 

@@ -174,9 +174,9 @@ def kept_document(root: str) -> str:
 )
 def test_pages_are_whole_and_accessible(published: Site, paths: list[str], theme: Any, width: int) -> None:
     """No script fails, nothing is asked of another host, no page is wider than the window, axe-core finds no fault."""
-    assert {"rejects", "manifest", "files", "whatif", "document", "ask"} <= {
-        path.split("/")[2] for path in paths
-    }, paths
+    assert {"rejects", "manifest", "files", "whatif", "document", "ask"} <= {path.split("/")[2] for path in paths}, (
+        paths
+    )
     with published.context("admin", viewport={"width": width, "height": 900}, color_scheme=theme) as context:
         for path in paths:
             page, faults = open_page(context, f"{published.airflow.url}{path}")

@@ -66,7 +66,7 @@ def test_few_keys_are_looked_up_without_the_filter(tmp_path: Path) -> None:
     reader.rows(pa.array(drawn(3, 3)))
     assert reader.root.filter is not None
     assert reader.cost["bytes"] < reader.root.filter[1]
-    assert not segment._FILTERS.has(reader.root.filter[2])
+    assert not segment._FILTERS.has((str(tmp_path), reader.root.filter[2]))
 
 
 def test_a_changed_filter_is_named(tmp_path: Path) -> None:
@@ -84,3 +84,13 @@ def test_a_changed_filter_is_named(tmp_path: Path) -> None:
 
 def test_a_segment_of_a_few_pages_has_no_filter(tmp_path: Path) -> None:
     assert Segment(str(tmp_path), stored(tmp_path, table(range(100)))).root.filter is None
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.float64()])
+def test_keys_of_other_types_are_looked_up_without_a_filter(tmp_path: Path, kind: pa.DataType) -> None:
+    keys = pa.array(range(KEYS), pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    rows = table(range(KEYS)).set_column(0, "key", keys)
+    shard = stored(tmp_path, rows)
+    reader = Segment(str(tmp_path), shard)
+    assert reader.root.filter is None
+    assert reader.rows(keys[7:9]).num_rows == 2

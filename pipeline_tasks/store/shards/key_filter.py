@@ -21,8 +21,16 @@ _SALTS = np.array(
 _HALF, _TOP_BITS = np.uint64(32), np.uint32(27)
 
 
+def may_filter(kind: pa.DataType) -> bool:
+    """Return whether keys of a type have a filter: whole numbers, texts and bytes."""
+    of_bytes = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(
+        is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, *of_bytes)
+    )
+
+
 def key_hashes(keys: pa.Array) -> Hashes:
-    """Return a 64-bit hash of each key (no nulls), the same on every machine."""
+    """Return a 64-bit hash of each key (no nulls), the same on every machine; of a type that `may_filter`."""
     if pa.types.is_integer(keys.type):
         return _mixed(np.asarray(keys.cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False)).view(np.uint64))
     from pipeline_tasks.text.base.hashed import hash_texts  # loads compiled loops

@@ -71,7 +71,7 @@ class Root:
 
 
 _FILTERS: Once[Blocks] = Once(lambda blocks: blocks.nbytes, 256 << 20)
-"""Filters of segments by their digests: a process reads each once."""
+"""Filters of segments by their roots and digests: a process reads each once."""
 
 PAGE = 4096
 """Bytes of a page of rows as stored, roughly: a filter is read where the pages of all keys could be more bytes."""
@@ -140,9 +140,9 @@ class Segment:
         if self.root.filter is None:
             return keys
         at, size, digest = self.root.filter
-        if len(keys) * PAGE < size and not _FILTERS.has(digest):
+        if len(keys) * PAGE < size and not _FILTERS.has((self._root_uri, digest)):
             return keys
-        blocks = _FILTERS.get(digest, lambda: self._read_filter(at, size, digest))
+        blocks = _FILTERS.get((self._root_uri, digest), lambda: self._read_filter(at, size, digest))
         return keys.filter(pa.array(may_have(blocks, key_hashes(keys))))
 
     def _read_filter(self, at: int, size: int, digest: str) -> Blocks:

@@ -17,7 +17,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.shards.key_filter import Hashes, filter_of, key_hashes
+from pipeline_tasks.store.shards.key_filter import Hashes, filter_of, key_hashes, may_filter
 from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
 from pipeline_tasks.store.shards.segment import CODEC, LENGTH
 
@@ -47,6 +47,7 @@ class SegmentWriter:
         self._levels: list[list[dict[str, Any]]] = [[]]
         self._at = 0
         self._hashes: list[Hashes] = []
+        self._has_filter = may_filter(self.schema.field(self._keys[0]).type)
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".segment")
         self._local = Path(name)
         self._file = os.fdopen(handle, "wb", BUFFER)
@@ -77,7 +78,8 @@ class SegmentWriter:
     def _page(self, group: Sequence[pa.RecordBatch]) -> None:
         page = compact(group)
         keys = page.column(self._keys[0])
-        self._hashes.append(key_hashes(keys.unique()))
+        if self._has_filter:
+            self._hashes.append(key_hashes(keys.unique()))
         self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
 
     def _add(self, level: int, page: pa.RecordBatch, content: dict[str, Any]) -> None:
@@ -128,7 +130,7 @@ class SegmentWriter:
             if self._levels[level]:
                 self._lift(level)
         depth = len(self._levels) - 1
-        body = self._root(depth, self._filter() if depth else {})
+        body = self._root(depth, self._filter() if depth and self._has_filter else {})
         self._put(body + len(body).to_bytes(LENGTH, "little"))
         try:
             self._file.close()
