@@ -46,8 +46,8 @@ def _table(table: Table, link: Link) -> str:
         return f'<div class="empty"><p>{_prose(table.empty)}</p></div>' if table.empty else ""
     head = "".join(f'<th scope="col"{_number(each)}>{escape(each.title or each.key)}</th>' for each in table.shown)
     body = "\n".join(f"<tr>{''.join(_cells(table, row, link))}</tr>" for row in table.rows[:MOST])
-    caption = f"<caption>{_prose(table.title)}</caption>" if table.title else ""
     label = escape(table.title or "Table")
+    caption = f"<caption>{_prose(table.title)}</caption>" if table.title else f'<caption class="away">{label}</caption>'
     return (
         f'<div class="wide answered" role="region" tabindex="0" aria-label="{label}"><table>{caption}'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>{_more(table)}"
