@@ -44,7 +44,7 @@ from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
 from pipeline_tasks.run.history import shared_history
 from pipeline_tasks.run.partitions import spans
-from pipeline_tasks.run.plan import Plan, plan
+from pipeline_tasks.run.plan import plan
 from pipeline_tasks.run.request import RefineRequest, Request
 from pipeline_tasks.run.runner import partition_path, refine, seal
 from pipeline_tasks.run.tasks.task import Outcome, Receipt, Task
@@ -209,18 +209,32 @@ def made_up(folder: str, digest: str) -> Shard:
     return Shard(f"{folder}/{digest[:NAMED]}.parquet", 1000, 10**6, digest)
 
 
+NOTHING = Manifest("", 1, "", {}, (), (), (), (), {}, (), (), 0, 0, {}, {})
+"""A manifest that says nothing."""
+
+
 def given(root: str, shards: int, schema: pa.Schema = DOCUMENT) -> str:
     """Commit a manifest of so many shards that are not stored; return its reference."""
     stored = tuple(made_up("given/data", sha256(str(number).encode())) for number in range(shards))
-    about: dict[str, Any] = {"params": {"shards": shards}, "schema": schema_pairs(schema), "shards": stored}
-    about |= {"covers": tuple(sha256(f"covered {number}".encode()) for number in range(shards))}
-    about |= dict.fromkeys(("parents", "rejects", "quarantine"), ())
-    about |= {"history": {}, "rejected": {}, "quarantined": {}, "metrics": {"kept": {}, "rejects": {}}}
-    about |= {"stage": "given", "version": 1, "fingerprint": "", "rows_in": shards * 1000, "bytes_in": 0}
-    parent = identified(Manifest(**about))
-    path = manifest_path("given", parent.fingerprint)
-    storage.commit(storage.connect(root), path, dump(parent))
-    return reference_of(path, parent)
+    parent = replace(
+        NOTHING,
+        stage="given",
+        params={"shards": shards},
+        schema=schema_pairs(schema),
+        shards=stored,
+        covers=tuple(sha256(f"covered {number}".encode()) for number in range(shards)),
+        rows_in=shards * 1000,
+        metrics={"kept": {}, "rejects": {}},
+    )
+    return committed(root, parent)
+
+
+def committed(root: str, manifest: Manifest) -> str:
+    """Commit a manifest, whose shards need not be stored, by its fingerprint; return its reference."""
+    manifest = identified(manifest)
+    path = manifest_path(manifest.stage, manifest.fingerprint)
+    storage.commit(storage.connect(root), path, dump(manifest))
+    return reference_of(path, manifest)
 
 
 def drive(root: str, parent: str) -> None:
@@ -256,12 +270,7 @@ def _earlier_day(root: str, day: int) -> str:
         replace(made_up("pages", sha256(f"{day} {file}".encode())), index_digest=sha256(b"index"))
         for file in range(FILES_A_DAY)
     )
-    about: dict[str, Any] = dict.fromkeys(("parents", "covers", "shards", "rejects", "quarantine", "schema"), ())
-    about |= {"rejected": {}, "quarantined": {}, "history": {"pages": saved}, "params": {"day": day}}
-    manifest = identified(Manifest(MAPS_BEHIND, 1, "", **about, rows_in=0, bytes_in=0))
-    path = manifest_path(MAPS_BEHIND, manifest.fingerprint)
-    storage.commit(storage.connect(root), path, dump(manifest))
-    return reference_of(path, manifest)
+    return committed(root, replace(NOTHING, stage=MAPS_BEHIND, params={"day": day}, history={"pages": saved}))
 
 
 def plan_partitions(root: str, parent: str, days: int, partitions: int) -> None:
@@ -275,18 +284,11 @@ def plan_partitions(root: str, parent: str, days: int, partitions: int) -> None:
             shared_history(root, planned.card.history, planned.history)
             partition_path(planned, span)
     spent = time.process_time() - begun
-    named = dump(_nothing_of(planned))
+    own = replace(NOTHING, stage=MAPS_BEHIND, parents=planned.parents, parent_digests=planned.parent_digests)
+    named = dump(replace(own, fingerprint=planned.fingerprint, params=planned.identity))
     facts: dict[str, float] = {"requests": asked.total, "read_kb": round(asked.read / 1000, 2)}
     facts |= {"manifest_kb": round(len(named) / 1000, 2), "ms": round(1000 * spent / len(cut), 2)}
     print(json.dumps(facts | {"peak_mb": round(peak_mb())}))
-
-
-def _nothing_of(planned: Plan) -> Manifest:
-    """Return the manifest of a partition that wrote nothing: what each has, however small it is."""
-    about: dict[str, Any] = dict.fromkeys(("covers", "shards", "rejects", "quarantine", "schema"), ())
-    about |= {"rejected": {}, "quarantined": {}, "history": {}, "rows_in": 0, "bytes_in": 0}
-    about |= {"parents": planned.parents, "parent_digests": planned.parent_digests, "params": planned.identity}
-    return identified(Manifest(planned.card.name, planned.card.version, "", **about))
 
 
 def partitions_of(shards: int, partitions: int, days: int = 1) -> dict[str, float]:

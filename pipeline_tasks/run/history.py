@@ -98,12 +98,9 @@ def cover(manifests: Sequence[Manifest], known: Compactions) -> list[tuple[Run, 
     def merged(span: slice, made: Mapping[str, Manifest]) -> Manifest | None:
         return made.get(Run(tuple(manifests[span])).name)  # a name takes time: it has digests of all that was saved
 
-    runs = ((Run(tuple(manifests[span])), merged) for span, merged in _cut(_fingerprints(manifests), known, merged))
-    return [(run, merged or run.parts[0]) for run, merged in runs]
-
-
-def _fingerprints(manifests: Sequence[Manifest]) -> tuple[str, ...]:
-    return tuple(manifest.fingerprint for manifest in manifests)
+    cut = _cut(Run(tuple(manifests)).fingerprints, known, merged)
+    runs = [(Run(tuple(manifests[span])), compaction) for span, compaction in cut]
+    return [(run, compaction or run.parts[0]) for run, compaction in runs]
 
 
 def _cut(

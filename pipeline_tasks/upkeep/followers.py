@@ -30,7 +30,7 @@ def followers() -> tuple[Follower, ...]:
 
 
 def follower_prefixes() -> tuple[str, ...]:
-    """Return the follower_prefixes of paths that followers have below a root."""
+    """Return the prefixes of what followers have below a root."""
     return tuple(f"{each.folder}/" for each in followers())
 
 

@@ -58,6 +58,8 @@ class SegmentWriter:
             return
         batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
         self._check_order(batch)
+        if self._has_filter:
+            self._hashes.append(key_hashes(batch.column(self._keys[0]).unique()))
         for group in self._groups.add(batch):
             self._page(group)
         self.rows += batch.num_rows
@@ -78,8 +80,6 @@ class SegmentWriter:
     def _page(self, group: Sequence[pa.RecordBatch]) -> None:
         page = compact(group)
         keys = page.column(self._keys[0])
-        if self._has_filter:
-            self._hashes.append(key_hashes(keys.unique()))
         self._add(0, page, {"first": keys[0].as_py(), "last": keys[-1].as_py(), "rows": page.num_rows})
 
     def _add(self, level: int, page: pa.RecordBatch, content: dict[str, Any]) -> None:
