@@ -1,7 +1,7 @@
 """Counts what a run asks of its stores as a crawl grows: requests, bytes, XCom and the driver's memory.
 
     python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100 1000] [--shards 1000 10000 100000]
-                                [--partitions] [--json]
+                                [--partitions] [--publish 1000 65536] [--json]
 
 Snapshots are simulated: each file is a WARC of a few small pages, and a version of the past is an entry of the log
 that names the manifests of one that was refined. Everything is counted (`counting.py`) and nothing is timed but the
@@ -19,6 +19,8 @@ wall clock of each size, so two machines print the same. The last line is one JS
   one process; `partitions_mb`, the most memory of it; `partition_days`, by number of earlier snapshots, what 1,024
   partitions ask for and read (KB) together, and the KB of the manifest of each; `seal_requests`, what sealing 10,000
   shards asks for.
+- with `--publish`: by number of packed shards, what publishing them once more behind ten versions asks for, its
+  processor time and the most memory of its process.
 """
 
 import argparse
@@ -40,8 +42,12 @@ from whole_run import Run, step_of
 from pipeline_tasks.demo import warc
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, reference_of, schema_pairs
+from pipeline_tasks.publish.datasets import building
+from pipeline_tasks.publish.datasets.origin import INDEX
+from pipeline_tasks.publish.exports.tokenizer import Tokenizer
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import LAND, LOCAL, Recipe, load_recipe
+from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.recipe import BUILD, LAND, LOCAL, Recipe, load_recipe
 from pipeline_tasks.run.history import shared_history
 from pipeline_tasks.run.partitions import spans
 from pipeline_tasks.run.plan import plan
@@ -327,6 +333,75 @@ def partition_facts() -> dict[str, Any]:
     }
 
 
+BEHIND = 10
+"""Versions of a training dataset behind which its shards are published once more."""
+
+
+def packed_build(shards: int) -> tuple[Tokenizer, dict[str, Manifest]]:
+    """Return a tokenizer, and the manifests by stage of a build of so many shards, none of which is stored."""
+    packed, documents = (
+        tuple(made_up(f"{stage}/data", sha256(f"{stage} {at}".encode())) for at in range(shards))
+        for stage in ("pack", "shuffle")
+    )
+    begun = replace(NOTHING, stage="compose", fingerprint="c")
+    shuffled = replace(NOTHING, stage="shuffle", fingerprint="s", parents=("c",), shards=documents)
+    params = {"method": "concat", "length": 2048, "pad_id": 0}
+    ended = replace(NOTHING, stage="pack", fingerprint="p", parents=("s",), params=params, shards=packed)
+    by_stage = {each.stage: each for each in (begun, shuffled, ended)}
+    return Tokenizer("hugging_face", "made up", b"{}", 50_000, 0), by_stage
+
+
+def store_versions(root: str, shards: int) -> None:
+    """Publish `BEHIND` versions of the same packed shards, whose files are holes."""
+    tokenizer, by_stage = packed_build(shards)
+    entries = [published_entry(shard.identity) for shard in building.packed_shards(root, by_stage, tokenizer)]
+    for file in building.files_of(entries):
+        place = Path(root, file.path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("wb") as stored:
+            stored.truncate(file.bytes)
+    about = {"recipe": "made_up", "snapshot": BUILD, "landing": "", "verdicts": {}, "tokenizer": tokenizer.digest}
+    index = building.index_bytes(building.index_of("made_up", by_stage, tokenizer, entries))
+    for number in range(BEHIND):
+        prefix = f"publish/made_up/{number}"
+        Path(root, prefix).mkdir(parents=True)
+        Path(root, prefix, INDEX).write_bytes(index)
+        files = (PublishedFile(f"{prefix}/{INDEX}", len(index), sha256(index)),)
+        manifests = {"compose": f"compose/{number}"}
+        sizes = {"documents": 1, "tokens": 1, "sequences": 1}
+        version_log.append(root, {**about, **sizes, "prefix": prefix, "manifests": manifests, "files": files})
+
+
+def published_entry(identity: str) -> building.Entry:
+    """Return the entry of an index for a packed shard."""
+    files = {ending: sha256(f"{identity} {ending}".encode()) for ending in ("bin", "ends", "lineage")}
+    named = {
+        ending: {"path": f"../shards/{digest[:NAMED]}.{ending}", "bytes": 10, "sha256": digest}
+        for ending, digest in files.items()
+    }
+    return {"packed": identity, "sequences": 1, "tokens": 1, **named}
+
+
+def publish_again(root: str, shards: int) -> None:
+    """Publish the packed shards of `store_versions` once more; print what that took."""
+    tokenizer, by_stage = packed_build(shards)
+    asked, begun = Requests(), time.process_time()
+    with counted(asked):
+        entries = building.exported_shards(root, "made_up", by_stage, tokenizer)
+        building.index_bytes(building.index_of("made_up", by_stage, tokenizer, entries))
+    spent = round(time.process_time() - begun, 1)
+    print(json.dumps({"requests": asked.total, "seconds": spent, "peak_mb": round(peak_mb())}))
+
+
+def publishing_of(shards: int) -> dict[str, float]:
+    """Return what publishing so many packed shards once more took in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="refinery-publish-") as root:
+        store_versions(root, shards)
+        command = [sys.executable, __file__, "--publisher", root, str(shards)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
 def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the counts as a table for a person."""
     for size in sizes:
@@ -369,6 +444,8 @@ def main() -> None:
     parser.add_argument("--versions", type=int, nargs="*", default=[1, 10, 100, 1000])
     parser.add_argument("--shards", type=int, nargs="*", default=[1000, 10_000, 100_000])
     parser.add_argument("--partitions", action="store_true", help="count partitions, and nothing else")
+    parser.add_argument("--publish", type=int, nargs="*", default=[], help="count publishing, and nothing else")
+    parser.add_argument("--publisher", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--driver", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--partition-driver", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
@@ -379,6 +456,12 @@ def main() -> None:
     if options.partition_driver:
         root, parent, days, partitions = options.partition_driver
         plan_partitions(root, parent, int(days), int(partitions))
+        return
+    if options.publisher:
+        publish_again(options.publisher[0], int(options.publisher[1]))
+        return
+    if options.publish:
+        print(json.dumps({"publish": {str(shards): publishing_of(shards) for shards in options.publish}}))
         return
     if options.partitions:
         print(json.dumps(partition_facts()))

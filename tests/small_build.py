@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.datasets.tokenizer_pin import pin_path
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -96,4 +97,4 @@ def objects(small: SmallRoot, dataset: str = DATASET) -> dict[str, list[Path]]:
 
 
 def _published(root: Path, version: Version, ending: str) -> list[Path]:
-    return [root / file.path for file in version.files if file.path.endswith(ending)]
+    return [root / file.path for file in named_files(str(root), version) if file.path.endswith(ending)]

@@ -91,3 +91,10 @@ def test_sealing_lists_shards(growth: Any, tmp_path: Path) -> None:
     few, many = (growth.sealed(tmp_path / str(shards), shards, 4).verbs for shards in (200, 1200))
     assert many["HEAD"] == few["HEAD"] <= 4
     assert many["LIST"] - few["LIST"] <= 6, "a page has 1,000 objects: shards and receipts, looked at twice"
+
+
+def test_publishing_asks_for_a_fiftieth_of_its_shards_and_keeps_little_of_each(growth: Any) -> None:
+    """It asked for three files of each, and the log named them all."""
+    few, many = (growth.publishing_of(shards) for shards in (500, 4500))
+    assert many["requests"] - few["requests"] <= 0.02 * 4000
+    assert (many["peak_mb"] - few["peak_mb"]) * (1 << 20) / 4000 <= 12_000

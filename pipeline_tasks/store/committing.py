@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from pipeline_tasks.errors import ContractError, DeterminismViolation, JobLost
 from pipeline_tasks.manifest import ABANDONED, Manifest, dump, load
@@ -12,7 +13,10 @@ from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.shards.file import is_stored
 
 LISTED = 16
-"""Shards from which on a listing of their prefix, of up to 1,000 objects a page, costs no more than asking for each."""
+"""Shards from which on a listing of their prefix costs no more than asking for each."""
+
+PAGE = 1000
+"""Objects that a request for a listing returns at most, in S3."""
 
 
 def commit_manifest(store: Store, path: str, manifest: Manifest) -> Manifest:
@@ -57,15 +61,27 @@ def _rows_of(manifest: Manifest) -> bytes:
 
 
 def not_stored(store: Store, shards: Sequence[Shard], prefix: str = "") -> Iterator[Shard]:
-    """Yield the shards that are missing, or have another size than they should.
-
-    Many that are below `prefix`, that of their stage, are looked up by listing it; others one by one.
-    """
-    below = {shard.path for shard in shards if prefix and shard.path.startswith(f"{prefix}/")}
-    if len(below) < LISTED:
-        below.clear()
-    sizes = {entry.path: entry.bytes for entry in store.list(f"{prefix}/") if entry.path in below} if below else {}
-    others = [shard.path for shard in shards if shard.path not in below]
-    asked = zip(others, storage.each(store, store.size, others), strict=True)
-    sizes |= {path: size for path, size in asked if size is not None}
+    """Yield the shards that are missing, or have another size than they should; see `sizes_of` for `prefix`."""
+    sizes = sizes_of(store, [shard.path for shard in shards], prefix)
     yield from (shard for shard in shards if not is_stored(store.root, shard, sizes.get(shard.path)))
+
+
+def sizes_of(store: Store, paths: Sequence[str], prefix: str = "") -> dict[str, int]:
+    """Return the bytes of those objects that are there.
+
+    Many that are below `prefix` are looked up by listing it, as far as that takes no more requests than they would;
+    others one by one.
+    """
+    below = {path for path in paths if prefix and path.startswith(f"{prefix}/")}
+    entries = store.list(f"{prefix}/") if len(below) >= LISTED else iter(())
+    sizes: dict[str, int] = {}
+    last = ""
+    for entry in islice(entries, len(below) * PAGE):
+        last = entry.path
+        if last in below:
+            sizes[last] = entry.bytes
+    if len(below) >= LISTED and next(entries, None) is None:
+        last = max(below)
+    others = [path for path in paths if path not in below or path > last]
+    asked = zip(others, storage.each(store, store.size, others), strict=True)
+    return sizes | {path: size for path, size in asked if size is not None}

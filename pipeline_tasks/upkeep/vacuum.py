@@ -15,6 +15,7 @@ from pipeline_tasks.inspect.command import add_json, add_root, number, print_lin
 from pipeline_tasks.ledger import recorded_recipes
 from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, is_shared, stage_prefix
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.exported import EXPORTS, FILES
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import COMPOSE, PUBLISH
@@ -195,7 +196,7 @@ def find_orphans(root: str, grace: float = GRACE, expire: float = 0.0) -> Orphan
 def _unpublished(root: str, published: Sequence[Entry], is_old: IsOld) -> Iterator[Orphan]:
     """Yield the old files that were written to be published and are named by no version, and exports that stopped."""
     versions = _versions(root)
-    named = {file.path for version in versions for file in version.files} | after_paths(root)
+    named = _named(root, versions) | after_paths(root)
     exports = {f"{version.prefix}/{EXPORTS}/" for version in versions}
     complete = {entry.path.rpartition("/")[0] for entry in published if entry.path.endswith(f"/{FILES}")}
     for export, group in groupby(published, key=lambda entry: export_of(entry.path)):
@@ -204,6 +205,10 @@ def _unpublished(root: str, published: Sequence[Entry], is_old: IsOld) -> Iterat
             yield from ((entry, UNPUBLISHED) for entry in entries if entry.path not in named and is_old(entry))
         elif export not in complete and all(map(is_old, entries)):
             yield from ((entry, "an export that was never completed") for entry in entries)
+
+
+def _named(root: str, versions: Iterable[version_log.Version]) -> set[str]:
+    return {file.path for version in versions for file in named_files(root, version)}
 
 
 def export_of(path: str) -> str:
@@ -359,7 +364,7 @@ def remove(root: str, orphans: Orphans, limit: float = LIMIT) -> None:
     store = storage.connect(root)
     for prefix in orphans.fenced:
         _fence(store, *prefix.split("/"))
-    named = {file.path for version in _versions(root) for file in version.files}  # also by versions since then
+    named = _named(root, _versions(root))  # also by versions since then
     unnamed = [entry for entry, reason in orphans.files if reason != UNUSED and entry.path not in named]
     slots = [entry for entry in unnamed if is_slot(entry)]
     store.delete_many([entry.path for entry in slots])  # first: without them no run takes the rest for finished work

@@ -15,6 +15,7 @@ import pytest
 
 from pipeline_tasks.errors import StorageBusy
 from pipeline_tasks.inspect.verify.verification import verify
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
@@ -42,7 +43,7 @@ def published(small: SmallRoot, number: int = -1) -> dict[str, bytes]:
     """The files of a version by their path; of the newest, unless another is named."""
     version = version_log.versions(small.root, DATASET)[number]
     store = storage.connect(small.root)
-    return {file.path: store.read(file.path) for file in version.files}
+    return {file.path: store.read(file.path) for file in named_files(small.root, version)}
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify import objects as verified_objects
 from pipeline_tasks.inspect.verify.findings import Problem
 from pipeline_tasks.inspect.verify.verification import verify
-from pipeline_tasks.publish.datasets.published_shards import open_build
+from pipeline_tasks.publish.datasets.published_shards import named_files, open_build
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import SEAL, path_of
 from pipeline_tasks.store.reading import read_manifest
@@ -102,7 +102,7 @@ def mutations(small: SmallRoot, kind: str, dataset: str = DATASET) -> Iterator[M
 def bodies(small: SmallRoot) -> dict[str, bytes]:
     """The bytes of every published file of the dataset, by path."""
     version = version_log.current(small.root, DATASET)
-    return {file.path: Path(small.root, file.path).read_bytes() for file in version.files}
+    return {file.path: Path(small.root, file.path).read_bytes() for file in named_files(small.root, version)}
 
 
 def test_every_kind_of_object_is_mutated(undamaged: SmallRoot) -> None:

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
@@ -368,11 +368,11 @@ def test_files_of_shards_are_looked_for_once_behind_any_number_of_versions(root:
     by_stage = {stage: read_manifest(root, referred) for stage, referred in manifests.items()}
     asked = list[str]()
 
-    def is_stored(_: str, file: PublishedFile) -> bool:
-        asked.append(file.path)
-        return True
+    def look(_: str, files: Sequence[PublishedFile]) -> Iterator[bool]:
+        asked.extend(file.path for file in files)
+        return iter([True] * len(files))
 
-    again, _ = building.exported_shards(root, "corpus", by_stage, tokenizer_of(root, by_stage["tokenize"]), is_stored)
+    again = building.exported_shards(root, "corpus", by_stage, tokenizer_of(root, by_stage["tokenize"]), look)
     assert again == entries
     assert len(asked) == 3 * len(entries)
 

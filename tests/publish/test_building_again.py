@@ -15,6 +15,7 @@ from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.datasets import building, origin
 from pipeline_tasks.publish.datasets.origin import parse_origin, read_origin
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.sealed import SEAL, path_of, seal
@@ -46,7 +47,7 @@ def small(built: SmallRoot, tmp_path: Path) -> SmallRoot:
 def files(small: SmallRoot, number: int) -> dict[str, bytes]:
     """The published files of a version that are there."""
     version = version_log.versions(small.root, DATASET)[number - 1]
-    paths = [Path(small.root, file.path) for file in version.files]
+    paths = [Path(small.root, file.path) for file in named_files(small.root, version)]
     return {path.name: path.read_bytes() for path in paths if path.exists()}
 
 

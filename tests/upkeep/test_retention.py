@@ -22,6 +22,7 @@ from refinery_exports.versions import Target, export_in_root
 from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import read_published_file
 from pipeline_tasks.sealed import path_of
@@ -316,7 +317,7 @@ def test_objects_go_to_a_colder_class_with_the_same_bytes(
         for stage in STAGES
         for shard in read_manifest(bucket, version_log.current(bucket, RECIPE).manifests[stage]).history_shards
     }
-    published = {file.path for file in version_log.current(bucket, DATASET).files}
+    published = {file.path for file in named_files(bucket, version_log.current(bucket, DATASET))}
     rejects = {path for path in found["rejects"] if "/rejects/" in path}
     assert not going - rejects & (hot - rejects | history | published)
     assert verify(bucket, Scope(full=True)).findings.problems == []

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import choosing_stages, one_that, tokenizes
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.exports import check_exported
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
@@ -16,10 +17,11 @@ from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.building import Entry, entry_of, files_of, index_of, packed_shards
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.logs.version_log import Version, version_path
-from pipeline_tasks.publish.published import read_published_file
+from pipeline_tasks.publish.published import PublishedFile, read_published_file
 from pipeline_tasks.publish.superseded import SUPERSEDED, near_manifests
 from pipeline_tasks.publish.version_facts import is_partial, prefix_of, saved_history, sizes_of
 from pipeline_tasks.recipe import COMPOSE
@@ -36,11 +38,19 @@ BUILT = (INDEX, ORIGIN, "README.md")
 
 
 def published_files(root: str, version: Version) -> Iterator[Expected]:
-    """Yield the files that a version names."""
-    for file in version.files:
+    """Yield the files of a version."""
+    for file in _files(root, version):
         yield Expected(
             f"{root}/{file.path}", "published files", (file.bytes,), (file.digest,), version.way_out, root=root
         )
+
+
+def _files(root: str, version: Version) -> Sequence[PublishedFile]:
+    """Return the files of a version; without those of its shards if its index is damaged, a problem of its own."""
+    try:
+        return named_files(root, version)
+    except ContractError:
+        return version.files
 
 
 def tokenizer_file(version: Version) -> str:
@@ -113,11 +123,6 @@ def _check_build(
             findings.add(Problem(path, problem, str(value)[:200], str(index.get(name))[:200], version.way_out))
     origin = sha256(origin_bytes(origin_of(version.recipe, by_stage, body)))
     _compare(root, version, {tokenizer.file_name: tokenizer.digest, ORIGIN: origin}, findings)
-    named = {(file.path, file.digest) for file in version.files}
-    for file in files_of(entries):
-        if (file.path, file.digest) not in named:
-            where = f"{root}/{version_path(version.recipe, version.number)}"
-            findings.add(Problem(where, "does not name a file of a shard", file.path, "", version.way_out))
 
 
 def _entry(shard: PackedShard, named: Sequence[Entry], folder: Path) -> Entry:
@@ -141,7 +146,9 @@ def _any_damaged(root: str, version: Version, by_stage: Mapping[str, Manifest], 
     ordered = [*in_order(by_stage)]
     stages = [*filter(tokenizes, ordered), *ordered[len(choosing_stages(ordered)) :]]
     shards = [shard.path for stage in stages for shard in by_stage[stage].stored]
-    return any(findings.is_damaged(f"{root}/{path}") for path in [*(file.path for file in version.files), *shards])
+    return any(
+        findings.is_damaged(f"{root}/{path}") for path in [*(file.path for file in _files(root, version)), *shards]
+    )
 
 
 def _compare(root: str, version: Version, digests: Mapping[str, str], findings: Findings) -> None:

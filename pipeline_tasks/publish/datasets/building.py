@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -28,6 +28,7 @@ from pipeline_tasks.publish.version_facts import prefix_of
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import SEAL, canonical, sha256
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.committing import sizes_of
 from pipeline_tasks.store.erasures import erased
 from pipeline_tasks.store.reading import read_history, read_manifest
 
@@ -52,17 +53,18 @@ def restore_build(root: str, version: Version) -> list[PublishedFile]:
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
     tokenizer = tokenizer_of(root, one_that(tokenizes, by_stage))
-    entries, files = exported_shards(root, version.recipe, by_stage, tokenizer, is_whole)
+    entries = exported_shards(root, version.recipe, by_stage, tokenizer, _are_whole)
     index = index_of(version.recipe, by_stage, tokenizer, entries)
-    files += publish_small_files(root, version.recipe, by_stage, tokenizer, index)
-    other = sorted({file.path for file in set(files) ^ set(version.files)})
+    small = publish_small_files(root, version.recipe, by_stage, tokenizer, index)
+    own = {file for file in version.files if not file.path.startswith(f"{SHARDS}/")}  # the index says which shards
+    other = sorted({file.path for file in set(small) ^ own})
     if other:
         message = (
             f"{root}: version {version.number} of {version.recipe} was published with other bytes than its manifests "
             f"give now: {', '.join(other[:3])}. Install the release that built it, or build a new version"
         )
         raise ContractError(message)
-    return files
+    return [*files_of(entries), *small]
 
 
 def publish_small_files(
@@ -154,13 +156,24 @@ def packed_shards(root: str, by_stage: Mapping[str, Manifest], tokenizer: Tokeni
     return [PackedShard(root, shard, may_have(at), **how) for at, shard in enumerate(pack.shards) if shard.rows]
 
 
-def _has_size(root: str, file: PublishedFile) -> bool:
-    """Return whether a published file is there with its size, or was erased.
+Look = Callable[[str, Sequence[PublishedFile]], Iterable[bool]]
+"""Says of each of some published files of a root whether it is there."""
 
-    No byte of a shard is read to publish it once more.
+
+def _have_sizes(root: str, files: Sequence[PublishedFile]) -> Iterator[bool]:
+    """Yield whether each file is there with its size, or was erased.
+
+    No byte of a shard is read to publish it once more, and files are listed, a thousand by a request.
     """
-    size = storage.connect(root).size(file.path)
-    return size == file.bytes or (size is None and erased(root, file.path, file.digest) is not None)
+    sizes = sizes_of(storage.connect(root), [file.path for file in files], SHARDS)
+    for file in files:
+        size = sizes.get(file.path)
+        yield size == file.bytes or (size is None and erased(root, file.path, file.digest) is not None)
+
+
+def _are_whole(root: str, files: Sequence[PublishedFile]) -> Iterator[bool]:
+    """Yield whether each file is there with its bytes, which are read."""
+    return storage.each(storage.connect(root), partial(is_whole, root), files)
 
 
 def exported_shards(
@@ -168,15 +181,14 @@ def exported_shards(
     name: str,
     by_stage: Mapping[str, Manifest],
     tokenizer: Tokenizer,
-    is_stored: Callable[[str, PublishedFile], bool] = _has_size,
-) -> tuple[list[Entry], list[PublishedFile]]:
-    """Return the entry of each packed shard that has sequences, and its files; store those that no version has."""
+    look: Look = _have_sizes,
+) -> list[Entry]:
+    """Return the entry of each packed shard that has sequences; store the files of those that no version has."""
     shards = packed_shards(root, by_stage, tokenizer)
     wanted = {shard.identity for shard in shards}
-    known = _known_entries(root, name, tokenizer, wanted, is_stored)
+    known = _known_entries(root, name, tokenizer, wanted, look)
     with ThreadPoolExecutor(THREADS) as pool:
-        entries = list(pool.map(lambda shard: known.get(shard.identity) or _export(shard), shards))
-    return entries, files_of(entries)
+        return list(pool.map(lambda shard: known.get(shard.identity) or _export(shard), shards))
 
 
 def files_of(entries: Sequence[Entry]) -> list[PublishedFile]:
@@ -193,7 +205,7 @@ def _known_entries(
     name: str,
     tokenizer: Tokenizer,
     wanted: AbstractSet[str],
-    is_stored: Callable[[str, PublishedFile], bool],
+    look: Look,
 ) -> dict[str, Entry]:
     """Return the entries of earlier versions of `wanted` packed shards, by their identities, whose files are all there.
 
@@ -207,10 +219,11 @@ def _known_entries(
             index = json.loads(read_published_file(root, version.file(INDEX)))
         except ContractError:  # damaged or gone: its shards are exported again, and `verify` names it
             continue
-        entries = [entry for entry in index["shards"] if entry["packed"] in wanted - known.keys()]
-        are_stored = [*storage.each(storage.connect(root), partial(is_stored, root), files_of(entries))]
-        for at, entry in enumerate(entries):
-            if all(are_stored[at * len(_KINDS) : (at + 1) * len(_KINDS)]):
+        missing = wanted - known.keys()
+        entries = [entry for entry in index["shards"] if entry["packed"] in missing]
+        are_there = iter(look(root, files_of(entries)))
+        for entry, *are in zip(entries, *[are_there] * len(_KINDS), strict=True):
+            if all(are):
                 known[entry["packed"]] = entry
     return known
 

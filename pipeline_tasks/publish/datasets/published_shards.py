@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError, RecipeError, RefineryError
-from pipeline_tasks.publish.datasets.building import Entry, file_of
+from pipeline_tasks.publish.datasets.building import Entry, file_of, files_of
 from pipeline_tasks.publish.datasets.origin import INDEX
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -20,6 +20,7 @@ from pipeline_tasks.publish.published import PublishedFile, read_published_file,
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import expired
 from pipeline_tasks.store.reading import read_manifest
 
 
@@ -91,6 +92,18 @@ class PublishedShards:
 def open_build(root: str, version: Version) -> PublishedShards:
     """Open a version of a training dataset."""
     return PublishedShards(root, version, json.loads(read_published_file(root, version.file(INDEX), version.way_out)))
+
+
+def named_files(root: str, version: Version) -> list[PublishedFile]:
+    """Return the files of a version: those that its entry names, and those of its shards, which its index names.
+
+    ContractError if the index is damaged or gone. Of one that expired, the shards went with it.
+    """
+    files = {file.path: file for file in version.files}
+    index = f"{version.prefix}/{INDEX}"
+    if index in files and (storage.connect(root).size(index) is not None or index not in expired(root)):
+        files |= {file.path: file for file in files_of(open_build(root, version).index["shards"])}
+    return list(files.values())
 
 
 def refined_version(root: str, build: Version, snapshot: str) -> Version:

@@ -30,14 +30,14 @@ class Version:
     """One published version: which manifests, of which snapshot, and its published files.
 
     `number` counts from 1 within the recipe. `manifests` and `verdicts` are references (`path@sha256:digest`) by
-    stage. `files` are all files that were published with it, below `prefix`. The dataset is the documents of
-    every snapshot's newest version, less those that any of these versions supersedes. This version supersedes
-    `superseded` documents of earlier snapshots by `superseding` documents of its own; `superseded_path` is the file
-    that lists them ("" if there are none). `tokenizer` is the SHA-256 of its tokenizer ("" without). `at` is the time
-    of publication, ISO 8601 in UTC ("" of an entry that an earlier release wrote). `saved` are the stages that saved
-    history, and `partial` says whether a partition of one was quarantined: None of an entry of an earlier release, and
-    of a build. `stages` are those of `manifests`, each after the one that it was made of; an entry of an earlier
-    release has none (`stages_of`).
+    stage. `files` are those that were published with it, below `prefix`; an index names those of shards. The
+    dataset is the documents of every snapshot's newest version, less those that any of these versions supersedes.
+    This version supersedes `superseded` documents of earlier snapshots by `superseding` documents of its own;
+    `superseded_path` is the file that lists them ("" if there are none). `tokenizer` is the SHA-256 of its
+    tokenizer ("" without). `at` is the time of publication, ISO 8601 in UTC ("" of an entry that an earlier release
+    wrote). `saved` are the stages that saved history, and `partial` says whether a partition of one was
+    quarantined: None of an entry of an earlier release, and of a build. `stages` are those of `manifests`, each
+    after the one that it was made of; an entry of an earlier release has none (`stages_of`).
     """
 
     number: int
@@ -306,14 +306,19 @@ def unchanged(
 
 
 def _data(version: Version) -> Version:
-    """Return a version without what two versions of the same data may have of their own: report, time, and release."""
-    files = tuple(file for file in version.files if file.path != version.report)
+    """Return a version without what two versions of the same data may have of their own: report, time, and release.
+
+    Entries of earlier releases named the files of shards, too, which an index names.
+    """
+    report, own = version.report, f"{version.prefix}/"
+    files = tuple(file for file in version.files if file.path.startswith(own) and file.path != report)
     return replace(version, files=files, at="", saved=None, partial=None, stages=())
 
 
 def _has_report(root: str, version: Version) -> bool:
     store = storage.connect(root)
-    reports = [file for file in version.files if file.path == version.report]
+    path = version.report
+    reports = [file for file in version.files if file.path == path]
     return all(store.size(file.path) == file.bytes and sha256(store.read(file.path)) == file.digest for file in reports)
 
 

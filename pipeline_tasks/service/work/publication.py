@@ -190,12 +190,12 @@ def publish_build(
     require_pinned(root, name, tokenized)
     tokenizer = tokenizer_of(root, tokenized)
     prefix = prefix_of(name, by_stage)
-    entries, files = exported_shards(root, name, by_stage, tokenizer)
+    entries = exported_shards(root, name, by_stage, tokenizer)
     index = index_of(name, by_stage, tokenizer, entries)
     if same := _same(root, name, manifests[COMPOSE], index):
         _require_allowed(root, f"version {same.number} of {name}", by_stage)
         return same
-    files += publish_small_files(root, name, by_stage, tokenizer, index)
+    files = publish_small_files(root, name, by_stage, tokenizer, index)
     fields = {
         "recipe": name,
         "snapshot": BUILD,
@@ -204,7 +204,7 @@ def publish_build(
         "verdicts": {stage: verdict_reference(read_verdict(root, path)) for stage, path in verdicts.items() if path},
         "prefix": prefix,
         "tokenizer": tokenizer.digest,
-        "files": tuple(sorted(set(files), key=lambda file: file.path)),
+        "files": tuple(sorted(files, key=lambda file: file.path)),
         "stages": tuple(in_order(by_stage)),
         **sizes_of(by_stage),
     }

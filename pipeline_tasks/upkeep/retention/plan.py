@@ -12,6 +12,7 @@ from pipeline_tasks.constraints import is_bucket
 from pipeline_tasks.ledger import recorded_recipes
 from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.manifest import Manifest, fingerprint_in
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.exported import FILES
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -386,7 +387,7 @@ def _older_versions(held: _Root, manifests: Mapping[int, Sequence[Manifest]]) ->
     named: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for at, version in enumerate(held.versions):
         entry = held.entries[version_log.version_path(version.recipe, version.number)]
-        paths = {file.path for file in version.files}
+        paths = {file.path for file in named_files(held.root, version)}
         paths |= {shard.path for manifest in manifests[at] for shard in manifest.shards if not shard.is_landed}
         paths |= _resting(held.root, (shard for manifest in manifests[at] for shard in manifest.shards))
         for path in paths:

@@ -15,6 +15,7 @@ from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.datasets.origin import DIGEST, read_origin, source_versions
+from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.logs import ablation_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
@@ -110,7 +111,7 @@ def delivered(root: str, stated: Stated) -> list[PublishedFile]:
     The rows of a layer come from the shards below it, which are delivered with it.
     """
     version = stated.version
-    files = {file.path: file for file in version.files}
+    files = {file.path: file for file in named_files(root, version)}
     if COMPOSE not in version.manifests:
         refined = read_manifest(root, version.refined)
         shards = [part for shard in refined.shards for part in layers_of(root, shard) if not part.is_landed]
