@@ -18,12 +18,13 @@ claimed. An empty object counts as none: some servers keep one of a PUT whose cl
 """
 
 import contextlib
+import itertools
 import json
 import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pipeline_tasks.engines.cluster_jobs import COMING, GONE
@@ -68,6 +69,9 @@ CLAIM, STARTED, CLOSED, ENDED = "claim.json", "started", "closed", "ended"
 MARK = b"1"
 """The body of objects that only have to be there; no commit is empty."""
 
+SHARDS = 1 << 16
+"""Shards of a stage that one driver takes: it keeps about 2 KB of each."""
+
 REPLIED, LOST = "replied", "lost"
 """What a task is woken up for: the reply is there, or its driver is gone."""
 
@@ -81,10 +85,18 @@ class Session:
 
     @classmethod
     def of(cls, request: RefineRequest) -> "Session":
-        """Return the session that serves a request: one for a stage of a run, where and with what its tasks run."""
+        """Return the session that serves a request: one for a stage of a run, where and with what its tasks run.
+
+        A stage of more than `SHARDS` shards has one for each so many of them.
+        """
         run = (request.root, request.recipe, request.snapshot, request.run_id)
         shared = (*run, request.engine, request.address, request.resources)
-        return cls(request.root, f"{request.stage}-{digest_of(shared, 16)}")
+        first = request.span[0] if request.span else 0
+        return cls(request.root, f"{request.stage}-{digest_of(shared, 16)}").part(first // SHARDS)
+
+    def part(self, number: int) -> "Session":
+        """Return, of the session of the first shards, the one of those from `number` times `SHARDS` on."""
+        return replace(self, name=f"{self.name}-{number}") if number else self
 
     @property
     def store(self) -> Store:
@@ -170,11 +182,17 @@ class Session:
         storage.commit(self.store, self.driver_path(number, CLOSED), MARK)
 
     def close_all(self) -> None:
-        """Close the session's drivers, as its stage is done."""
-        for name in self.names("drivers/"):
-            number, _, kind = name.partition("/")
-            if kind == CLAIM:
-                self.close(int(number))
+        """Close the drivers of a stage that is done; this is the session of its first shards.
+
+        Where a partition has more shards than a driver takes, parts behind a gap end by themselves.
+        """
+        for session in map(self.part, itertools.count()):
+            drivers = [name.partition("/") for name in session.names("drivers/")]
+            for number, _, kind in drivers:
+                if kind == CLAIM:
+                    session.close(int(number))
+            if not drivers:
+                return
 
     # --- What a driver does -------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from pipeline_tasks.service import driver as drivers
 from pipeline_tasks.service import session as sessions
 from pipeline_tasks.service.driver import Driver
 from pipeline_tasks.service.handle import handle
-from pipeline_tasks.service.requests.stages import LandRequest, RecordRequest, SpansRequest
+from pipeline_tasks.service.requests.stages import LandRequest, RecordRequest, SealRequest, SpansRequest
 from pipeline_tasks.service.session import LOST, REPLIED, Session, Watch, open_jobs
 from tests.cluster.containers import wait_until
 from tests.embedded import PROJECT
@@ -129,6 +129,35 @@ def test_other_runs_places_and_resources_have_other_sessions(request_of: Callabl
     names = {Session.of(replace(request, **change)).name for change in changes}  # type: ignore[arg-type]
     assert len(names | {Session.of(request).name}) == len(changes) + 1
     assert Session.of(request_of(1)) == Session.of(request)
+
+
+def test_several_drivers_share_a_stage_of_many_shards(
+    request_of: Callable[[int], RefineRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "SHARDS", 2)
+    requests = [request_of(number) for number in range(FILES)]
+    sessions_of = [Session.of(request) for request in requests]
+    assert [session.name.count("-") for session in sessions_of] == [1, 1, 2], "the third file is the second driver's"
+    jobs = [session.post(request, "try1") for session, request in zip(sessions_of, requests, strict=True)]
+    for session in dict.fromkeys(sessions_of):
+        session.driver({})
+        with serving(session, 1):
+            own = [job for job, of in zip(jobs, sessions_of, strict=True) if of == session]
+            assert [state_of(Watch(session, job, 1)) for job in own] == [REPLIED] * len(own)
+    spans = tuple(request.span for request in requests if request.span)
+    sealed = handle(SealRequest(replace(requests[0], span=None), spans))
+    assert sealed["rows"] == 5 * FILES
+
+
+def test_all_drivers_of_a_stage_are_closed_when_it_is_done(
+    request_of: Callable[[int], RefineRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "SHARDS", 1)
+    shared = [Session.of(request_of(number)) for number in range(FILES)]
+    for session in shared:
+        session.driver({})
+    Session.of(replace(request_of(0), span=None)).close_all()
+    assert all("closed" in session.driver_names(1) for session in shared)
 
 
 def test_a_later_try_waits_for_the_job_of_an_earlier_one(request_of: Callable[[int], RefineRequest]) -> None:
