@@ -1,14 +1,12 @@
 """The Spark engine: tasks run in `mapInArrow`, and grouped rows travel through Spark's own shuffle.
 
-Shards are read and written by our own workers (no JVM-side S3 libraries); Spark moves tasks, receipts and,
-for `group`, Arrow streams that hold one shard's rows of one bucket. A stage has dozens of verbs, so each is as few
-Spark stages as it can be: one for a map, two for a group.
+Shards are read and written by our own workers (no JVM-side S3 libraries); Spark moves tasks, receipts and, for `group`,
+rows: keys with their columns (`key_tables`), and documents as bytes (`pieces`). A stage has dozens of verbs, so each is
+one query of as few Spark stages as it can be: one for a map, two for a group.
 """
 
 import atexit
 import contextlib
-import gc
-import itertools
 import logging
 import math
 import os
@@ -19,10 +17,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -30,29 +27,24 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
-from pipeline_tasks.engines.sent import Ranked, received, sender
-from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError, RefineryError
+from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import EngineFactory
-from pipeline_tasks.run.shuffle import gather, piece_batches, scatter, scatter_inputs
-from pipeline_tasks.run.tasks.task import KEY_DIGITS, Outcome, Task, kernel_name
-from pipeline_tasks.run.tracker import Tracker, guarded, results_of, without_input
+from pipeline_tasks.run.shuffle import scatter, scatter_inputs
+from pipeline_tasks.run.tasks.task import Task, kernel_name
+from pipeline_tasks.run.tracker import Tracker, results_of
 from pipeline_tasks.stage import Kernel, Shards
-from pipeline_tasks.store import store_settings
 from refinery_spark.address import SUBMITTED, is_emr, spark_address
 from refinery_spark.java import WAY_OUT, require_java
+from refinery_spark.key_tables import FRAME, Scatter, frame_of, gather_keys, key_columns, key_rows
+from refinery_spark.pieces import PIECE, PIECES_IN_ORDER, gather_pieces, scatter_pieces
+from refinery_spark.task_batch import RESULT, BucketTasks, bucket_tasks, run_tasks, task_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 log = logging.getLogger("refinery")
-
-RESULT = "rank int, result binary"
-PIECE = "bucket int, shard int, piece int, body binary"
-
-REFUSED = -1
-"""Shard number of a piece that holds a refusal instead of rows; it sorts before every piece of its bucket."""
 
 QUIET = Path(__file__).with_name("log4j2.properties")
 """Spark's own log: errors only."""
@@ -63,12 +55,21 @@ UNMEASURED = "-XX:-UsePerfData"
 QUICK = "-XX:TieredStopAtLevel=1"
 """Java's quick compiler alone: our JVM only moves bytes, and its thorough compiler took as long as all else it did."""
 
+BATCH_BYTES, BATCH_ROWS = (f"spark.sql.execution.arrow.max{what}PerBatch" for what in ("Bytes", "Records"))
+
 QUERY_SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",  # it may merge partitions, and a partition is a bucket here
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",  # rows are whole Arrow streams of up to 32 MiB
+    "spark.sql.adaptive.enabled": "true",
+    BATCH_BYTES: str(64 * 1024 * 1024),  # a row may be an Arrow stream of 32 MiB
+    BATCH_ROWS: "4096",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
 """Settings of queries, which a session of Spark Connect takes, too."""
+
+UNBOUNDED = {BATCH_ROWS: "4"}
+"""Settings where nothing bounds the bytes of a batch: before Spark 4.1, and on a server that refuses to."""
+
+InArrow = partial[Iterator[pa.RecordBatch]]
+"""What `mapInArrow` takes."""
 
 UI = "REFINERY_SPARK_UI"
 """The variable that has the port of Spark's UI, which is off without it."""
@@ -114,35 +115,40 @@ class SparkEngine(LocalEngine):
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:
         with self._errors():
             parts = self._parts(len(tasks), weight)
-            frame = self._frame(parts).mapInArrow(partial(_run_tasks, task_batch(tasks, parts)), RESULT)
-            return self._collect(frame, range(len(tasks)), _task_words(tasks))
+            running = _named(_kernel_of(tasks), partial(run_tasks, task_batch(tasks, parts)))
+            words = f"map {_kernel_of(tasks)} over {counted(len(tasks), 'shard')}"
+            return self._collect(self._frame(parts).mapInArrow(running, RESULT), range(len(tasks)), words)
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
-        """As the reference engine, with the rows shuffled by Spark: `repartitionById` takes our bucket as it is."""
+        """As the reference engine, with the rows shuffled by Spark: keys as rows of columns, all else as bytes."""
         tasks = self.tracker.group_tasks(kernel, rows, by, order, buckets)
+        words = f"group by {by} into {counted(buckets, 'bucket')}, then {_kernel_words(kernel)}"
 
         def run_missing(missing: Sequence[int]) -> Iterator[Any]:
             with self._errors():
-                return grouped(missing)
-
-        def grouped(missing: Sequence[int]) -> Iterator[Any]:
-            weight = sum(shard.weight for shard in rows)
-            scatters = [
-                partial(scatter, self.tracker.io, taken, by, buckets) for taken in scatter_inputs(rows, buckets)
-            ]
-            scatter_parts = self._parts(len(scatters), weight)
-            batch = task_batch(scatters, scatter_parts)
-            pieces = self._frame(scatter_parts).mapInArrow(partial(_run_scatters, batch, frozenset(missing)), PIECE)
-            keys = "".join(task.key for task in tasks).encode()  # a Spark task gets all of them, and reads its own
-            sent = (store_settings.sendable(), without_input(tasks[0]), keys)
-            gathering = partial(_gather_buckets, *sent, by, tuple(order))
-            parts = self._parts(buckets, weight)
-            shuffled = _by_bucket(pieces, parts)
-            ordered = shuffled.sortWithinPartitions("bucket", "shard", "piece")
-            words = f"group by {by} into {counted(buckets, 'bucket')}, then {_kernel_words(kernel)}"
-            return self._collect(ordered.mapInArrow(gathering, RESULT), missing, words)
+                shuffled = self._shuffled(rows, by, buckets, frozenset(missing))
+                gathering = _named(_kernel_words(kernel), partial(shuffled.gather, bucket_tasks(tasks, by, order)))
+                return self._collect(shuffled.frame.mapInArrow(gathering, RESULT), missing, words)
 
         return self.tracker.complete(tasks, run_missing)
+
+    def _shuffled(self, rows: Shards, by: str, buckets: int, wanted: frozenset[int]) -> "Shuffled":
+        """Return the rows of the wanted buckets, each bucket whole and in order in one partition."""
+        weight, taken = sum(shard.weight for shard in rows), scatter_inputs(rows, buckets)
+        parts, columns = self._parts(len(taken), weight), key_columns(self.tracker.finished, rows)
+        scattering: InArrow
+        gathering: Callable[[BucketTasks, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+        if columns and self._session().conf.get(BATCH_ROWS) != UNBOUNDED[BATCH_ROWS]:
+            sent = task_batch([partial(key_rows, self.tracker.io, shards) for shards in taken], parts)
+            scattering, schema = partial(Scatter(columns, by, buckets, wanted).run, sent), frame_of(columns)
+            order, gathering = FRAME.names[:2], gather_keys
+        else:
+            sent = task_batch([partial(scatter, self.tracker.io, shards, by, buckets) for shards in taken], parts)
+            scattering, schema = partial(scatter_pieces, sent, wanted), PIECE
+            order, gathering = PIECES_IN_ORDER, gather_pieces
+        scattered = self._frame(parts).mapInArrow(_named(f"bucket_of_{by}", scattering), schema)
+        frame = _by_bucket(scattered, order[0], self._parts(buckets, weight))
+        return Shuffled(frame.sortWithinPartitions(*order), gathering)
 
     def _parts(self, tasks: int, weight: int) -> int:
         """Return how many Spark tasks share `tasks` of ours over `weight` bytes: fewer than one each for light ones."""
@@ -229,11 +235,16 @@ def _described(active: "SparkSession", words: str) -> Iterator[None]:
             active.sparkContext.setLocalProperty("spark.job.description", None)
 
 
-def _task_words(tasks: Sequence[partial[Any]]) -> str:
+def _kernel_of(tasks: Sequence[partial[Any]]) -> str:
     """Return what tasks do, by the first of them."""
     first = tasks[0].args[0] if tasks and tasks[0].args else None
-    what = _kernel_words(first.kernel) if isinstance(first, Task) else "other work"
-    return f"map {what} over {counted(len(tasks), 'shard')}"
+    return _kernel_words(first.kernel) if isinstance(first, Task) else "other work"
+
+
+def _named(name: str, function: InArrow) -> InArrow:
+    """Give a function the name by which Spark's plans have it."""
+    setattr(function, "__name__", name)  # noqa: B010 -- a partial takes attributes, and no type says so
+    return function
 
 
 def _kernel_words(kernel: Kernel) -> str:
@@ -245,14 +256,28 @@ def _is_connect(active: "SparkSession") -> bool:
     return ".connect." in type(active).__module__
 
 
-def _by_bucket(pieces: "DataFrame", parts: int) -> "DataFrame":
-    """Return pieces in `parts` partitions, each bucket whole in one.
+class Shuffled(NamedTuple):
+    """Rows of a group, and what runs its kernel over them."""
+
+    frame: "DataFrame"
+    gather: Callable[[BucketTasks, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _by_bucket(rows: "DataFrame", column: str, parts: int) -> "DataFrame":
+    """Return rows in `parts` partitions, each bucket whole in one.
 
     Each has as many buckets. Before Spark 4.1 they are placed by their hashes: some have more, with the same rows.
     """
-    if hasattr(pieces, "repartitionById"):
-        return pieces.repartitionById(parts, _expression(f"bucket % {parts}"))
-    return pieces.repartition(parts, _expression("bucket"))
+    if _is_early():
+        return rows.repartition(parts, _expression(column))
+    return rows.repartitionById(parts, _expression(f"{column} % {parts}"))
+
+
+def _is_early() -> bool:
+    """Return whether this Spark is one before 4.1."""
+    from pyspark.sql import DataFrame
+
+    return not hasattr(DataFrame, "repartitionById")
 
 
 def _expression(text: str) -> "Column":
@@ -264,104 +289,6 @@ def _expression(text: str) -> "Column":
 def _first_lines(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " ".join([*lines[:2], *lines[-2:]])[:600]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskBatch:
-    """Tasks as they are sent: pickled with their ranks, one chunk per Spark task, and what they have in common, once.
-
-    Every Spark task is given all of it, so what all tasks share (a broadcast, a history of thousands of shards) must
-    not be in it once per task.
-    """
-
-    common: bytes
-    chunks: tuple[bytes, ...]
-
-    def tasks(self, part: int) -> list[Ranked]:
-        """Return the ranks and tasks of one chunk."""
-        return received(self.common, self.chunks[part])
-
-
-def task_batch(tasks: Sequence[partial[Any]], parts: int) -> TaskBatch:
-    """Return tasks as they are sent to `parts` Spark tasks."""
-    sending = sender(tasks)
-    cuts = (range(part, len(tasks), parts) for part in range(parts))
-    return TaskBatch(sending.common, tuple(sending.pickled([(rank, tasks[rank]) for rank in cut]) for cut in cuts))
-
-
-def _unpacked(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[Ranked]:
-    """Yield the ranks and tasks that this Spark task was given."""
-    for batch in batches:
-        for part in batch.column(0).to_pylist():
-            yield from sent.tasks(part)
-    _freeze(len(sys.modules))
-
-
-@lru_cache(maxsize=1)
-def _freeze(_modules: int) -> None:
-    """Exempt what is imported by now, as kernels import more, from the 40 ms of collection after each Spark task."""
-    gc.collect()
-    gc.freeze()
-
-
-def _run_tasks(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for rank, task in _unpacked(sent, batches):
-        yield _result(rank, guarded(task))
-
-
-def _result(rank: int, result: object) -> pa.RecordBatch:
-    body = pickle.dumps(result)
-    return pa.RecordBatch.from_arrays([pa.array([rank], pa.int32()), pa.array([body], pa.binary())], ["rank", "result"])
-
-
-def _run_scatters(
-    sent: TaskBatch, wanted: frozenset[int], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for rank, task in _unpacked(sent, batches):
-        pieces = enumerate(task())
-        while not isinstance(cut := guarded(partial(next, pieces, None)), RefineryError | None):
-            number, (bucket, rows, body) = cut
-            if bucket in wanted and (rows or rank == 0):  # an empty piece of the first is enough for a schema
-                yield _piece(bucket, rank, number, body)
-        if isinstance(cut, RefineryError):  # it goes to every bucket: none may run on a part of its rows
-            for bucket in sorted(wanted):
-                yield _piece(bucket, REFUSED, rank, pickle.dumps(cut))
-
-
-def _piece(bucket: int, shard: int, number: int, body: bytes) -> pa.RecordBatch:
-    whole = [pa.array([value], pa.int32()) for value in (bucket, shard, number)]
-    return pa.RecordBatch.from_arrays([*whole, pa.array([body], pa.binary())], ["bucket", "shard", "piece", "body"])
-
-
-def _gather_buckets(
-    stores: str, first: Task, keys: bytes, by: str, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Run the kernel of each bucket whose pieces these are: they come sorted by bucket, shard and piece.
-
-    `keys` has the key of each bucket's task, in which it differs from the first.
-    """
-    store_settings.receive(stores)
-    for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row[0]):
-        task = replace(first, key=keys[bucket * KEY_DIGITS : (bucket + 1) * KEY_DIGITS].decode())
-        yield _result(bucket, _gather_bucket(task, rows, by, order))
-
-
-def _gather_bucket(
-    task: Task, rows: Iterator[tuple[int, int, pa.Buffer]], by: str, order: tuple[str, ...]
-) -> Outcome | RefineryError:
-    """Run the kernel of a bucket over its pieces, as they come; a refusal of a scatter task is the first of them."""
-    _, shard, body = next(rows)
-    if shard == REFUSED:
-        refusal: RefineryError = pickle.loads(body)  # noqa: S301 -- of our own worker
-        return refusal
-    bodies = itertools.chain([body], (body for _, _, body in rows))
-    return guarded(partial(gather, task, itertools.chain.from_iterable(map(piece_batches, bodies)), by, order))
-
-
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
-    for batch in batches:
-        for row in range(batch.num_rows):
-            yield batch.column(0)[row].as_py(), batch.column(1)[row].as_py(), batch.column(3)[row].as_buffer()
 
 
 def session(master: str, resources: Resources = ANY_RESOURCES) -> "SparkSession":
@@ -425,7 +352,7 @@ def _start_session(master: str, resources: Resources) -> "SparkSession":
 
     builder = SparkSession.builder
     if master == SUBMITTED:
-        return _configured(builder, QUERY_SETTINGS | reserved).getOrCreate()
+        return _configured(builder, QUERY_SETTINGS | (UNBOUNDED if _is_early() else {}) | reserved).getOrCreate()
     if master.startswith("sc://"):
         return _settled(builder.remote(master).getOrCreate())
     builder = _configured(builder, session_settings(master) | reserved)
@@ -446,14 +373,24 @@ def _configured(builder: "SparkSession.Builder", settings: Mapping[str, str]) ->
 
 def _settled(active: "SparkSession") -> "SparkSession":
     """Give a session of somebody's server our settings; one that the server keeps to itself is named and left."""
+    refused = _refused(active, QUERY_SETTINGS)
+    if BATCH_BYTES in refused:
+        _refused(active, UNBOUNDED)
+    return active
+
+
+def _refused(active: "SparkSession", settings: Mapping[str, str]) -> set[str]:
+    """Set what a session takes of some settings; return the names of all others."""
     from pyspark.errors import PySparkException
 
-    for name, value in QUERY_SETTINGS.items():
+    refused = set()
+    for name, value in settings.items():
         try:
             active.conf.set(name, value)
         except PySparkException as error:
             log.warning("Spark Connect keeps its own %s: %s", name, _first_lines(str(error)))
-    return active
+            refused.add(name)
+    return refused
 
 
 def session_settings(master: str) -> dict[str, str]:

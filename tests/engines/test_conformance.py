@@ -23,7 +23,8 @@ import pytest
 from refinery_ray import ray as ray_engine
 from refinery_ray.ray import actor_options, task_options
 from refinery_ray.ray import connect as connect_ray
-from refinery_spark.spark import SparkEngine, session, session_settings, task_batch, task_settings
+from refinery_spark.spark import SparkEngine, session, session_settings, task_settings
+from refinery_spark.task_batch import task_batch
 
 from pipeline_tasks.engines.choose import cancel, engine, start
 from pipeline_tasks.engines.job import working_for
@@ -150,6 +151,54 @@ def test_a_bucket_that_does_not_fit_memory_has_the_same_bytes(
         digests.append([shard.digest for shard in grouped])
         assert sum(shard.rows for shard in grouped) == 96
     assert digests[0] == digests[1]
+
+
+NODE = pa.struct([("rank", pa.large_string()), ("known", pa.bool_())])
+
+KEYS = pa.table(
+    {
+        "text": pa.array([None, "b", "", "ż", "b", "B", "\U0001f600", "\uffee"], pa.string()),
+        "bytes": pa.array([b"\xff", None, b"", b"\0", b"a", b"a\0", b"\x80", b"\x7f"], pa.large_binary()),
+        "fixed": pa.array([b"\xff\0", None, b"ab", b"\0\0", b"ba", b"bb", b"\x80a", b"zz"], pa.binary(2)),
+        "small": pa.array([-1, None, 5, 127, -128, 0, 1, 2], pa.int8()),
+        "whole": pa.array([-(2**63), None, 2**63 - 1, 0, -1, 1, 7, 7], pa.int64()),
+        "counted": pa.array([2**32 - 1, None, 2**31, 0, 1, 2, 3, 4], pa.uint32()),
+        "share": pa.array([float("nan"), None, -0.0, 0.0, 1.5, -1.5, float("inf"), float("-inf")], pa.float64()),
+        "moment": pa.array([2**60, None, -1, 0, 1, 2, 3, 4], pa.timestamp("us")),
+        "is_new": pa.array([True, None, False, True, False, None, True, False], pa.bool_()),
+        "node": pa.array(
+            [{"rank": "b", "known": None}, None, *[{"rank": f"{at}", "known": True} for at in range(6)]], NODE
+        ),
+        "SELECT": pa.array(range(8), pa.int64()),
+    }
+)
+"""Rows of every type that keys have."""
+
+
+@pytest.mark.parametrize(
+    ("by", "order"),
+    [
+        *((name, ("whole", "text")) for name in ("text", "bytes", "fixed", "small", "counted", "SELECT")),
+        ("whole", ("node", "share", "moment", "is_new", "text")),
+        ("whole", ("share", "fixed")),
+    ],
+)
+def test_keys_of_every_type_are_grouped_alike(
+    any_engine: tuple[str, str], by: str, order: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Rows of keys that a verb made: Spark has them with columns, and a bucket without rows has them, too."""
+    kept = []
+    for on in (("local", ""), any_engine):
+        root = tmp_path / str(len(kept))
+        parent = commit_parent(root, [KEYS.slice(0, 0), KEYS.slice(0, 5), KEYS.slice(5)])
+        made = engine(*on)(Tracker(StageIO(str(root), "toy/f", batch_rows=2)), History())
+        grouped = made.group(
+            unchanged, made.map(unchanged, read_manifest(str(root), parent).shards), by=by, order=order, buckets=23
+        )
+        assert sum(shard.rows for shard in grouped) == len(KEYS)
+        kept.append([(shard.digest, shard.rows) for shard in grouped])
+    assert kept[0] == kept[1]
+    assert 0 in [rows for _, rows in kept[0]]
 
 
 @pytest.mark.parametrize("by", ["key", "n"])
@@ -442,17 +491,24 @@ def test_resources_reach_ray(ray: str, tmp_path: Path) -> None:
         refine(replace(request, params={"every": 2}), engine("ray", ray, Resources(cores=1000)))
 
 
-@pytest.mark.parametrize(("stage", "stages"), [("toy_map", 1), ("toy_group", 2)])
-def test_a_verb_is_one_spark_job_of_few_stages(stage: str, stages: int, spark: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("stage", "jobs"), [("toy_map", 1), ("toy_group", 2)])
+def test_a_verb_is_one_query_and_none_where_nothing_is_missing(
+    stage: str, jobs: int, spark: str, tmp_path: Path
+) -> None:
+    """A job of a map is one Spark stage; adaptive execution makes a job of a group's exchange, and one of the rest."""
     context = session(spark).sparkContext
     context.setJobGroup(str(tmp_path), "one verb")
+    parent = commit_parent(tmp_path, TABLES)
     try:
-        run(tmp_path, ("spark", spark), stage, commit_parent(tmp_path, TABLES))
+        path, _, cost = run(tmp_path, ("spark", spark), stage, parent)
+        done = context.statusTracker().getJobIdsForGroup(str(tmp_path))
+        (tmp_path / path).unlink()
+        _, _, again = run(tmp_path, ("spark", spark), stage, parent)
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
-    tracker = context.statusTracker()
-    [job] = tracker.getJobIdsForGroup(str(tmp_path))
-    assert len(tracker.getJobInfo(job).stageIds) == stages
+    assert len(done) == jobs
+    assert (again.ran, again.reused) == (0, cost.ran)
+    assert context.statusTracker().getJobIdsForGroup(str(tmp_path)) == done
 
 
 @pytest.mark.usefixtures("workers_find_tests")

@@ -33,7 +33,7 @@ def serving(folder: Path, port: int = 0) -> Iterator[str]:
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
-        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.enabled": "false",
     }
     command = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"]
     command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
