@@ -69,9 +69,10 @@ def told(root: str, number: int) -> list[dict[str, Any]]:
     for takedown in takedowns(root)[:number]:
         for kind, value in entries_named(root, takedown):
             key = (kind, of_key(kind, value))
-            rows.pop(key, None)
-            if not takedown.undo:
-                rows[key] = {"kind": kind, "key": key[1], "value": value, "takedown": takedown.number}
+            if takedown.undo:
+                rows.pop(key, None)
+            else:
+                rows.setdefault(key, {"kind": kind, "key": key[1], "value": value, "takedown": takedown.number})
     return [rows[key] for key in sorted(rows)]
 
 
@@ -176,11 +177,12 @@ def test_a_list_holds_until_one_of_its_rows_is_allowed_again(tmp_path: Path) -> 
 
 
 def test_keys_of_another_way_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = str(tmp_path)
+    root, text = str(tmp_path), importlib.import_module("pipeline_tasks.text.urls.takedown")
     with monkeypatch.context() as patch:
         for module in (taking, importlib.import_module("pipeline_tasks.store.taken_down")):
             patch.setattr(module, "MATCHING", "of another release")
-        record(root, ENTRIES, "a letter")
+        patch.setattr(text, "keys_of", lambda entries: [f"{value}!" for _, value in entries])
+        record(root, [*ENTRIES[:5], *ENTRIES[6:]], "a letter")
         pinned = pinned_list(root)
     assert current_rows(root) == told(root, 1)
     assert proofs(pinned_by(root, pinned[PINNED]).taken) == proofs(of_rows(told(root, 1)))
