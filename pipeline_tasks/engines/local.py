@@ -25,7 +25,7 @@ from pipeline_tasks.stage import FilePath, Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shards.rows import lowest
-from pipeline_tasks.store.taken_down import segments_named
+from pipeline_tasks.store.taken_down_lists import segments_named
 from pipeline_tasks.text.base.tables import unchanged
 
 

@@ -1,6 +1,5 @@
 """Takedowns: an append-only log of documents, URLs and sites that must not be used, and the lists that stages read."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from pipeline_tasks.run.tasks.sorted_runs import merged
 from pipeline_tasks.sealed import split_reference
 from pipeline_tasks.stage import Batches, Shard
 from pipeline_tasks.store.erasures import begun, completed
-from pipeline_tasks.store.log_chain import ChainEntry, append, next_number, read_chain
+from pipeline_tasks.store.log_chain import append, next_number, read_chain
 from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.reading import read_once, read_shards, whole_line
 from pipeline_tasks.store.shards.segment import Segment
@@ -31,35 +30,28 @@ from pipeline_tasks.store.taken_down import (
     FEW,
     LOG,
     SEGMENTS,
-    Entry,
-    Pinned,
     Run,
     Takedown,
+    freed,
     held_behind,
-    list_path,
-    pinned_by,
     replayed,
     rows_named,
     runs_of,
-    store_list,
     takedown_of,
     takedowns,
     taken_down,
+    without,
 )
-from pipeline_tasks.text.urls.addresses import canonical_url
-from pipeline_tasks.text.urls.sites import is_public_suffix
+from pipeline_tasks.store.taken_down_lists import Pinned, is_of, lacks, list_path, pinned_by, store_list
 from pipeline_tasks.text.urls.takedown import (
-    DOC,
     KEYED,
     MATCHING,
     ORDER,
-    SITE,
-    URL,
+    Entry,
     are_last,
     changes,
     counts_of,
     evidence,
-    keys_of,
     kinds_of,
     names_of,
     rows_of,
@@ -76,67 +68,8 @@ LEAST_ROWS = 4096
 TOGETHER = 1 << 20
 """Entries of a takedown whose rows are in memory together."""
 
-_ID = re.compile(r"[0-9a-f]{32}")
-_NO = r"\s/?#@:*,;|<>()\[\]{}\"'`\\%"
-"""Characters that no host has: `*.example.com` and `a.example,b.example` name no site."""
-
-_SITE = re.compile(rf"(?!.*\.\.)([^{_NO}]+\.[^{_NO}]*[^{_NO}.\d][^{_NO}]*|\d+(\.\d+){{3}}|localhost)")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://\S", re.IGNORECASE)
-_BARE = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/?#:]+\.[^\s/?#:.]+\.?|localhost)(:\d+)?([/?#]\S*)?", re.IGNORECASE)
-_FORMS = {DOC: "the id of a document, 32 hex digits", URL: "a URL", SITE: "a host, as `example.com`"}
-_NAMED = 100
-
 _FEW = 3
 """Lost entries that an error names."""
-
-
-def valid_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return entries without repetition, sorted; RecipeError for one that names no document, URL or site."""
-    pairs = [(kind, with_scheme(value.strip()) if kind == URL else value.strip()) for kind, value in entries]
-    for (kind, value), key in zip(pairs, keys_of(pairs), strict=True):
-        if not _is_named(kind, value, key):
-            message = f"{kind} {value[:_NAMED]!r} has to be {_FORMS[kind]}"
-            raise RecipeError(message)
-        if kind == SITE and is_public_suffix(key):
-            message = f"site {value[:_NAMED]!r} is a public suffix, below which anybody has a site; name the site"
-            raise RecipeError(message)
-    return tuple(sorted(set(pairs)))
-
-
-def with_scheme(written: str) -> str:
-    """Return an address without a scheme with one, which is as good as any other; what is no address as it is."""
-    bare = written.removeprefix("//")
-    return f"http://{bare}" if _BARE.fullmatch(bare) else written
-
-
-def _is_named(kind: str, value: str, key: str) -> bool:
-    if kind == DOC:
-        return bool(_ID.fullmatch(value.lower()))
-    if kind == URL:
-        return bool(_SCHEME.match(canonical_url(value))) and bool(key)
-    return bool(_SITE.fullmatch(value.strip(".")))
-
-
-def parse_lines(lines: Iterable[str], where: str) -> list[Entry]:
-    """Return the entries of a file: a document's id, a URL or a site in each line; `#` begins a comment.
-
-    RecipeError names a line that is none of these.
-    """
-    entries: list[Entry] = []
-    values = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
-    keys = keys_of((URL, value) for value in values)
-    for number, (value, key) in enumerate(zip(values, keys, strict=True), 1):
-        if not value:
-            continue
-        kinds = [kind for kind in (DOC, URL, SITE) if _is_named(kind, value, key)]
-        if not kinds:
-            message = (
-                f"{where}: line {number}: {value[:_NAMED]!r} is no id of a document (32 hex digits), URL (with its "
-                "scheme) or site (a host)"
-            )
-            raise RecipeError(message)
-        entries.append((kinds[0], value))
-    return entries
 
 
 def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = False) -> Takedown | None:
@@ -159,14 +92,10 @@ def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = Fal
                 changing.setdefault(key, entry)
         if not changing:
             return None
-        takedown = Takedown(next_number(chain), tuple(changing.values()), reason, _now(), undo)
-        takedown = _stored(root, log, takedown)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        takedown = _stored(root, log, Takedown(next_number(chain), tuple(changing.values()), reason, now, undo))
         if append(root, LOG, chain, takedown.stored):
             return takedown
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _known(root: str, log: Sequence[Takedown], keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -206,19 +135,14 @@ def _require_undoable(
 
 def _stored(root: str, log: Sequence[Takedown], takedown: Takedown) -> Takedown:
     """Return a takedown behind a log with its run, which is stored; one of many entries names a segment with them."""
-    parts = [
-        _changes(takedown, takedown.entries[start : start + TOGETHER])
-        for start in range(0, len(takedown.entries), TOGETHER)
-    ]
-    run = _run(root, log, parts, undo=takedown.undo)
-    if len(takedown.entries) <= FEW:
+    entries, undo = takedown.entries, takedown.undo
+    cut = [entries[start : start + TOGETHER] for start in range(0, len(entries), TOGETHER)]
+    parts = [changes(part, [takedown.number] * len(part), undo=undo) for part in cut]
+    run = _run(root, log, parts, undo=undo)
+    if len(entries) <= FEW:
         return replace(takedown, run=run)
     listed = _segment(root, [part.to_batches() for part in parts])
-    return replace(takedown, entries=(), many=len(takedown.entries), listed=listed, run=run)
-
-
-def _changes(takedown: Takedown, entries: Sequence[Entry]) -> pa.Table:
-    return changes(entries, [takedown.number] * len(entries), undo=takedown.undo)
+    return replace(takedown, entries=(), many=len(entries), listed=listed, run=run)
 
 
 def _run(root: str, log: Sequence[Takedown], parts: Sequence[pa.Table] = (), *, undo: bool = False) -> Run:
@@ -243,8 +167,7 @@ def _added(counts: Mapping[str, int], parts: Iterable[pa.Table], *, undo: bool) 
     """Return how many entries hold, by kind, behind parts of a takedown, of which every row changes something."""
     added = Counter(counts)
     for part in parts:
-        for kind, rows in kinds_of(part).items():
-            added[kind] += -rows if undo else rows
+        (added.subtract if undo else added.update)(kinds_of(part))
     return dict(sorted(added.items()))
 
 
@@ -284,8 +207,7 @@ def pinned_list(root: str) -> dict[str, str]:
     """
     chain = read_chain(root, LOG)
     log = [takedown_of(root, entry) for entry in chain]
-    runs = runs_of(log)
-    if runs is None:
+    if (runs := runs_of(log)) is None:
         runs = (_run(root, log),)
     if not runs or not any(runs[-1].counts.values()):
         return {}
@@ -297,33 +219,6 @@ def pinned(root: str, resources: Mapping[str, str]) -> Pinned:
     return pinned_by(root, resources[PINNED])
 
 
-def _is_of(listed: Pinned, chain: Sequence[ChainEntry]) -> bool:
-    """Return whether a list is of an entry of a log: what the log says behind it is all that the list lacks."""
-    return 0 < listed.number <= len(chain) and chain[listed.number - 1].digest == listed.entry
-
-
-def _lacks(root: str, listed: Pinned, *, ever: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a list that are not taken down now (or, with `ever`, never were): all of the list is read."""
-    now = replace(taken_down(root), ever=ever)
-    for kind in (DOC, SITE, URL):
-        rows = listed.taken.of_kind(kind)
-        yield from _without(rows, now.held(rows["key"])).to_pylist()
-
-
-def freed(root: str, number: int, until: int | None = None) -> Iterator[pa.Table]:
-    """Yield the rows that were taken down behind the first `number` entries of the log, and are not behind `until`."""
-    then, now = taken_down(root, number), taken_down(root, until)
-    for takedown in takedowns(root)[number:until]:
-        for batch in rows_named(root, takedown) if takedown.undo else ():
-            rows = then.held(batch["key"])
-            yield _without(rows, now.held(rows["key"]))
-
-
-def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    """Return the rows whose key no other row has."""
-    return rows.filter(pc.invert(pc.is_in(rows["key"], value_set=pc.unique(others["key"]))))
-
-
 def holds(root: str, resources: Mapping[str, str]) -> bool:
     """Return whether all that the list of a manifest's resources names is taken down now, as nothing does without one.
 
@@ -332,9 +227,9 @@ def holds(root: str, resources: Mapping[str, str]) -> bool:
     if PINNED not in resources:
         return True
     listed = pinned(root, resources)
-    if _is_of(listed, read_chain(root, LOG)):
+    if is_of(listed, read_chain(root, LOG)):
         return not any(rows.num_rows for rows in freed(root, listed.number))
-    return next(_lacks(root, listed), None) is None
+    return next(lacks(root, listed), None) is None
 
 
 def unrecorded(root: str, landing: Manifest) -> str:
@@ -348,7 +243,7 @@ def unrecorded(root: str, landing: Manifest) -> str:
     chain = read_chain(root, LOG)
     try:
         listed = pinned(root, landing.resources)
-        rows = iter(()) if _is_of(listed, chain) else _lacks(root, listed, ever=True)
+        rows = iter(()) if is_of(listed, chain) else lacks(root, listed, ever=True)
         lost = [f"{row['key'].partition(' ')[0]} {row['value']} of entry {row['takedown']}" for row in rows]
     except ContractError:
         return "" if chain else "every entry"
@@ -384,7 +279,7 @@ def _has_all(root: str, resources: Mapping[str, str]) -> bool:
         return False
     listed = pinned(root, resources)
     later = takedowns(root)[listed.number :]
-    return _is_of(listed, read_chain(root, LOG)) and all(takedown.undo for takedown in later)
+    return is_of(listed, read_chain(root, LOG)) and all(takedown.undo for takedown in later)
 
 
 def documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
@@ -433,12 +328,12 @@ def require_current(request: RefineRequest) -> None:
 def _since(root: str, resources: Mapping[str, str], until: int) -> Iterator[bool]:
     """Yield whether something is taken down by an entry up to `until` that the list of a manifest does not have."""
     listed = pinned(root, resources) if PINNED in resources else None
-    number = listed.number if listed and _is_of(listed, read_chain(root, LOG)) else 0
+    number = listed.number if listed and is_of(listed, read_chain(root, LOG)) else 0
     now = replace(taken_down(root), until=until)
     for takedown in takedowns(root)[number:until]:
         for batch in rows_named(root, takedown) if not takedown.undo else ():
             rows = now.held(batch["key"])
-            yield bool((_without(rows, listed.taken.held(rows["key"])) if listed else rows).num_rows)
+            yield bool((without(rows, listed.taken.held(rows["key"])) if listed else rows).num_rows)
 
 
 _BEGINNINGS: Once[Manifest] = Once(lambda beginning: 1 + len(beginning.history_shards), 1 << 16)

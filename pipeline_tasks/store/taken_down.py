@@ -1,48 +1,41 @@
-"""The log of takedowns, what is taken down after each of its entries, and the lists of it that manifests pin.
+"""The log of takedowns, and what is taken down behind each of its entries.
 
 Rows are in runs: segments sorted by key. Each entry names the run that has its rows, and how many runs before it stay
-in force, so that what holds behind an entry follows from the log, and its chain says which bytes are the right ones. A
-list is one small object that names an entry and its runs.
+in force, so that what holds behind an entry follows from the log, and its chain says which bytes are the right ones.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute
 
 from pipeline_tasks.constraints import OMITTED
 from pipeline_tasks.errors import ContractError, cause
-from pipeline_tasks.manifest import NAMED, shard_of
-from pipeline_tasks.sealed import canonical, require_digest, sha256
-from pipeline_tasks.stage import Shard, Shards
-from pipeline_tasks.store import storage
+from pipeline_tasks.manifest import shard_of
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.erasures import TAKEDOWNS
 from pipeline_tasks.store.log_chain import ChainEntry, read_chain
-from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.shards.segment import Segment, Segments
 from pipeline_tasks.text.urls.takedown import (
     KEYED,
     MAIL,
     MATCHING,
     ORDER,
+    Entry,
     InMemory,
     TakenDown,
     are_last,
     changes,
     in_memory,
-    matched,
-    of_rows,
 )
+
+pc: Any = pyarrow.compute
 
 LOG = TAKEDOWNS
 FOLDER = LOG.folder
-LISTS = f"{FOLDER}/lists"
-"""Where the lists are that stages read, named by their content."""
-
 SEGMENTS = f"{FOLDER}/segments"
 """Where the runs are, and the rows of entries that have many, named by their content."""
 
@@ -50,9 +43,6 @@ FEW = 100
 """So many documents, URLs and sites are written into an entry of the log itself; of more it names a segment."""
 
 BATCH_ROWS = 1 << 16
-
-Entry = tuple[str, str]
-"""A kind (doc, url or site), and the id, URL or site as it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,82 +194,15 @@ def _rekeyed(root: str, takedown: Takedown) -> pa.Table:
     return changes(entries, [takedown.number] * len(entries), undo=takedown.undo)
 
 
-# --- Lists that manifests pin ---------------------------------------------------------------------------------
+def freed(root: str, number: int, until: int | None = None) -> Iterator[pa.Table]:
+    """Yield the rows that were taken down behind the first `number` entries of the log, and are not behind `until`."""
+    then, now = taken_down(root, number), taken_down(root, until)
+    for takedown in takedowns(root)[number:until]:
+        for batch in rows_named(root, takedown) if takedown.undo else ():
+            rows = then.held(batch["key"])
+            yield without(rows, now.held(rows["key"]))
 
 
-class Pinned(NamedTuple):
-    """A list: the takedown whose log it is of, the digest of that entry ("" of an earlier release), and what it has.
-
-    `bytes` is its size, and `shards` are its segments.
-    """
-
-    number: int
-    entry: str
-    taken: TakenDown
-    shards: Shards
-    bytes: int
-
-
-def store_list(root: str, last: ChainEntry, runs: Iterable[Shard], counts: Mapping[str, int]) -> str:
-    """Store the list of what is taken down behind an entry of the log; return its digest.
-
-    It follows from the log alone: a list of the same entry is the same list, whoever stores it, and when.
-    """
-    facts = {"entry": last.digest, "takedown": last.number, "matching": MATCHING, "counts": dict(counts)}
-    body = canonical({**facts, "segments": list(runs)})
-    digest = sha256(body)
-    storage.commit(storage.connect(root), f"{LISTS}/{digest[:NAMED]}.json", body)
-    return digest
-
-
-_PATHS: Once[str] = Once(lambda _: 1, 1 << 12)
-"""The paths of lists that name segments, by root and digest."""
-
-
-def list_path(root: str, digest: str) -> str:
-    """Return the path of the list with a digest: one of an earlier release is a table of its rows."""
-
-    def found() -> str:
-        path = f"{LISTS}/{digest[:NAMED]}.json"
-        if storage.connect(root).size(path) is None:
-            raise FileNotFoundError(path)
-        return path
-
-    try:
-        return _PATHS.get((root, digest), found)
-    except FileNotFoundError:
-        return f"{LISTS}/{digest[:NAMED]}.parquet"
-
-
-def pinned_by(root: str, digest: str) -> Pinned:
-    """Return the list with a digest; ContractError if it is damaged or gone."""
-    path = list_path(root, digest)
-    where = f"{root}/{path}"
-    try:
-        body = storage.connect(root).read(path)
-    except FileNotFoundError as error:
-        message = f"{where}: no such list of takedowns; restore it from a backup"
-        raise ContractError(message) from error
-    require_digest(body, digest, where, "restore it from a backup")
-    if path.endswith(".parquet"):
-        rows = pq.read_table(pa.BufferReader(body)).to_pylist()
-        return Pinned(max((row["takedown"] for row in rows), default=0), "", of_rows(rows), (), len(body))
-    facts = json.loads(body)
-    shards = tuple(map(shard_of, facts["segments"]))
-    taken = TakenDown(Segments(root, shards, BATCH_ROWS), facts["counts"])
-    return Pinned(facts["takedown"], facts["entry"], matched(taken, facts["matching"]), shards, len(body))
-
-
-_SEGMENTS: Once[Shards] = Once(len, 1 << 12)
-
-
-def segments_named(uri: str, digest: str) -> Shards:
-    """Return the segments that the list at a URI names, none of one that has its rows itself; it is read once."""
-
-    def read() -> Shards:
-        folder, _, name = uri.rpartition("/")
-        body = storage.connect(folder).read(name)
-        require_digest(body, digest, uri, "restore it from a backup")
-        return tuple(map(shard_of, json.loads(body)["segments"]))
-
-    return _SEGMENTS.get(digest, read) if uri.endswith(".json") else ()
+def without(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the rows whose key no other row has."""
+    return rows.filter(pc.invert(pc.is_in(rows["key"], value_set=pc.unique(others["key"]))))

@@ -21,7 +21,7 @@ from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import current_rows, parse_lines, require_ever, valid_entries
+from pipeline_tasks.publish.takedowns import current_rows, require_ever
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service.handle import handle
@@ -29,8 +29,9 @@ from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import absolute
-from pipeline_tasks.store.taken_down import Entry, Takedown, takedowns, taken_down
-from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, names_of, of_entries
+from pipeline_tasks.store.taken_down import Takedown, takedowns, taken_down
+from pipeline_tasks.text.urls.takedown import DOC, URL, Entry, TakenDown, evidence, names_of, of_entries
+from pipeline_tasks.text.urls.takedown_entries import parse_lines, valid_entries
 from pipeline_tasks.upkeep.followers import follow
 from refinery_rights.erasing.near import found_lines, near, near_lines
 from refinery_rights.opted_out import OptedOut, opted_out, reason_of

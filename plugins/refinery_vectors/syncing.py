@@ -19,7 +19,7 @@ from pipeline_tasks.publish.datasets.vectors import (
 )
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import freed
+from pipeline_tasks.store.taken_down import freed
 from pipeline_tasks.text.urls.takedown import KEYED, evidence, in_memory
 from refinery_vectors import FOLDER
 from refinery_vectors.stores import VectorTable, existing_tables, require_client, table_of

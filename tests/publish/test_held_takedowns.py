@@ -17,23 +17,14 @@ from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.inspect.verify.log import check_takedowns
 from pipeline_tasks.publish import takedowns as taking
-from pipeline_tasks.publish.takedowns import PINNED, current_rows, freed, holds, pinned_list, record
+from pipeline_tasks.publish.takedowns import PINNED, current_rows, holds, pinned_list, record
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store.log_chain import append, read_chain
-from pipeline_tasks.store.taken_down import (
-    LISTS,
-    LOG,
-    SEGMENTS,
-    entries_named,
-    list_path,
-    pinned_by,
-    runs_of,
-    segments_named,
-    takedowns,
-    taken_down,
-)
+from pipeline_tasks.store.taken_down import LOG, SEGMENTS, entries_named, freed, runs_of, takedowns, taken_down
+from pipeline_tasks.store.taken_down_lists import LISTS, list_path, pinned_by, segments_named
 from pipeline_tasks.text.urls.takedown import LIST, TakenDown, evidence, hosts_of, of_rows, read_list
 
+STORED = ("pipeline_tasks.store.taken_down", "pipeline_tasks.store.taken_down_lists")
 ROOT = Path(__file__).parent.parent.parent
 ENTRIES = [
     ("doc", "0" * 32),
@@ -179,7 +170,7 @@ def test_a_list_holds_until_one_of_its_rows_is_allowed_again(tmp_path: Path) -> 
 def test_keys_of_another_way_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, text = str(tmp_path), importlib.import_module("pipeline_tasks.text.urls.takedown")
     with monkeypatch.context() as patch:
-        for module in (taking, importlib.import_module("pipeline_tasks.store.taken_down")):
+        for module in (taking, *map(importlib.import_module, STORED)):
             patch.setattr(module, "MATCHING", "of another release")
         patch.setattr(text, "keys_of", lambda entries: [f"{value}!" for _, value in entries])
         record(root, [*ENTRIES[:5], *ENTRIES[6:]], "a letter")
@@ -247,6 +238,7 @@ ALL = re.compile(r"\b(current_rows|rows_of|of_kind|replayed|hosts_of)\b")
 LISTING = {
     "pipeline_tasks/publish/takedowns.py",  # lists of earlier releases, and what a cut log lacks
     "pipeline_tasks/store/taken_down.py",
+    "pipeline_tasks/store/taken_down_lists.py",
     "pipeline_tasks/text/urls/takedown.py",
     "plugins/refinery_rights/takedown.py",  # --list
     "plugins/refinery_rights/erasing/survey.py",  # names of sites in objects that are no tables
@@ -255,7 +247,7 @@ LISTING = {
 
 def test_nobody_loads_all_that_is_taken_down_but_who_lists_it() -> None:
     imports = re.compile(
-        r"from (?:pipeline_tasks\.publish\.takedowns|\S+\.taken_down|\S+urls\.takedown) import ([^()\n]+|\([^)]*\))"
+        r"from (?:pipeline_tasks\.publish\.takedowns|\S+\.taken_down(?:_lists)?|\S+urls\.takedown) import ([^()\n]+|\([^)]*\))"
     )
     users = {
         path.relative_to(ROOT).as_posix()

@@ -10,7 +10,7 @@ from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store.reading import read_manifest
-from pipeline_tasks.store.taken_down import Entry
+from pipeline_tasks.text.urls.takedown import Entry
 
 
 @dataclass(frozen=True, slots=True)

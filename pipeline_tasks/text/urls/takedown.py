@@ -25,6 +25,9 @@ pc: Any = pyarrow.compute
 
 DOC, URL, SITE = "doc", "url", "site"
 
+Entry = tuple[str, str]
+"""A kind (doc, url or site), and the id, URL or site as it was asked for."""
+
 MAIL = "mail"
 """Kind of a second row of a URL that has an e-mail address: `scrub_pii` writes `<EMAIL>` in its place."""
 
@@ -183,7 +186,7 @@ def of_rows(rows: Iterable[Mapping[str, Any]]) -> TakenDown:
     return in_memory(changes([(row["kind"], row["value"]) for row in listed], [row["takedown"] for row in listed]))
 
 
-def of_entries(entries: Sequence[tuple[str, str]]) -> TakenDown:
+def of_entries(entries: Sequence[Entry]) -> TakenDown:
     """Return a list of kinds and values that no takedown asked for yet."""
     return in_memory(changes(entries, [0] * len(entries)))
 
@@ -206,7 +209,7 @@ def kinds_of(rows: pa.Table) -> dict[str, int]:
     return {each["values"]: each["counts"] for each in counted}
 
 
-def changes(entries: Sequence[tuple[str, str]], numbers: Sequence[int], *, undo: bool = False) -> pa.Table:
+def changes(entries: Sequence[Entry], numbers: Sequence[int], *, undo: bool = False) -> pa.Table:
     """Return what entries of the log with these numbers say of kinds and values: rows of `KEYED`, sorted, each once."""
     rows = []
     for (kind, value), key, number in zip(entries, keys_of(entries), numbers, strict=True):
@@ -245,14 +248,14 @@ def _keys(urls: pa.Array) -> pa.Array:
     return keys(urls, TRACKING)
 
 
-def keys_of(entries: Iterable[tuple[str, str]]) -> list[str]:
+def keys_of(entries: Iterable[Entry]) -> list[str]:
     """Return `key_of` each kind and value; all URLs at once, which takes a hundredth of the time."""
     named = list(entries)
     urls = iter(_keys(pa.array([value for kind, value in named if kind == URL], pa.string())).to_pylist())
     return [(next(urls) or "") if kind == URL else key_of(kind, value) for kind, value in named]
 
 
-def names_of(entries: Sequence[tuple[str, str]]) -> list[str]:
+def names_of(entries: Sequence[Entry]) -> list[str]:
     """Return the key of each kind and value as rows of `KEYED` have it."""
     return [f"{kind} {key}" for (kind, _), key in zip(entries, keys_of(entries), strict=True)]
 
