@@ -1,7 +1,7 @@
 """Counts what a run asks of its stores as a crawl grows: requests, bytes, XCom and the driver's memory.
 
     python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100 1000] [--shards 1000 10000 100000]
-                                [--partitions] [--publish 1000 65536] [--json]
+                                [--partitions] [--publish 1000 65536] [--takedowns 10000 1000000] [--json]
 
 Snapshots are simulated: each file is a WARC of a few small pages, and a version of the past is an entry of the log
 that names the manifests of one that was refined. Everything is counted (`counting.py`) and nothing is timed but the
@@ -21,6 +21,8 @@ wall clock of each size, so two machines print the same. The last line is one JS
   shards asks for.
 - with `--publish`: by number of packed shards, what publishing them once more behind ten versions asks for, its
   processor time and the most memory of its process.
+- with `--takedowns`: by number of URLs that are taken down, what one more takedown, the list of the next landing, one
+  other document, and batches of 4,096 of them ask for, read (KB) and take of a processor (ms).
 """
 
 import argparse
@@ -29,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -42,6 +44,7 @@ from whole_run import Run, step_of
 from pipeline_tasks.demo import warc
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.manifest import NAMED, Manifest, dump, identified, manifest_path, reference_of, schema_pairs
+from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.datasets import building
 from pipeline_tasks.publish.datasets.origin import INDEX
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer
@@ -62,6 +65,8 @@ from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.taken_down import taken_down
+from pipeline_tasks.text.urls.takedown import evidence
 
 STAGES = ("ingest", "extract", "dedup_exact")
 """Of the recipe `web`: what reads landed files, and one stage that groups and has history."""
@@ -71,6 +76,12 @@ MAPS = "filter_url"
 
 PAGES = 3
 """Pages of a file."""
+
+AT_ONCE = 1_000_000
+"""URLs of a takedown of many."""
+
+BATCH = 4096
+"""Documents of a batch of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +413,31 @@ def publishing_of(shards: int) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def taken_down_behind(root: str, count: int) -> dict[str, dict[str, float]]:
+    """Take so many URLs down, at most a million with one entry; return what the next steps ask for, read and take."""
+    for start in range(0, count, AT_ONCE):
+        urls = (f"https://site{number % 9973}.example/{number}" for number in range(start, min(count, start + AT_ONCE)))
+        takedowns.record(root, [("url", url) for url in urls], "a letter of many")
+    pages = pa.array([f"https://site{number % 9973}.example/other/{number}" for number in range(BATCH)])
+    ids = pa.array([sha256(str(number).encode())[:32] for number in range(BATCH)])
+    steps = {
+        "one more": lambda: takedowns.record(root, [("site", "gone.example")], "a letter"),
+        "its list": lambda: takedowns.pinned_list(root),
+        "a document": lambda: evidence(taken_down(root), pages.slice(0, 1), ids.slice(0, 1)),
+        "a batch": lambda: evidence(taken_down(root), pages, ids),
+        "the next": partial(evidence, taken_down(root), pages, ids),
+    }
+    return {name: _asked_by(step) for name, step in steps.items()}
+
+
+def _asked_by(step: Callable[[], object]) -> dict[str, float]:
+    asked, started = Requests(), time.process_time()
+    with counted(asked):
+        step()
+    spent = (time.process_time() - started) * 1000
+    return {"requests": asked.total, "read_kb": round(asked.read / 1000, 1), "ms": round(spent, 1)}
+
+
 def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the counts as a table for a person."""
     for size in sizes:
@@ -446,6 +482,7 @@ def main() -> None:
     parser.add_argument("--partitions", action="store_true", help="count partitions, and nothing else")
     parser.add_argument("--publish", type=int, nargs="*", default=[], help="count publishing, and nothing else")
     parser.add_argument("--publisher", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--takedowns", type=int, nargs="+", help="count takedowns behind so many, and nothing else")
     parser.add_argument("--driver", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--partition-driver", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
@@ -465,6 +502,11 @@ def main() -> None:
         return
     if options.partitions:
         print(json.dumps(partition_facts()))
+        return
+    if options.takedowns:
+        with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
+            behind = {str(count): taken_down_behind(str(Path(name, str(count))), count) for count in options.takedowns}
+        print(json.dumps({"takedowns": behind}))
         return
     with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
         sizes = [measured(Path(name, f"{files}-files"), files, before=options.before) for files in options.files]

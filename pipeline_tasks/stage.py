@@ -195,6 +195,16 @@ class HistoryReader(Protocol):
         """Return the first row's value of `column`, or None if there are no rows."""
 
 
+class Keyed(Protocol):
+    """What a kernel gets of a list whose segments come as `broadcast` (see `Engine.keyed`)."""
+
+    def rows(self, wanted: Array) -> pa.Table:
+        """Return the rows whose key is in `wanted`; keys may be given in any order."""
+
+    def between(self, first: str, stop: str) -> Batches:
+        """Yield the rows whose key, a text, is not before `first`, and before `stop`."""
+
+
 class KnownRows(Protocol):
     """What a kernel gets of a cache: columns of rows that an earlier task computed (see `Engine.map`)."""
 
@@ -234,6 +244,12 @@ class Engine(Protocol):
 
     def digest(self, file: FilePath) -> str:
         """Return the digest of a file or folder that the params name, for a kernel that does not read it."""
+
+    def keyed(self, file: FilePath) -> Shards:
+        """Return the segments that a list which the params name has its rows in, to look them up by `broadcast`.
+
+        There are none of no file, and of a list that has its rows itself.
+        """
 
     @property
     def rejected(self) -> Mapping[str, int]:

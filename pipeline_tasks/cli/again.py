@@ -35,6 +35,7 @@ from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
 from pipeline_tasks.stages.tokenize.params import FILES, Params
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_committed, read_manifest
+from pipeline_tasks.store.taken_down import FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def _list(root: str, origin: Origin, step: Step) -> str:
     digest = str(step.params.get(PINNED, "")).removeprefix(DIGEST)
     path = list_of(root, {PINNED: digest} if digest else {})
     if digest and storage.connect(root).size(path.removeprefix(f"{root}/")) is None:
-        message = f"{path}: no such list of takedowns; copy it from the root that published {origin.name}"
+        message = f"{path}: no such list of takedowns; copy {FOLDER} from the root that published {origin.name}"
         raise ContractError(message)
     return path
 

@@ -25,6 +25,7 @@ from pipeline_tasks.stage import FilePath, Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
 from pipeline_tasks.store.shards.rows import lowest
+from pipeline_tasks.store.taken_down_lists import segments_named
 from pipeline_tasks.text.base.tables import unchanged
 
 
@@ -66,6 +67,10 @@ class LocalEngine:
     def digest(self, file: FilePath) -> str:
         """Return the digest of a file that the params name; see `stage.Engine`."""
         return dict(self.tracker.io.files)[file]
+
+    def keyed(self, file: FilePath) -> Shards:
+        """Return the segments of a list that the params name; see `stage.Engine`."""
+        return segments_named(file, self.digest(file)) if file else ()
 
     def history(self, section: str) -> tuple[Shards, ...]:
         """Return what earlier snapshots saved in a section; see `stage.Engine`."""

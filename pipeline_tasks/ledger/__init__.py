@@ -29,12 +29,12 @@ from pipeline_tasks.ledger.database import (
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.ablation_log import Ablation
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
-from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.recipe import LAND, PUBLISH, VERDICT
 from pipeline_tasks.run.tasks.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.credential import database_of, variable_of
+from pipeline_tasks.store.taken_down import Takedown
 
 _GIVEN: dict[str, str] = {}
 """The DSN of roots whose ledger a process was told, which keeps it out of its environment."""
@@ -338,7 +338,7 @@ def put_takedowns(database: Database, root: str, log: Iterable[Takedown]) -> Non
     for takedown in log:
         key = {"root": name_in_ledger(root), "number": takedown.number}
         told = {"undo": int(takedown.undo), "reason": takedown.reason, "taken_down_at": takedown.at}
-        database.put("takedowns", tuple(key), {**key, "entries": len(takedown.entries), **told})
+        database.put("takedowns", tuple(key), {**key, "entries": takedown.count, **told})
 
 
 def put_ablations(database: Database, root: str, log: Iterable[Ablation]) -> None:

@@ -14,12 +14,13 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.ledger import Ledger, is_absent, ledger_of, name_in_ledger
 from pipeline_tasks.ledger.database import Row, sqlite_path
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.takedowns import unrecorded
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import Log, dataset_log, numbers
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.taken_down import FOLDER, LOG, takedowns
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +93,21 @@ def require_takedowns(root: str, recipe: str = "") -> None:
     Witnesses are the root's ledger, and the list that the landing of a recipe's newest version pins. What builds pin
     is none: a dataset of another root may be built again with that root's list.
     """
-    last, recorded = last_and_recorded(root, takedowns.LOG, recorded_takedowns)
-    log = takedowns.takedowns(root)
+    last, recorded = last_and_recorded(root, LOG, recorded_takedowns)
+    takedowns(root)  # its chain has to be whole
     way_out = (
         f"Restore it from a backup. Without one, run `refinery keep ledger {root}`, and `refinery takedown` for "
         "what was taken down"
     )
     if last < recorded.last:
         message = (
-            f"{root}/{takedowns.FOLDER} was removed or cut: it ends with entry {last}, and the ledger "
+            f"{root}/{FOLDER} was removed or cut: it ends with entry {last}, and the ledger "
             f"{recorded.dsn} has entry {recorded.last}. {way_out}"
         )
         raise ContractError(message)
     landing = _newest_landing(root, recipe)
-    if landing and (lost := takedowns.unrecorded(root, log, landing)):
-        message = f"{root}/{takedowns.FOLDER} was removed or cut: it lacks {lost}. {way_out}"
+    if landing and (lost := unrecorded(root, landing)):
+        message = f"{root}/{FOLDER} was removed or cut: it lacks {lost}. {way_out}"
         raise ContractError(message)
 
 

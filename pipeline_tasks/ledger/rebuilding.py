@@ -33,10 +33,10 @@ from pipeline_tasks.ledger.lost_log import account_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import ablations
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import takedowns
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.taken_down import takedowns
 
 COPIED: Mapping[str, tuple[str, ...]] = {
     "prices": ("resource",),

@@ -1,182 +1,128 @@
 """Takedowns: an append-only log of documents, URLs and sites that must not be used, and the lists that stages read."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute
 
 from pipeline_tasks.cards import has_param, has_sequences, reads_landed, refines
-from pipeline_tasks.errors import ContractError, RecipeError, cause
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.origin import DIGEST
 from pipeline_tasks.recipe import COMPOSE, LAND, TAKEDOWN
 from pipeline_tasks.run.request import RefineRequest
-from pipeline_tasks.sealed import require_digest, split_reference
-from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import TAKEDOWNS, begun, completed
-from pipeline_tasks.store.log_chain import ChainEntry, append, next_number, read_chain
+from pipeline_tasks.run.tasks.sorted_runs import merged
+from pipeline_tasks.sealed import split_reference
+from pipeline_tasks.stage import Batches, Shard
+from pipeline_tasks.store.erasures import begun, completed
+from pipeline_tasks.store.log_chain import append, next_number, read_chain
 from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.reading import read_once, read_shards, whole_line
-from pipeline_tasks.store.shards.file import ShardWriter
-from pipeline_tasks.text.urls.addresses import canonical_url
-from pipeline_tasks.text.urls.sites import is_public_suffix
-from pipeline_tasks.text.urls.takedown import DOC, LIST, SITE, URL, evidence, keys_of, of_rows
+from pipeline_tasks.store.shards.segment import Segment
+from pipeline_tasks.store.shards.segment_writer import SegmentWriter
+from pipeline_tasks.store.taken_down import (
+    BATCH_ROWS,
+    FEW,
+    LOG,
+    SEGMENTS,
+    Run,
+    Takedown,
+    freed,
+    held_behind,
+    replayed,
+    rows_named,
+    runs_of,
+    takedown_of,
+    takedowns,
+    taken_down,
+    without,
+)
+from pipeline_tasks.store.taken_down_lists import Pinned, is_of, lacks, list_path, pinned_by, store_list
+from pipeline_tasks.text.urls.takedown import (
+    KEYED,
+    MATCHING,
+    ORDER,
+    Entry,
+    are_last,
+    changes,
+    counts_of,
+    evidence,
+    kinds_of,
+    names_of,
+    rows_of,
+)
 
-LOG = TAKEDOWNS
-FOLDER = LOG.folder
-LISTS = f"{FOLDER}/lists"
-"""Where the lists are that stages read, named by their content."""
+pc: Any = pyarrow.compute
 
 PINNED = "taken_down"
 """Key of a landing's and of a composition's resources: the digest of the list that held when it was committed."""
 
-MATCHING = "3"
-"""How rows are compared with a list and what is left of them, stored in it: another way is another list."""
+LEAST_ROWS = 4096
+"""Rows that a run weighs at least: so many are written again with a takedown, and lookups have few runs to ask."""
 
-
-Entry = tuple[str, str]
-"""A kind (doc, url or site), and the id, URL or site as it was asked for."""
-
-_ID = re.compile(r"[0-9a-f]{32}")
-_NO = r"\s/?#@:*,;|<>()\[\]{}\"'`\\%"
-"""Characters that no host has: `*.example.com` and `a.example,b.example` name no site."""
-
-_SITE = re.compile(rf"(?!.*\.\.)([^{_NO}]+\.[^{_NO}]*[^{_NO}.\d][^{_NO}]*|\d+(\.\d+){{3}}|localhost)")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://\S", re.IGNORECASE)
-_BARE = re.compile(r"(\[[0-9a-f:.]+\]|[^\s/?#:]+\.[^\s/?#:.]+\.?|localhost)(:\d+)?([/?#]\S*)?", re.IGNORECASE)
-_FORMS = {DOC: "the id of a document, 32 hex digits", URL: "a URL", SITE: "a host, as `example.com`"}
-_NAMED = 100
+TOGETHER = 1 << 20
+"""Entries of a takedown whose rows are in memory together."""
 
 _FEW = 3
 """Lost entries that an error names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Takedown:
-    """An entry of the log: what was taken down (or, with `undo`, is no longer), why, and when (ISO 8601 in UTC)."""
-
-    number: int
-    entries: tuple[Entry, ...]
-    reason: str
-    at: str
-    undo: bool = False
-
-
-def takedowns(root: str) -> list[Takedown]:
-    """Return all takedowns, oldest first; ContractError unless their chain is whole."""
-    return _takedowns(root, read_chain(root, LOG))
-
-
-def _takedowns(root: str, chain: Iterable[ChainEntry]) -> list[Takedown]:
-    return [_takedown(root, entry) for entry in chain]
-
-
-def _takedown(root: str, entry: ChainEntry) -> Takedown:
-    try:
-        fields = {name: value for name, value in entry.fields.items() if name != "log"}
-        return Takedown(**{**fields, "entries": tuple((kind, value) for kind, value in fields["entries"])})
-    except (ValueError, TypeError, KeyError) as error:
-        message = (
-            f"{root}/{LOG.entry_path(entry.number)} is not a takedown of this release ({cause(error)}); {LOG.way_out}"
-        )
-        raise ContractError(message) from error
-
-
-def valid_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return entries without repetition, sorted; RecipeError for one that names no document, URL or site."""
-    pairs = [(kind, with_scheme(value.strip()) if kind == URL else value.strip()) for kind, value in entries]
-    for (kind, value), key in zip(pairs, keys_of(pairs), strict=True):
-        if not _is_named(kind, value, key):
-            message = f"{kind} {value[:_NAMED]!r} has to be {_FORMS[kind]}"
-            raise RecipeError(message)
-        if kind == SITE and is_public_suffix(key):
-            message = f"site {value[:_NAMED]!r} is a public suffix, below which anybody has a site; name the site"
-            raise RecipeError(message)
-    return tuple(sorted(set(pairs)))
-
-
-def with_scheme(written: str) -> str:
-    """Return an address without a scheme with one, which is as good as any other; what is no address as it is."""
-    bare = written.removeprefix("//")
-    return f"http://{bare}" if _BARE.fullmatch(bare) else written
-
-
-def _is_named(kind: str, value: str, key: str) -> bool:
-    if kind == DOC:
-        return bool(_ID.fullmatch(value.lower()))
-    if kind == URL:
-        return bool(_SCHEME.match(canonical_url(value))) and bool(key)
-    return bool(_SITE.fullmatch(value.strip(".")))
-
-
-def parse_lines(lines: Iterable[str], where: str) -> list[Entry]:
-    """Return the entries of a file: a document's id, a URL or a site in each line; `#` begins a comment.
-
-    RecipeError names a line that is none of these.
-    """
-    entries: list[Entry] = []
-    values = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
-    keys = keys_of((URL, value) for value in values)
-    for number, (value, key) in enumerate(zip(values, keys, strict=True), 1):
-        if not value:
-            continue
-        kinds = [kind for kind in (DOC, URL, SITE) if _is_named(kind, value, key)]
-        if not kinds:
-            message = (
-                f"{where}: line {number}: {value[:_NAMED]!r} is no id of a document (32 hex digits), URL (with its "
-                "scheme) or site (a host)"
-            )
-            raise RecipeError(message)
-        entries.append((kinds[0], value))
-    return entries
-
-
 def record(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = False) -> Takedown | None:
     """Append those of `entries` that change something; None, and no entry, if all hold already.
 
-    RecipeError for the undoing of what was never taken down.
+    RecipeError for the undoing of what was never taken down, or was erased since. The rows of the entry are stored
+    before it: a try that is killed in between, or that another process overtakes, leaves a segment that nothing names.
     """
+    keys = names_of(entries)
     while True:
         chain = read_chain(root, LOG)
-        log = _takedowns(root, chain)
+        log = [takedown_of(root, entry) for entry in chain]
+        known = _known(root, log, keys)
         if undo:
-            _require_ever(root, log, entries)
-            _require_not_erased(root, log, entries)
-        held = _keys(rows_of(log))
-        changing = tuple(entry for entry, key in _keyed(entries) if (key in held) == undo)
+            _require_undoable(root, entries, keys, known)
+        held = {key for key, row in known.items() if not row["undo"]}
+        changing: dict[str, Entry] = {}
+        for key, entry in zip(keys, entries, strict=True):
+            if (key in held) == undo:
+                changing.setdefault(key, entry)
         if not changing:
             return None
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        takedown = Takedown(next_number(chain), changing, reason, now, undo)
-        if append(root, LOG, chain, asdict(takedown)):
+        takedown = _stored(root, log, Takedown(next_number(chain), tuple(changing.values()), reason, now, undo))
+        if append(root, LOG, chain, takedown.stored):
             return takedown
+
+
+def _known(root: str, log: Sequence[Takedown], keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return what a log said last of keys, by those that it ever named."""
+    rows = held_behind(root, log).known(pa.array(keys, pa.string()))
+    return {row["key"]: row for row in rows.to_pylist()}
 
 
 def require_ever(root: str, entries: Sequence[Entry]) -> None:
     """Raise RecipeError for an entry that was never taken down, or was erased since: there is nothing to undo."""
-    log = takedowns(root)
-    _require_ever(root, log, entries)
-    _require_not_erased(root, log, entries)
+    keys = names_of(entries)
+    _require_undoable(root, entries, keys, _known(root, takedowns(root), keys))
 
 
-def _require_ever(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
-    ever = _keys(rows_of(takedown for takedown in log if not takedown.undo))
-    for (kind, value), key in _keyed(entries):
-        if key not in ever:
+def _require_undoable(
+    root: str, entries: Sequence[Entry], keys: Sequence[str], known: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Raise RecipeError for an entry that was never taken down, or that an erasure has completed.
+
+    Blank rows of the latter would come back in its place.
+    """
+    until = completed(root)
+    for (kind, value), key in zip(entries, keys, strict=True):
+        if key not in known:
             message = f"{root}: {kind} {value} was not taken down; there is nothing to undo"
             raise RecipeError(message)
-
-
-def _require_not_erased(root: str, log: Iterable[Takedown], entries: Sequence[Entry]) -> None:
-    """Raise RecipeError for an entry that an erasure has completed: blank rows would come back in its place."""
-    until = completed(root)
-    since = {_key(row): row["takedown"] for row in rows_of(log)}
-    for (kind, value), key in _keyed(entries):
-        if since.get(key, until + 1) <= until:
+        if not known[key]["undo"] and known[key]["takedown"] <= until:
             message = (
                 f"{root}: {kind} {value} was erased, and what is left of its rows is blank: it stays taken down. "
                 "Refine its snapshots into another root to have it again"
@@ -184,48 +130,93 @@ def _require_not_erased(root: str, log: Iterable[Takedown], entries: Sequence[En
             raise RecipeError(message)
 
 
-def _keyed(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
-    """Return each entry with its kind and key."""
-    return [(entry, (entry[0], key)) for entry, key in zip(entries, keys_of(entries), strict=True)]
+# --- Runs -----------------------------------------------------------------------------------------------------
+
+
+def _stored(root: str, log: Sequence[Takedown], takedown: Takedown) -> Takedown:
+    """Return a takedown behind a log with its run, which is stored; one of many entries names a segment with them."""
+    entries, undo = takedown.entries, takedown.undo
+    cut = [entries[start : start + TOGETHER] for start in range(0, len(entries), TOGETHER)]
+    parts = [changes(part, [takedown.number] * len(part), undo=undo) for part in cut]
+    run = _run(root, log, parts, undo=undo)
+    if len(entries) <= FEW:
+        return replace(takedown, run=run)
+    listed = _segment(root, [part.to_batches() for part in parts])
+    return replace(takedown, entries=(), many=len(entries), listed=listed, run=run)
+
+
+def _run(root: str, log: Sequence[Takedown], parts: Sequence[pa.Table] = (), *, undo: bool = False) -> Run:
+    """Store the rows of an entry behind a log together with those of the last runs that are not larger.
+
+    So a row is written again as often as its run has doubled, and of n rows there are log2(n / 4096) runs and one more.
+    """
+    runs, streams = runs_of(log), [part.to_batches() for part in parts]
+    counts: Mapping[str, int] = runs[-1].counts if runs else {}
+    if runs is None:
+        before = replayed(root, log)
+        runs, counts, streams = (), counts_of(before), [before.to_batches(), *streams]
+    rows, keeps = sum(part.num_rows for part in parts), len(runs)
+    while keeps and runs[keeps - 1].segment.rows <= max(rows, LEAST_ROWS):
+        keeps -= 1
+        rows += runs[keeps].segment.rows
+    segments = [Segment(root, run.segment, BATCH_ROWS) for run in runs[keeps:]]
+    return Run(keeps, _segment(root, [*segments, *streams]), MATCHING, _added(counts, parts, undo=undo))
+
+
+def _added(counts: Mapping[str, int], parts: Iterable[pa.Table], *, undo: bool) -> dict[str, int]:
+    """Return how many entries hold, by kind, behind parts of a takedown, of which every row changes something."""
+    added = Counter(counts)
+    for part in parts:
+        (added.subtract if undo else added.update)(kinds_of(part))
+    return dict(sorted(added.items()))
+
+
+def _segment(root: str, streams: Iterable[Iterable[pa.RecordBatch]]) -> Shard:
+    """Store the newest row of each key of sorted streams as a segment."""
+    writer = SegmentWriter(KEYED, ORDER)
+    try:
+        for batch in _newest_of(merged(map(iter, streams), (*ORDER, "takedown"), BATCH_ROWS)):
+            writer.write(batch)
+        return writer.store(root, SEGMENTS)
+    finally:
+        writer.discard()
+
+
+def _newest_of(batches: Batches) -> Batches:
+    """Yield the last row of each key of sorted batches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        both = pa.concat_batches([*waiting, batch])
+        waiting = [both.slice(both.num_rows - 1)]
+        yield both.filter(pa.array(np.append(are_last(both)[:-1], [False])))
+    yield from waiting
+
+
+# --- Lists ----------------------------------------------------------------------------------------------------
 
 
 def current_rows(root: str) -> list[dict[str, Any]]:
-    """Return what is taken down now, as rows of `LIST`."""
-    return rows_of(takedowns(root))
-
-
-def rows_of(log: Iterable[Takedown]) -> list[dict[str, Any]]:
-    """Return what is taken down after entries of the log, as rows of `LIST`."""
-    held: dict[Entry, dict[str, Any]] = {}
-    for takedown in log:
-        for (kind, value), key in zip(takedown.entries, keys_of(takedown.entries), strict=True):
-            if takedown.undo:
-                held.pop((kind, key), None)
-            else:
-                row = {"kind": kind, "key": key, "value": value, "takedown": takedown.number}
-                held.setdefault((kind, key), row)
-    return [held[entry] for entry in sorted(held)]
-
-
-def _keys(rows: Iterable[Mapping[str, Any]]) -> set[Entry]:
-    """Return kinds and keys, which follow from what was asked for: an earlier release wrote other keys into lists."""
-    named = [(row["kind"], row["value"]) for row in rows]
-    return {(kind, key) for (kind, _), key in zip(named, keys_of(named), strict=True)}
-
-
-def _key(row: Mapping[str, Any]) -> Entry:
-    [key] = _keys([row])
-    return key
+    """Return what is taken down now as rows of `LIST`, for who lists it: all of it is read."""
+    return rows_of(taken_down(root))
 
 
 def pinned_list(root: str) -> dict[str, str]:
-    """Store the list that holds now, and return it as the resources of a manifest: nothing if it is empty."""
-    rows = current_rows(root)
-    if not rows:
+    """Store the list that holds now, and return it as the resources of a manifest: nothing if it is empty.
+
+    No row of it is read: it names the runs of the log's last entry. Where that is of an earlier release these are made.
+    """
+    chain = read_chain(root, LOG)
+    log = [takedown_of(root, entry) for entry in chain]
+    if (runs := runs_of(log)) is None:
+        runs = (_run(root, log),)
+    if not runs or not any(runs[-1].counts.values()):
         return {}
-    writer = ShardWriter(LIST, {"refinery.matching": MATCHING})
-    writer.write(pa.RecordBatch.from_pylist(rows, schema=LIST))
-    return {PINNED: writer.store(root, LISTS).digest}
+    return {PINNED: store_list(root, chain[-1], (run.segment for run in runs), runs[-1].counts)}
+
+
+def pinned(root: str, resources: Mapping[str, str]) -> Pinned:
+    """Return the list that a manifest's resources pin; ContractError if it is damaged or gone."""
+    return pinned_by(root, resources[PINNED])
 
 
 def holds(root: str, resources: Mapping[str, str]) -> bool:
@@ -233,41 +224,29 @@ def holds(root: str, resources: Mapping[str, str]) -> bool:
 
     ContractError if the list is damaged or gone.
     """
-    return PINNED not in resources or _keys(_listed(root, resources)) <= _keys(current_rows(root))
+    if PINNED not in resources:
+        return True
+    listed = pinned(root, resources)
+    if is_of(listed, read_chain(root, LOG)):
+        return not any(rows.num_rows for rows in freed(root, listed.number))
+    return next(lacks(root, listed), None) is None
 
 
-def _listed(root: str, resources: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the rows of the list that a manifest's resources pin; ContractError if it is damaged or gone."""
-    rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(read_list(root, resources))).to_pylist()
-    return rows
+def unrecorded(root: str, landing: Manifest) -> str:
+    """Return what the log of takedowns lacks of the list that a landing pins, "" if it has all of it.
 
-
-def read_list(root: str, resources: Mapping[str, str]) -> bytes:
-    """Return the bytes of the list that a manifest's resources pin; ContractError if it is damaged or gone."""
-    where = list_of(root, resources)
-    try:
-        body = storage.connect(root).read(where.removeprefix(f"{root}/"))
-    except FileNotFoundError as error:
-        message = f"{where}: no such list of takedowns; restore it from a backup"
-        raise ContractError(message) from error
-    require_digest(body, resources[PINNED], where, "restore it from a backup")
-    return body
-
-
-def unrecorded(root: str, log: Iterable[Takedown], landing: Manifest) -> str:
-    """Return what a log of takedowns lacks of the list that a landing pins, "" if it has all of it.
-
-    A list that is gone is only evidence that there was some takedown.
+    A list that is gone is only evidence that there was some takedown. Where the log has not the entry that the list is
+    of, as a log that was made again has not, all rows of the list are looked up.
     """
-    entries = list(log)
     if PINNED not in landing.resources:
         return ""
-    ever = _keys(rows_of(takedown for takedown in entries if not takedown.undo))
+    chain = read_chain(root, LOG)
     try:
-        rows = _listed(root, landing.resources)
+        listed = pinned(root, landing.resources)
+        rows = iter(()) if is_of(listed, chain) else lacks(root, listed, ever=True)
+        lost = [f"{row['key'].partition(' ')[0]} {row['value']} of entry {row['takedown']}" for row in rows]
     except ContractError:
-        return "" if entries else "every entry"
-    lost = [f"{row['kind']} {row['value']} of entry {row['takedown']}" for row in rows if _key(row) not in ever]
+        return "" if chain else "every entry"
     return ", ".join(lost[:_FEW]) + (f" and {len(lost) - _FEW} more" if lost[_FEW:] else "")
 
 
@@ -279,21 +258,28 @@ def pins_of(manifest: Manifest) -> dict[str, str]:
 
 def list_of(root: str, resources: Mapping[str, str]) -> str:
     """Return the URI of the list that a manifest's resources pin, "" for none."""
-    return f"{root}/{LISTS}/{resources[PINNED][:32]}.parquet" if PINNED in resources else ""
+    return f"{root}/{list_path(root, resources[PINNED])}" if PINNED in resources else ""
 
 
 def taken_down_of(root: str, by_stage: Mapping[str, Manifest]) -> str:
     """Return the evidence for a document of a build, or of a snapshot, that is taken down now, "" if it has none."""
-    documents, rows = documents_of(by_stage), current_rows(root)
-    pinned = pins_of(by_stage.get(LAND, documents))
-    if not rows or (pinned and _keys(rows) <= _keys(_listed(root, pinned))):
+    documents, taken = documents_of(by_stage), taken_down(root)
+    if taken.is_empty or _has_all(root, pins_of(by_stage.get(LAND, documents))):
         return ""  # all that is on the list now was on the one that each document was compared with
-    taken = of_rows(rows)
     for batch in read_shards(root, documents.shards, ["id", "url"]):
         proofs = evidence(taken, batch["url"], batch["id"]).drop_null()
         if len(proofs):
             return str(proofs[0].as_py())
     return ""
+
+
+def _has_all(root: str, resources: Mapping[str, str]) -> bool:
+    """Return whether nothing was taken down since the list was stored that a manifest's resources pin."""
+    if PINNED not in resources:
+        return False
+    listed = pinned(root, resources)
+    later = takedowns(root)[listed.number :]
+    return is_of(listed, read_chain(root, LOG)) and all(takedown.undo for takedown in later)
 
 
 def documents_of(by_stage: Mapping[str, Manifest]) -> Manifest:
@@ -330,14 +316,24 @@ def require_current(request: RefineRequest) -> None:
     until = begun(request.root)
     if not until or not reads_landed(request.stage):
         return
-    pins = beginning(request.root, request.parent).resources
-    erased = _keys(row for row in current_rows(request.root) if row["takedown"] <= until)
-    if not erased <= _keys(_listed(request.root, pins) if PINNED in pins else ()):
+    resources = beginning(request.root, request.parent).resources
+    if any(_since(request.root, resources, until)):
         message = (
             f"{request.root}: this run landed before documents were taken down that have been erased since (takedown "
             f"{until}), and {request.stage} would write them again. Start the snapshot's run again from its landing"
         )
         raise ContractError(message)
+
+
+def _since(root: str, resources: Mapping[str, str], until: int) -> Iterator[bool]:
+    """Yield whether something is taken down by an entry up to `until` that the list of a manifest does not have."""
+    listed = pinned(root, resources) if PINNED in resources else None
+    number = listed.number if listed and is_of(listed, read_chain(root, LOG)) else 0
+    now = replace(taken_down(root), until=until)
+    for takedown in takedowns(root)[number:until]:
+        for batch in rows_named(root, takedown) if not takedown.undo else ():
+            rows = now.held(batch["key"])
+            yield bool((without(rows, listed.taken.held(rows["key"])) if listed else rows).num_rows)
 
 
 _BEGINNINGS: Once[Manifest] = Once(lambda beginning: 1 + len(beginning.history_shards), 1 << 16)

@@ -19,7 +19,18 @@ from pipeline_tasks.facets import Bound, Canceled, Dial, Requests, UnitCost
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.profiles.sums import SITE_COVERAGES
 from pipeline_tasks.schema import BLOCK, DOCUMENT, LOCATOR, PAGE, RIGHTS, SEAM_COLUMNS, SEAMS
-from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Shards, Stage, always, reject, replace_column
+from pipeline_tasks.stage import (
+    NO_FILE,
+    Batches,
+    Engine,
+    FilePath,
+    Keyed,
+    Shards,
+    Stage,
+    always,
+    reject,
+    replace_column,
+)
 
 if TYPE_CHECKING:  # kernels load it
     from pipeline_tasks.text.page.sandbox_messages import Page, Result
@@ -116,13 +127,13 @@ class Params:
             raise RecipeError(message)
 
 
-def extract_pages(pages: Batches, *, params: Params) -> Batches:
+def extract_pages(pages: Batches, *listed: Keyed, params: Params) -> Batches:
     """Extract every page in a process of its own; reject what cannot be used with its reason."""
     from pipeline_tasks.text.page.sandbox_messages import Limits
     from pipeline_tasks.text.page.sandbox_pair import borrow_sandbox
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
-    taken = read_list(params.taken_down)
+    taken = read_list(params.taken_down, *listed)
     model = _model(params) if params.method == "blocks" else ""
     limits = Limits(params.language, params.seconds, params.memory, params.output, params.beta, model)
     with borrow_sandbox(limits) as sandbox:
@@ -440,7 +451,7 @@ def _model(params: Params) -> str:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Extract the pages of each shard, in place."""
-    return on.map(partial(extract_pages, params=params), shards)
+    return on.map(partial(extract_pages, params=params), shards, broadcast=on.keyed(params.taken_down))
 
 
 def _by_trafilatura(params: Params) -> bool:

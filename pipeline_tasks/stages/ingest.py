@@ -21,6 +21,7 @@ from pipeline_tasks.stage import (
     Engine,
     FilePath,
     HistoryReader,
+    Keyed,
     Layer,
     Section,
     Shards,
@@ -134,14 +135,14 @@ def seen_keys(keys: Batches, history: HistoryReader) -> Batches:
     yield pa.record_batch([table.filter(is_seen).column("key").combine_chunks()], schema=SEEN)
 
 
-def select_pages(records: Batches, *, params: Params, revisits: bool = False) -> Batches:
+def select_pages(records: Batches, *listed: Keyed, params: Params, revisits: bool = False) -> Batches:
     """Keep pages and reject every other record with its reason.
 
     With `revisits` those are kept, too: whether they are `unchanged`, `drop_unchanged` knows.
     """
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
-    taken = read_list(params.taken_down)
+    taken = read_list(params.taken_down, *listed)
     for landed in records:
         batch = _with_rights(landed) if params.rights else _without_rights(landed)
         entries = evidence(taken, batch["url"])
@@ -368,15 +369,15 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     its files, so one lookup for each file would ask for as many segments as the product of the two.
     """
     layer = replace(LAYER, stores=(*LAYER.stores, "status")) if params.rights else LAYER
-    earlier = sum(on.history("pages"), ())
+    earlier, listed = sum(on.history("pages"), ()), on.keyed(params.taken_down)
     if earlier:
-        selected = on.map(partial(select_pages, params=params, revisits=True), shards, layer=layer)
+        selected = on.map(partial(select_pages, params=params, revisits=True), shards, broadcast=listed, layer=layer)
         keys = on.map(record_keys, selected, reads=KEYED)
         keys = on.group(distinct_keys, keys, by="key", buckets=buckets_for(keys))
         seen = on.map(seen_keys, keys, broadcast=earlier)
         pages = on.map(drop_unchanged, selected, broadcast=seen, layer=DROPPED)
     else:
-        pages = on.map(partial(select_pages, params=params), shards, layer=layer)
+        pages = on.map(partial(select_pages, params=params), shards, broadcast=listed, layer=layer)
     on.save_history("pages", on.map(page_keys, pages, reads=("url", "payload_digest")))
     return pages
 

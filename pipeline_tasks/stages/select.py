@@ -21,6 +21,7 @@ from pipeline_tasks.stage import (
     Batches,
     Engine,
     FilePath,
+    Keyed,
     Layer,
     Shards,
     Stage,
@@ -85,11 +86,11 @@ class Params:
     taken_down: FilePath = field(default=NO_FILE, metadata={OMITTED: NO_FILE})
 
 
-def select(docs: Batches, *, params: Params) -> Batches:
+def select(docs: Batches, *listed: Keyed, params: Params) -> Batches:
     """Yield every document; reject those that were taken down, are superseded, or fail a condition."""
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
-    leaving, taken = _leaving(params), read_list(params.taken_down)
+    leaving, taken = _leaving(params), read_list(params.taken_down, *listed)
     for batch in _sized(docs, params):
         failures = [(name, failing(batch, name, condition)) for name, condition in params.where.items()]
         failed = pa.array([False] * batch.num_rows) if not failures else _any([mask for _, mask in failures])
@@ -216,7 +217,7 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     columns = dict.fromkeys(name.split(".")[0] for name in params.where)
     stores = (SIZE,) if params.clusters else ()
     layer = Layer(reads=tuple(dict.fromkeys((*_READ, *columns))), stores=stores)
-    return on.map(partial(select, params=params), shards, layer=layer)
+    return on.map(partial(select, params=params), shards, broadcast=on.keyed(params.taken_down), layer=layer)
 
 
 def resources(params: Params) -> tuple[str, ...]:

@@ -9,23 +9,23 @@ import pyarrow.compute as pc
 from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
 from pipeline_tasks.schema import LOCATOR
-from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Layer, Shards, Stage, reject
+from pipeline_tasks.stage import NO_FILE, Batches, Engine, FilePath, Keyed, Layer, Shards, Stage, reject
 
 TAKEN_DOWN = "takedown:taken_down"
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """What was taken down. A build fills in `taken_down`: a list of ids, URLs and sites (`text.urls.takedown.LIST`)."""
+    """What was taken down. A build fills in `taken_down`: a list of ids, URLs and sites (`store.taken_down`)."""
 
     taken_down: FilePath = NO_FILE
 
 
-def take_down(docs: Batches, *, params: Params) -> Batches:
+def take_down(docs: Batches, *listed: Keyed, params: Params) -> Batches:
     """Yield every document; reject those on the list."""
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
-    taken = read_list(params.taken_down)
+    taken = read_list(params.taken_down, *listed)
     for batch in docs:
         proofs = evidence(taken, batch["url"], batch["id"])
         if proofs.null_count == len(proofs):
@@ -36,7 +36,8 @@ def take_down(docs: Batches, *, params: Params) -> Batches:
 
 def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Judge each shard by itself: a shard without such a document has the same layer whatever else is on the list."""
-    return on.map(partial(take_down, params=params), shards, layer=Layer(reads=("id", "url")))
+    listed = on.keyed(params.taken_down)
+    return on.map(partial(take_down, params=params), shards, broadcast=listed, layer=Layer(reads=("id", "url")))
 
 
 def resources(params: Params) -> tuple[str, ...]:

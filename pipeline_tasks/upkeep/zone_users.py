@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from pipeline_tasks.constraints import S3, bucket_and_prefix
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import ablation_log, model_log
 from pipeline_tasks.recipe import engine_names
 from pipeline_tasks.store import access_log, erasures
@@ -21,7 +20,7 @@ LOGS = (
     "datasets",
     ablation_log.FOLDER,
     model_log.MODELS,
-    takedowns.FOLDER,
+    erasures.TAKEDOWNS.folder,
     erasures.FOLDER,
     access_log.FOLDER,
     "publish",

@@ -12,9 +12,8 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.search.find import uses
 from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.recipe import MOST_SHARD_BYTES, export_names
-from pipeline_tasks.text.urls.takedown import of_rows
+from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.training.named import LATEST
 from refinery_exports.exporting import run
 from refinery_exports.format import DATA
@@ -64,8 +63,8 @@ def answer(options: argparse.Namespace) -> int:
 def _refuse_taken_down(root: str, version: Version) -> None:
     """Raise RecipeError if a version has a document that was taken down since it was built."""
     require_takedowns(root)
-    rows = current_rows(root)
-    held = next(uses(root, [version], of_rows(rows)), None) if rows else None
+    taken = taken_down(root)
+    held = None if taken.is_empty else next(uses(root, [version], taken), None)
     if held:
         message = (
             f"version {version.number} of {version.recipe} has document {held.id} of {held.url}, which was taken down; "

@@ -11,11 +11,10 @@ from pipeline_tasks.inspect.command import add_json, add_refining, add_root, ove
 from pipeline_tasks.inspect.search.find import current_versions, uses
 from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import Takedown, current_rows, rows_of, takedowns
 from pipeline_tasks.recipe import LOCAL
 from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.store.storage import absolute
-from pipeline_tasks.text.urls.takedown import of_rows
+from pipeline_tasks.store.taken_down import Takedown, held_behind, takedowns, taken_down
 from pipeline_tasks.upkeep.followers import follow, followers
 from pipeline_tasks.upkeep.rewriting.replacing import ErasedMeanwhile, meanwhile
 from refinery_rights.erasing.documents import Documents
@@ -53,13 +52,13 @@ def answer(options: argparse.Namespace) -> int:
     root, overrides = absolute(options.root), overrides_of(options)
     check_overrides(overrides, gates_of_takedown())
     require_takedowns(root)
-    rows = current_rows(root)
-    if not rows:
+    taken = taken_down(root)
+    if taken.is_empty:
         message = f"{root}: nothing is taken down; name what to forget with `refinery takedown` first"
         raise RecipeError(message)
     using = _using(root)
     if options.dry_run:
-        found = survey(root, Documents(of_rows(rows)))
+        found = survey(root, Documents(taken))
         facts: dict[str, Any] = {
             **planned(found.work),
             "datasets": [_name(version) for version in using],
@@ -91,7 +90,7 @@ def answer(options: argparse.Namespace) -> int:
 
 def _using(root: str) -> list[Version]:
     """Return the current datasets that use what is taken down."""
-    taken = of_rows(current_rows(root))
+    taken = taken_down(root)
     return [version for version in current_versions(root) if any(uses(root, [version], taken))]
 
 
@@ -124,7 +123,7 @@ def _look(root: str, by: str, *, alone: bool) -> tuple[Survey, list[Takedown]]:
     since = newest(root)
     try:
         finish(root)
-        found = survey(root, Documents(of_rows(rows_of(log))), alone=alone)
+        found = survey(root, Documents(held_behind(root, log)), alone=alone)
     except FileNotFoundError as error:
         raise meanwhile(root) from error
     if newest(root) != since:

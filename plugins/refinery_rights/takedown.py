@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,7 @@ from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import (
-    Entry,
-    Takedown,
-    current_rows,
-    parse_lines,
-    require_ever,
-    takedowns,
-    valid_entries,
-)
+from pipeline_tasks.publish.takedowns import current_rows, require_ever
 from pipeline_tasks.recipe import BUILD, COMPOSE, LOCAL, TAKEDOWN, is_trial, recipe_names
 from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.service.handle import handle
@@ -37,7 +29,9 @@ from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import absolute
-from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, keys_of, of_entries, of_rows
+from pipeline_tasks.store.taken_down import Takedown, takedowns, taken_down
+from pipeline_tasks.text.urls.takedown import DOC, URL, Entry, TakenDown, evidence, names_of, of_entries
+from pipeline_tasks.text.urls.takedown_entries import parse_lines, valid_entries
 from pipeline_tasks.upkeep.followers import follow
 from refinery_rights.erasing.near import found_lines, near, near_lines
 from refinery_rights.opted_out import OptedOut, opted_out, reason_of
@@ -121,7 +115,7 @@ def answer(options: argparse.Namespace) -> int:
     republished = [*_republished(root, datasets, options.engine or LOCAL, overrides)]
     snapshots = [_snapshot(part.version) for part in affected if COMPOSE not in part.version.manifests]
     facts: dict[str, Any] = {"entries": entries, **_counts(affected), "snapshots": snapshots, **found.facts}
-    facts |= {"takedown": recorded and asdict(recorded), "republished": [*map(asdict, republished)]}
+    facts |= {"takedown": recorded and recorded.facts, "republished": [*map(asdict, republished)]}
     followed = [] if options.dry_run else list(follow(root))
     left = [] if options.dry_run or options.undo or not affected else [f"what was made before has it: {_erase(root)}"]
     lines = [*map(republished_line, republished), *followed, *snapshot_lines(root, snapshots), *left]
@@ -139,12 +133,13 @@ def _erase(root: str) -> str:
 
 
 def _list(options: argparse.Namespace) -> int:
-    """Print every entry of the log, oldest first, and what is taken down now."""
+    """Print every entry of the log, oldest first, and what is taken down now: as JSON all of it, else how much."""
     root = absolute(options.root)
     require_takedowns(root)
-    log, held = takedowns(root), [(row["kind"], row["value"]) for row in current_rows(root)]
-    facts = {"takedowns": [asdict(takedown) for takedown in log], "taken_down": held}
-    print_result(options, facts, [*map(log_line, log), f"{counted(len(held), 'entry', 'entries')} taken down now"])
+    log, count = takedowns(root), sum(taken_down(root).held_by_kind.values())
+    held = [(row["kind"], row["value"]) for row in current_rows(root)] if options.json else []
+    facts = {"takedowns": [takedown.facts for takedown in log], "taken_down": held}
+    print_result(options, facts, [*map(log_line, log), f"{counted(count, 'entry', 'entries')} taken down now"])
     return 0
 
 
@@ -159,7 +154,8 @@ def _near(options: argparse.Namespace) -> int:
 
 def log_line(takedown: Takedown) -> str:
     """Return an entry of the log as a line: when, what, and why."""
-    named = ", ".join(f"{kind} {value}" for kind, value in takedown.entries)
+    few = [f"{kind} {value}" for kind, value in takedown.entries]
+    named = ", ".join(few) if few else counted(takedown.count, "entry", "entries")
     what = "allowed again" if takedown.undo else "taken down"
     return f"{takedown.number:>4}  {takedown.at[:16].replace('T', ' ')}  {what}: {named}  ({takedown.reason})"
 
@@ -277,8 +273,8 @@ def _documents(root: str, version: Version, named: TakenDown) -> Iterator[str]:
 
 def _returning(root: str, entries: Sequence[Entry]) -> Iterator[Affected]:
     """Yield the datasets that were published without documents that nothing but the entries takes down."""
-    undone = {(kind, key) for (kind, _), key in zip(entries, keys_of(entries), strict=True)}
-    others = of_rows(row for row in current_rows(root) if (row["kind"], row["key"]) not in undone)
+    undone = frozenset(names_of(entries))
+    others = replace(taken_down(root), but=undone)
     named = of_entries(entries)
     for version in current_versions(root):
         if TAKEDOWN in version.manifests:

@@ -18,11 +18,13 @@ from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.takedowns import Entry, Takedown, record, takedowns, valid_entries
+from pipeline_tasks.publish.takedowns import record
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.urls.takedown import DOC, URL
+from pipeline_tasks.store.taken_down import Takedown, takedowns
+from pipeline_tasks.text.urls.takedown import DOC, URL, Entry
+from pipeline_tasks.text.urls.takedown_entries import valid_entries
 
 pc: Any = pyarrow.compute
 

@@ -21,7 +21,6 @@ from pipeline_tasks.inspect.command import DEFAULT_RECIPE, recipe_of
 from pipeline_tasks.inspect.conditions import split_conditions
 from pipeline_tasks.publish.datasets.vectors import Dataset, Made, dataset_of
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.recipe import Recipe, load_recipe, untried
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stage import FilePath
@@ -29,6 +28,7 @@ from pipeline_tasks.stages import embed
 from pipeline_tasks.store.files import digest_of_named, localize
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.text.urls.takedown import DOC, URL
+from pipeline_tasks.text.urls.takedown_entries import valid_entries
 from refinery_vectors.nearest import (
     Origin,
     Similar,

@@ -1,6 +1,6 @@
 """Brings the tables of a recipe in line with its log: what they should have follows from the log alone."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from pipeline_tasks.publish.datasets.vectors import (
 )
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import rows_of, takedowns
-from pipeline_tasks.text.urls.takedown import evidence, of_rows
+from pipeline_tasks.store.taken_down import freed
+from pipeline_tasks.text.urls.takedown import KEYED, evidence, in_memory
 from refinery_vectors import FOLDER
 from refinery_vectors.stores import VectorTable, existing_tables, require_client, table_of
 from refinery_vectors.table import INDEXED, Overtaken, State, was_removed
@@ -199,20 +199,18 @@ def _leaving(dataset: Dataset, table: VectorTable) -> Iterator[str]:
 def _restored(dataset: Dataset, state: State, wanted: Mapping[str, Version]) -> Iterator[str]:
     """Yield the snapshots of a table of which documents came back: a takedown or a superseding holds no more."""
     before = dataset.left_as_of(state.entry, state.takedown)
-    log = takedowns(dataset.root)[: dataset.takedown]
-    held = {(row["kind"], row["key"]) for row in rows_of(log)}
-    freed = [row for row in rows_of(log[: state.takedown]) if (row["kind"], row["key"]) not in held]
+    rows = pa.concat_tables([KEYED.empty_table(), *freed(dataset.root, state.takedown, dataset.takedown)])
     for snapshot in state.sources.keys() & wanted.keys():
         now = dataset.left.superseded.get(snapshot, pa.array([], pa.string()))
         then = before.superseded.get(snapshot, pa.array([], pa.string()))
         if not pc.all(pc.is_in(then, now), min_count=0).as_py() or (
-            freed and _has_any(dataset, wanted[snapshot], freed)
+            rows.num_rows and _has_any(dataset, wanted[snapshot], rows)
         ):
             yield snapshot
 
 
-def _has_any(dataset: Dataset, version: Version, rows: Sequence[Mapping[str, Any]]) -> bool:
-    named = of_rows(rows)
+def _has_any(dataset: Dataset, version: Version, rows: pa.Table) -> bool:
+    named = in_memory(rows)
     batches = facts_of(dataset.root, version)
     return any(evidence(named, batch["url"], batch["id"]).null_count < batch.num_rows for batch in batches)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_tasks.landing.listing import list_snapshot
-from pipeline_tasks.publish.takedowns import takedowns
+from pipeline_tasks.store.taken_down import takedowns
 from tests.chain import command
 from tests.crawl_mirror import CRAWL, Fault, archives, mirrored
 from tests.embedded import PLUGINS, embed

@@ -10,8 +10,9 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.ledger.lost_log import require_takedowns
-from pipeline_tasks.publish.takedowns import FOLDER, LISTS, LOG, takedowns
 from pipeline_tasks.store.log_chain import Log, dataset_log
+from pipeline_tasks.store.taken_down import FOLDER, LOG, takedowns
+from pipeline_tasks.store.taken_down_lists import LISTS
 from tests.chain import reply
 from tests.small_root import DAYS, RECIPE, SmallRoot, refine
 

@@ -31,9 +31,9 @@ from pipeline_tasks.ledger.database import SQL
 from pipeline_tasks.manifest import Manifest, manifest_path
 from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateDifference
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
-from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.run.tasks.state_cost import StateCost
 from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.taken_down import Takedown
 
 CLOCKED = ("recorded_at",)
 

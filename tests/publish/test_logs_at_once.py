@@ -17,8 +17,8 @@ from pipeline_tasks.ledger.lost_log import require_log, require_takedowns
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateDifference, ablations, record_ablation
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.takedowns import takedowns
 from pipeline_tasks.sealed import sha256
+from pipeline_tasks.store.taken_down import takedowns
 
 RECIPE = "daily"
 ARM = AblatedArm("root/corpus@1", "corpus", 1, (RECIPE,), {}, "", "")

@@ -9,7 +9,7 @@ import pytest
 from refinery_rights.opted_out import opted_out
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.takedowns import takedowns
+from pipeline_tasks.store.taken_down import takedowns
 from tests.chain import Chain, How, refined
 from tests.commands import Refinery
 from tests.stages.test_check_rights import landed, page, robots

@@ -19,12 +19,13 @@ from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.takedowns import current_rows, record, takedowns
+from pipeline_tasks.publish.takedowns import current_rows, record
 from pipeline_tasks.recipe import parse_recipe
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.taken_down import takedowns
 from pipeline_tasks.upkeep.vacuum import find_orphans, remove
 from tests.chain import How, refined, reply
 from tests.publish.test_building import (

@@ -10,8 +10,8 @@ from refinery_rights.taking_down import DELETED, deletions_taken_down, entries_o
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, RecipeError
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.takedowns import takedowns
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.taken_down import takedowns
 from tests.chain import reply
 from tests.commands import Refinery
 

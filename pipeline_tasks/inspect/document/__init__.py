@@ -24,12 +24,12 @@ from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.run.shuffle import bucket_of
 from pipeline_tasks.stage import LANDING, Shard, Shards
 from pipeline_tasks.store.shards.matching_rows import MatchingRows
 from pipeline_tasks.text.urls.takedown import DOC
+from pipeline_tasks.text.urls.takedown_entries import valid_entries
 
 KEPT = "kept"
 PARTS = {"shards": KEPT, "rejects": "rejected", "quarantine": "quarantined"}

@@ -19,12 +19,12 @@ from pipeline_tasks.inspect.conditions import FORM, HELP, Conditions, columns_re
 from pipeline_tasks.inspect.document import KEPT, PARTS, TEXT
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.schema import Array
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.text.urls.takedown import URL, evidence, of_entries
+from pipeline_tasks.text.urls.takedown_entries import valid_entries
 
 pc: Any = pyarrow.compute
 

@@ -20,8 +20,8 @@ from pipeline_tasks.publish.datasets.published_shards import open_build, open_li
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.takedowns import Entry, valid_entries
-from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, TakenDown, evidence, of_entries
+from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, Entry, TakenDown, evidence, of_entries
+from pipeline_tasks.text.urls.takedown_entries import valid_entries
 
 pc: Any = pyarrow.compute
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from pipeline_tasks.inspect.search.find import Reach, Use, find
 from pipeline_tasks.publish.datasets.published_shards import open_build
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import Entry
 from pipeline_tasks.recipe import COMPOSE
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.text.urls.takedown import Entry
 
 
 @dataclass(frozen=True, slots=True)

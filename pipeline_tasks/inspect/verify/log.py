@@ -14,7 +14,7 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
-from pipeline_tasks.inspect.verify.objects import run_all
+from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.ledger.lost_log import (
     Recorded,
     last_and_recorded,
@@ -27,7 +27,8 @@ from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import ablation_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import require_digest, sha256, split_reference, unseal
-from pipeline_tasks.store import access_log, erasures, log_chain, storage
+from pipeline_tasks.stage import Shard
+from pipeline_tasks.store import access_log, erasures, log_chain, storage, taken_down
 from pipeline_tasks.store.log_chain import dataset_log, head_body, numbers
 
 
@@ -89,14 +90,21 @@ def check_log(root: str, recipe: str, findings: Findings) -> Log:
     return log
 
 
-def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings) -> Log:
-    """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin; return its digests."""
-    checked = list(_check_chain(root, takedowns.LOG, findings))
-    links, log = [link for link, _ in checked], _digests(takedowns.FOLDER, checked)
-    _check_end(root, takedowns.LOG, recorded_takedowns, findings)
-    _check_lists(root, manifests, findings)
+def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings, *, full: bool = True) -> Log:
+    """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin; return its digests.
+
+    The segments are those that hold the rows of the last entry and of these lists, and those of entries of many.
+    """
+    checked = list(_check_chain(root, taken_down.LOG, findings))
+    links, log = [link for link, _ in checked], _digests(taken_down.FOLDER, checked)
+    _check_end(root, taken_down.LOG, recorded_takedowns, findings)
+    shards = {shard.path: shard for shard in _check_lists(root, manifests, findings)}
     if not any(findings.is_damaged(link.where) for link in links):
+        shards |= {shard.path: shard for shard in taken_down.segments_of(taken_down.takedowns(root))}
         _check_pinned(root, len(links), manifests, findings)
+    kind, heal = "segments of takedowns", taken_down.LOG.way_out
+    wanted = (Expected(f"{root}/{path}", kind, (each.bytes,), (each.digest,), heal) for path, each in shards.items())
+    run_all(partial(check_object, expected, findings, full=full) for expected in wanted)
     return log
 
 
@@ -124,13 +132,13 @@ def _digests(name: str, checked: Iterable[tuple[_Link, str]]) -> Log:
 
 def _check_pinned(root: str, entries: int, manifests: Sequence[Manifest], findings: Findings) -> None:
     """Check that the log of takedowns has all that landings pin."""
-    with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
-        log = takedowns.takedowns(root)
+    with findings.guarded(f"{root}/{taken_down.FOLDER}", taken_down.LOG.way_out):
+        log = taken_down.takedowns(root)
         landings = (manifest for manifest in manifests if manifest.landed)
-        lost = sorted({takedowns.unrecorded(root, log, landing) for landing in landings} - {""})
-        if lost and not findings.is_damaged(f"{root}/{takedowns.LOG.entry_path(entries + 1)}"):
+        lost = sorted({takedowns.unrecorded(root, landing) for landing in landings} - {""})
+        if lost and not findings.is_damaged(f"{root}/{taken_down.LOG.entry_path(entries + 1)}"):
             problem, found = "lacks what was taken down before a snapshot landed", counted(len(log), "entry", "entries")
-            findings.add(Problem(f"{root}/{takedowns.FOLDER}", problem, lost[0], found, takedowns.LOG.way_out))
+            findings.add(Problem(f"{root}/{taken_down.FOLDER}", problem, lost[0], found, taken_down.LOG.way_out))
 
 
 def check_ablations(root: str, findings: Findings) -> Log:
@@ -162,12 +170,14 @@ def _check_look(root: str, path: str, findings: Findings) -> None:
         findings.count("looks")
 
 
-def _check_lists(root: str, manifests: Iterable[Manifest], findings: Findings) -> None:
-    """Check the bytes of the lists of takedowns that manifests pin."""
+def _check_lists(root: str, manifests: Iterable[Manifest], findings: Findings) -> Iterator[Shard]:
+    """Check the bytes of the lists of takedowns that manifests pin; yield the segments that they name."""
     pinned = {takedowns.list_of(root, pins): pins for pins in map(takedowns.pins_of, manifests) if pins}
     for where, pins in sorted(pinned.items()):
         with findings.guarded(where, "restore it from a backup"):
-            findings.count("lists of takedowns", len(takedowns.read_list(root, pins)))
+            listed = takedowns.pinned(root, pins)
+            findings.count("lists of takedowns", listed.bytes)
+            yield from listed.shards
 
 
 def _check_end(root: str, log: log_chain.Log, recorded: Callable[[str], Recorded], findings: Findings) -> None:

@@ -88,7 +88,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         check_entry(root, version, read, findings)
     every_manifest = [each.manifest for read in committed.values() for each in read.values()]
     report.root_logs = [
-        check_takedowns(root, every_manifest, findings),
+        check_takedowns(root, every_manifest, findings, full=scope.full),
         check_erasures(root, findings),
         check_ablations(root, findings),
     ]

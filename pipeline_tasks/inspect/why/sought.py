@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pyarrow.compute
 
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.publish.takedowns import with_scheme
 from pipeline_tasks.text.urls.takedown import DOC, URL, evidence, of_entries
+from pipeline_tasks.text.urls.takedown_entries import with_scheme
 
 pc: Any = pyarrow.compute
 

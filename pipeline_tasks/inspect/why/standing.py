@@ -20,10 +20,11 @@ from pipeline_tasks.inspect.why.sought import Sought
 from pipeline_tasks.profiles.removals import WINNER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.superseded import read_replaced, read_superseded
-from pipeline_tasks.publish.takedowns import rows_of, takedowns
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.store.erasures import completed
-from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, of_entries, of_rows
+from pipeline_tasks.store.taken_down import takedowns
+from pipeline_tasks.store.taken_down import taken_down as taken_down_now
+from pipeline_tasks.text.urls.takedown import DOC, URL, TakenDown, evidence, of_entries
 
 pc: Any = pyarrow.compute
 
@@ -134,17 +135,17 @@ class Taken:
 
 def taken_down(root: str, wanted: Sought, found: Sequence[Record]) -> list[Taken]:
     """Return the takedowns that hold of what is sought, or of a record of it."""
-    log = takedowns(root)
-    if not log:
+    listed = taken_down_now(root)
+    if not listed.counts:
         return []
     proofs: dict[int, dict[str, Any]] = {}
     holds: dict[int, set[int]] = {}
-    for place, proof in _proofs(of_rows(rows_of(log)), wanted, found):
+    for place, proof in _proofs(listed, wanted, found):
         named = json.loads(proof)
         number = int(named.pop("takedown"))
         proofs[number] = named
         holds.setdefault(number, set()).update(() if place is None else (place,))
-    erased, by_number = completed(root), {each.number: each for each in log}
+    erased, by_number = completed(root), {each.number: each for each in takedowns(root)}
     return [
         Taken(
             number,

@@ -10,14 +10,14 @@ import pyarrow.compute
 from pipeline_tasks.publish.datasets.composing import superseded_within
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import Takedown, rows_of, takedowns
 from pipeline_tasks.schema import EMBEDDING, EMBEDDING_MODEL
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.taken_down import takedowns, taken_down
 from pipeline_tasks.text.near.vectors import KIND
 from pipeline_tasks.text.urls.sites import sites
-from pipeline_tasks.text.urls.takedown import TakenDown, evidence, of_rows
+from pipeline_tasks.text.urls.takedown import TakenDown, evidence
 
 pc: Any = pyarrow.compute
 
@@ -79,23 +79,23 @@ class Dataset:
     def left_as_of(self, entry: int, takedown: int) -> Left:
         """Return what had left at earlier entries of both logs."""
         snapshots = [version.snapshot for version in version_log.latest_by_snapshot(self.root, self.recipe, entry)]
-        return _left(self.root, self.recipe, snapshots, entry, takedowns(self.root)[:takedown])
+        return _left(self.root, self.recipe, snapshots, entry, takedown)
 
 
 def dataset_of(root: str, recipe: str) -> Dataset:
     """Return the dataset of a recipe as its log has it now."""
-    entry, taken = len(version_log.log(root, recipe)), takedowns(root)
+    entry, taken = len(version_log.log(root, recipe)), len(takedowns(root))
     versions = {version.snapshot: version for version in version_log.latest_by_snapshot(root, recipe, entry)}
-    return Dataset(root, recipe, entry, len(taken), versions, _left(root, recipe, list(versions), entry, taken))
+    return Dataset(root, recipe, entry, taken, versions, _left(root, recipe, list(versions), entry, taken))
 
 
-def _left(root: str, recipe: str, snapshots: Sequence[str], entry: int, taken: Sequence[Takedown]) -> Left:
+def _left(root: str, recipe: str, snapshots: Sequence[str], entry: int, takedown: int) -> Left:
     rows = superseded_within(root, recipe, snapshots, entry)
     superseded: dict[str, list[str]] = {}
     for id_, snapshot in zip(rows["id"].to_pylist(), rows["snapshot"].to_pylist(), strict=True):
         superseded.setdefault(snapshot, []).append(id_)
     by_snapshot = {snapshot: pa.array(ids, pa.string()) for snapshot, ids in superseded.items()}
-    return Left(by_snapshot, of_rows(rows_of(taken)))
+    return Left(by_snapshot, taken_down(root, takedown))
 
 
 def source_of(version: Version) -> str:

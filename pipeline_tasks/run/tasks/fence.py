@@ -5,14 +5,15 @@ and looks at the log behind its own write. So either the erasure finds the shard
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from pipeline_tasks.errors import JobLost
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import LOG, TAKEDOWNS, Erasure, erasures
-from pipeline_tasks.store.log_chain import read_chain
+from pipeline_tasks.store.erasures import LOG, Erasure, erasures
 from pipeline_tasks.store.shards.rows import layers_of, read_shard
-from pipeline_tasks.text.urls.takedown import evidence, of_entries
+from pipeline_tasks.store.taken_down import taken_down
+from pipeline_tasks.text.urls.takedown import evidence
 
 KNOWN_BY = ("id", "url")
 """Columns by which rows are known to be of a document that is taken down."""
@@ -45,8 +46,7 @@ def _is_changed(root: str, later: Sequence[Erasure], shard: Shard) -> bool:
 
 
 def _has_documents(root: str, shard: Shard) -> bool:
-    entries = [(kind, value) for entry in read_chain(root, TAKEDOWNS) for kind, value in entry.fields["entries"]]
-    taken = of_entries(entries)
+    taken = replace(taken_down(root), ever=True)
     return any(len(evidence(taken, *columns).drop_null()) for columns in _known_by(root, shard))
 
 

@@ -9,20 +9,19 @@ was read.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import TAKEDOWNS
 from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import successor_of
@@ -74,7 +73,13 @@ _FILTERS: Once[Blocks] = Once(lambda blocks: blocks.nbytes, 256 << 20)
 """Filters of segments by their roots and digests: a process reads each once."""
 
 PAGE = 4096
-"""Bytes of a page of rows as stored, roughly: a filter is read where the pages of all keys could be more bytes."""
+"""Bytes of a page of rows as stored, roughly: a filter is read where the pages of all keys could be more bytes.
+
+Where keys are asked for again and again, it is read once the pages of half of them could be.
+"""
+
+OPEN = 16
+"""So few segments stay open between lookups, with the pages that each caches."""
 
 
 class Segment:
@@ -86,6 +91,7 @@ class Segment:
     def __init__(self, root: str, shard: Shard, batch_rows: int = 4096) -> None:
         self._root_uri, self._shard, self._batch_rows = root, shard, batch_rows
         self._cached: dict[int, pa.RecordBatch] = {}
+        self._asked = 0
         self.cost: Counter[str] = Counter()
 
     @cached_property
@@ -127,7 +133,7 @@ class Segment:
         keys = pc.unique(wanted).cast(kind).drop_null()
         keys = self._possible(keys.take(pc.array_sort_indices(keys)))
         tables = [pa.Table.from_batches([], schema=self.root.schema)]
-        for pages in self._leaves(self.root.entries, self.root.depth, keys):
+        for pages in self._leaves(self.root.entries, self.root.depth, partial(_overlaps, keys=keys)):
             table = pa.Table.from_batches(pages, schema=self.root.schema)
             column = table.column(by)
             near = keys.slice(pc.search_sorted(keys, column[0]).as_py())
@@ -135,12 +141,19 @@ class Segment:
             tables.append(table.filter(pc.is_in(column, value_set=near)))
         return pa.concat_tables(tables)
 
+    def between(self, first: str, stop: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows whose key, a text, is not before `first`, and before `stop`; no other page of rows is read."""
+        within = (pc.field(self.root.keys[0]) >= first) & (pc.field(self.root.keys[0]) < stop)
+        for pages in self._leaves(self.root.entries, self.root.depth, partial(_within, first=first, stop=stop)):
+            yield from pa.Table.from_batches(pages, schema=self.root.schema).filter(within).to_batches()
+
     def _possible(self, keys: pa.Array) -> pa.Array:
         """Return those of some keys that the segment may have, if its filter says that for less than their pages."""
         if self.root.filter is None:
             return keys
         at, size, digest = self.root.filter
-        if len(keys) * PAGE < size and not _FILTERS.has((self._root_uri, digest)):
+        self._asked += len(keys)
+        if max(len(keys), self._asked // 2) * PAGE < size and not _FILTERS.has((self._root_uri, digest)):
             return keys
         blocks = _FILTERS.get((self._root_uri, digest), lambda: self._read_filter(at, size, digest))
         return keys.filter(pa.array(may_have(blocks, key_hashes(keys))))
@@ -167,16 +180,16 @@ class Segment:
             yield from whole.to_batches(max_chunksize=self._batch_rows)
 
     def _leaves(
-        self, entries: pa.RecordBatch, depth: int, keys: pa.Array | None = None
+        self, entries: pa.RecordBatch, depth: int, chosen: Callable[[pa.RecordBatch], pa.Array] | None = None
     ) -> Iterator[list[pa.RecordBatch]]:
-        """Yield the pages of rows below `entries` that can have `keys` (all without), at most `STEP` at a time."""
-        if keys is not None:
-            entries = entries.filter(pa.array(_overlaps(entries, keys)))
+        """Yield the pages of rows below those `entries` that are `chosen` (all without), at most `STEP` at a time."""
+        if chosen is not None:
+            entries = entries.filter(chosen(entries))
         for start in range(0, entries.num_rows, STEP):
             pages = self._pages(entries.slice(start, STEP), index=depth > 0)
             if depth:
                 below = pa.Table.from_batches(pages).combine_chunks().to_batches()[0]
-                yield from self._leaves(below, depth - 1, keys)
+                yield from self._leaves(below, depth - 1, chosen)
             else:
                 yield pages
 
@@ -214,6 +227,8 @@ class Segment:
         where = f"{self._root_uri}/{self._shard.path}"
         if self._shard.path.startswith(f"{COMPACTED}/"):
             return JobLost(f"{where} was removed by a vacuum during this run; run again: its parts are read instead")
+        if self._shard.path.startswith(f"{TAKEDOWNS.folder}/"):
+            return ContractError(f"{where}: this part of a list of takedowns is missing; {TAKEDOWNS.way_out}")
         message = (
             f"{where}: the history of an earlier snapshot is missing; restore it, or remove its stage's manifest "
             "and refine that snapshot again"
@@ -241,14 +256,15 @@ class Segments:
     def __init__(self, root: str, shards: Sequence[Shard], batch_rows: int = 4096) -> None:
         self._open = partial(Segment, root, batch_rows=batch_rows)
         self._shards = shards
+        self._opened = [self._open(shard) for shard in shards] if len(shards) <= OPEN else []
         self.cost: Counter[str] = Counter()
 
     def _each(self) -> Iterator[Segment]:
-        """Yield the shards in order; the pages of a shard are freed before the next shard is read."""
-        for shard in self._shards:
-            segment = self._open(shard)
+        """Yield the shards in order; of many, the pages of a shard are freed before the next shard is read."""
+        for segment in self._opened or map(self._open, self._shards):
+            before = Counter(segment.cost)
             yield segment
-            self.cost.update(segment.cost)
+            self.cost.update(segment.cost - before)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, sorted by key within each shard."""
@@ -258,6 +274,11 @@ class Segments:
     def rows(self, wanted: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the rows whose key is in `wanted`, sorted by key within each shard."""
         return pa.concat_tables([segment.rows(wanted) for segment in self._each()])
+
+    def between(self, first: str, stop: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows whose key is not before `first`, and before `stop`, sorted by key within each shard."""
+        for segment in self._each():
+            yield from segment.between(first, stop)
 
     def first(self, column: str) -> object:
         """Return the value of `column` in the first row of the first shard that has rows, or None."""
@@ -273,8 +294,13 @@ def _runs(locations: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[in
             yield list(locations[start:stop])
 
 
-def _overlaps(entries: pa.RecordBatch, keys: pa.Array) -> npt.NDArray[np.bool_]:
+def _within(entries: pa.RecordBatch, first: str, stop: str) -> pa.Array:
+    """Return which entries can have rows whose key is not before `first`, and before `stop`."""
+    return pc.and_(pc.greater_equal(entries.column("last"), first), pc.less(entries.column("first"), stop))
+
+
+def _overlaps(entries: pa.RecordBatch, keys: pa.Array) -> pa.Array:
     """Return which entries can have rows of `keys`: those with a key between their first and last."""
     below = pc.search_sorted(keys, entries.column("first"))
     above = pc.search_sorted(keys, entries.column("last"), side="right")
-    return np.asarray(pc.less(below, above).to_numpy(zero_copy_only=False))
+    return pc.less(below, above)

@@ -47,6 +47,7 @@ class SegmentWriter:
         self._levels: list[list[dict[str, Any]]] = [[]]
         self._at = 0
         self._hashes: list[Hashes] = []
+        self._unhashed: list[pa.Array] = []
         self._has_filter = may_filter(self.schema.field(self._keys[0]).type)
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".segment")
         self._local = Path(name)
@@ -59,10 +60,17 @@ class SegmentWriter:
         batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
         self._check_order(batch)
         if self._has_filter:
-            self._hashes.append(key_hashes(batch.column(self._keys[0]).unique()))
+            self._unhashed.append(batch.column(self._keys[0]).unique())
+            if len(self._levels) > 1:
+                self._hash()
         for group in self._groups.add(batch):
             self._page(group)
         self.rows += batch.num_rows
+
+    def _hash(self) -> None:
+        """Hash the keys that wait for it: a segment without levels below its root has no filter."""
+        self._hashes += map(key_hashes, self._unhashed)
+        self._unhashed.clear()
 
     def _check_order(self, batch: pa.RecordBatch) -> None:
         columns = batch.select(self._keys)
@@ -140,6 +148,7 @@ class SegmentWriter:
 
     def _filter(self) -> dict[str, str]:
         """Write the filter over all keys; return what the root says of it."""
+        self._hash()
         body = filter_of(np.unique(np.concatenate(self._hashes)))
         place = [self._at, len(body), sha256(body)]
         self._put(body)

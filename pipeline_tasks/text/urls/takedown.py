@@ -1,14 +1,22 @@
-"""Matches documents against a list of what was taken down: documents by id, URLs, and sites with all hosts below."""
+"""Matches documents against what was taken down: documents by id, URLs, and sites with all hosts below, all by key."""
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from pipeline_tasks.errors import ContractError
+from pipeline_tasks.schema import Array
+from pipeline_tasks.stage import Keyed
 from pipeline_tasks.text.urls.addresses import canonical_host
 from pipeline_tasks.text.urls.keys import hosts, keys
 from pipeline_tasks.text.urls.tracking import TRACKING
@@ -17,11 +25,21 @@ pc: Any = pyarrow.compute
 
 DOC, URL, SITE = "doc", "url", "site"
 
+Entry = tuple[str, str]
+"""A kind (doc, url or site), and the id, URL or site as it was asked for."""
+
+MAIL = "mail"
+"""Kind of a second row of a URL that has an e-mail address: `scrub_pii` writes `<EMAIL>` in its place."""
+
+MATCHING = f"4 {unicodedata.unidata_version}"
+"""How keys follow from what was asked for: keys of another way, or of other tables of characters, are not looked up."""
+
 PLACEHOLDER = "%3CEMAIL%3E"
 """What a canonical address has in the place of an e-mail address that `scrub_pii` replaced (`text.pii`)."""
 
 _MAIL = re.compile(r"@|%(?:25)*40")
 _ANY_MAIL = r"[^/?#&=]*(?:@|%(?:25)*40)[^/?#&=]*"
+_PARTS = re.compile("([/?#&=])")
 
 LIST = pa.schema(
     [
@@ -31,47 +49,186 @@ LIST = pa.schema(
         pa.field("takedown", pa.int64()),  # number of the entry of the log that asked for it first
     ]
 )
-"""A list of what was taken down, sorted by kind and key, which are unique together."""
+"""What is taken down as it is listed, and as lists of earlier releases have it; kind and key are unique together."""
+
+KEYED = pa.schema(
+    [
+        pa.field("key", pa.string()),  # a kind, a space, and what documents are compared with
+        pa.field("of", pa.string()),  # of a row of `mail` the key of the URL, "" of any other
+        pa.field("value", pa.string()),  # as it was asked for
+        pa.field("takedown", pa.int64()),  # number of the entry of the log that said so
+        pa.field("undo", pa.bool_()),  # whether that allowed it again
+    ]
+)
+"""What entries of the log said of keys, sorted by `ORDER`: of each key the newest counts."""
+
+ORDER = ("key", "of")
+"""Columns that a row is known by."""
 
 
-class TakenDown(NamedTuple):
-    """A list in memory: for ids and keys of URLs the sorted keys and, in that order, the evidence; by site, that.
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """A few rows of `KEYED` in memory."""
 
-    `mail` has by key the URLs that have an e-mail address: `scrub_pii` writes `<EMAIL>` in its place.
+    table: pa.Table
+
+    def rows(self, wanted: Array) -> pa.Table:
+        """Return the rows whose key is in `wanted`."""
+        return self.table.filter(pc.is_in(self.table["key"], value_set=wanted))
+
+    def between(self, first: str, stop: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows whose key is not before `first`, and before `stop`."""
+        yield from self.table.filter((pc.field("key") >= first) & (pc.field("key") < stop)).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class TakenDown:
+    """What is taken down, looked up by key; `counts` is how many entries of each kind that was ever named hold.
+
+    With `ever` what was allowed again counts, too. Without it only what entries up to `until` took down does, if that
+    is given, and no key of `but`.
     """
 
-    ids: pa.Array
-    of_ids: pa.Array
-    urls: pa.Array
-    of_urls: pa.Array
-    sites: Mapping[str, str]
-    mail: Mapping[str, str]
+    keyed: Keyed
+    counts: Mapping[str, int]
+    ever: bool = False
+    until: int | None = None
+    but: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is taken down."""
+        return not any(self.counts.values())
+
+    @property
+    def held_by_kind(self) -> dict[str, int]:
+        """How many ids, URLs and sites are taken down."""
+        return {kind: count for kind, count in sorted(self.counts.items()) if count and kind != MAIL}
+
+    def known(self, wanted: Array) -> pa.Table:
+        """Return what the log said last of keys, sorted, whether they are taken down or were allowed again."""
+        return newest(self.keyed.rows(wanted))
+
+    def held(self, wanted: Array) -> pa.Table:
+        """Return the rows of those keys that are taken down."""
+        return self._counting(self.known(wanted))
+
+    def of_kind(self, kind: str) -> pa.Table:
+        """Return the rows of all that is taken down of a kind, sorted: all of it is read."""
+        batches = list(self.keyed.between(f"{kind} ", f"{kind}!"))
+        return self._counting(newest(pa.Table.from_batches(batches, KEYED)))
+
+    def _counting(self, rows: pa.Table) -> pa.Table:
+        if self.ever or not rows.num_rows:
+            return rows
+        counts = pc.invert(rows["undo"])
+        if self.until is not None:
+            counts = pc.and_(counts, pc.less_equal(rows["takedown"], self.until))
+        if self.but:
+            own = pc.if_else(pc.equal(rows["of"], ""), rows["key"], _named(URL, rows["of"]))
+            counts = pc.and_(counts, pc.invert(pc.is_in(own, value_set=pa.array(list(self.but), pa.string()))))
+        return rows.filter(counts)
 
 
-def read_list(path: str) -> TakenDown:
-    """Read a list from a file; "" is the empty one."""
-    return of_rows(pq.read_table(path, columns=LIST.names).to_pylist() if path else [])
+def newest(rows: pa.Table) -> pa.Table:
+    """Return the newest row of each key, sorted."""
+    if not rows.num_rows:
+        return rows
+    ordered = rows.sort_by([(name, "ascending") for name in (*ORDER, "takedown")]).combine_chunks()
+    return ordered.filter(pa.array(are_last(ordered)))
+
+
+def are_last(ordered: pa.Table | pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return of each of sorted rows whether the next one has another key."""
+    last = np.ones(ordered.num_rows, np.bool_)
+    for place, name in enumerate(ORDER):
+        column = ordered[name]
+        differs = np.asarray(pc.not_equal(column.slice(1), column.slice(0, max(len(column) - 1, 0))))
+        last[:-1] = differs if not place else last[:-1] | differs
+    return last
+
+
+def read_list(path: str, *listed: Keyed) -> TakenDown:
+    """Return the list of a file, which names the segments that are `listed`; "" is the empty one.
+
+    A list of an earlier release has its rows itself, and those of segments with other keys are read, too.
+    """
+    if not path.endswith(".json"):
+        return of_rows(pq.read_table(path, columns=LIST.names).to_pylist() if path else [])
+    if not listed:
+        message = f"{path}: the segments of this list of takedowns are not given; run the stage by an engine"
+        raise ContractError(message)
+    facts = json.loads(Path(path).read_bytes())
+    return matched(TakenDown(listed[0], facts["counts"]), facts["matching"])
+
+
+def matched(taken: TakenDown, matching: str) -> TakenDown:
+    """Return a list whose keys follow in the way `matching`; of another way than ours all rows are read."""
+    return taken if matching == MATCHING else of_rows(rows_of(taken))
+
+
+def rows_of(taken: TakenDown) -> list[dict[str, Any]]:
+    """Return all that is taken down as rows of `LIST`, sorted by kind and key: all of it is read."""
+    listed: list[dict[str, Any]] = []
+    for kind in (DOC, SITE, URL):
+        rows = taken.of_kind(kind).to_pylist() if kind in taken.counts else []
+        listed += ({"kind": kind, "key": row["key"].partition(" ")[2], **_asked_for(row)} for row in rows)
+    return listed
+
+
+def _asked_for(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("value", "takedown")}
 
 
 def of_rows(rows: Iterable[Mapping[str, Any]]) -> TakenDown:
     """Return a list of rows of `LIST`; keys follow from what was asked for, whatever release wrote the list."""
-    entries: dict[str, dict[str, str]] = {DOC: {}, URL: {}, SITE: {}}
     listed = list(rows)
-    for row, key in zip(listed, keys_of((row["kind"], row["value"]) for row in listed), strict=True):
-        proof = {row["kind"]: row["value"], "takedown": row["takedown"]}
-        entries[row["kind"]][key] = json.dumps(proof, sort_keys=True, separators=(",", ":"))
-    mail = {key: proof for key, proof in entries[URL].items() if _MAIL.search(key)}
-    return TakenDown(*_columns(entries[DOC]), *_columns(entries[URL]), entries[SITE], mail)
+    return in_memory(changes([(row["kind"], row["value"]) for row in listed], [row["takedown"] for row in listed]))
 
 
-def of_entries(entries: Sequence[tuple[str, str]]) -> TakenDown:
+def of_entries(entries: Sequence[Entry]) -> TakenDown:
     """Return a list of kinds and values that no takedown asked for yet."""
-    keyed = zip(entries, keys_of(entries), strict=True)
-    return of_rows({"kind": kind, "key": key, "value": value, "takedown": 0} for (kind, value), key in keyed)
+    return in_memory(changes(entries, [0] * len(entries)))
 
 
-def _columns(entries: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
-    return pa.array(list(entries), pa.string()), pa.array(list(entries.values()), pa.string())
+def in_memory(rows: pa.Table) -> TakenDown:
+    """Return rows of `KEYED` as a list; the newest of each key counts."""
+    state = newest(rows)
+    return TakenDown(InMemory(state), counts_of(state))
+
+
+def counts_of(rows: pa.Table) -> dict[str, int]:
+    """Return how many rows, of which each has another key, are taken down, by each kind that any of them has."""
+    return {**dict.fromkeys(kinds_of(rows), 0), **kinds_of(rows.filter(pc.invert(rows["undo"])))}
+
+
+def kinds_of(rows: pa.Table) -> dict[str, int]:
+    """Return how many rows there are of each kind."""
+    kinds = pc.list_element(pc.split_pattern(rows["key"], " ", max_splits=1), 0)
+    counted = sorted(pc.value_counts(kinds).to_pylist(), key=lambda each: str(each["values"]))
+    return {each["values"]: each["counts"] for each in counted}
+
+
+def changes(entries: Sequence[Entry], numbers: Sequence[int], *, undo: bool = False) -> pa.Table:
+    """Return what entries of the log with these numbers say of kinds and values: rows of `KEYED`, sorted, each once."""
+    rows = []
+    for (kind, value), key, number in zip(entries, keys_of(entries), numbers, strict=True):
+        rows.append((f"{kind} {key}", "", value, number))
+        if kind == URL and _MAIL.search(key):
+            rows.append((f"{MAIL} {_without_mail(key)}", key, value, number))
+    columns = zip(*rows, strict=True) if rows else [()] * (len(KEYED) - 1)
+    table = pa.Table.from_arrays([*map(pa.array, columns), pa.repeat(undo, len(rows))], KEYED.names).cast(KEYED)
+    ordered = table.sort_by([(name, "ascending") for name in (*ORDER, "takedown")]).combine_chunks()
+    return ordered.filter(pa.array(np.append([True], are_last(ordered)[:-1])[: len(ordered)]))
+
+
+def _without_mail(key: str) -> str:
+    """Return an address's key with the placeholder for each part that has an e-mail address, or had one.
+
+    Of two addresses that differ in e-mail addresses alone, scrubbed or not, these are equal.
+    """
+    parts = _PARTS.split(key)
+    return "".join(PLACEHOLDER if _MAIL.search(part) or PLACEHOLDER in part else part for part in parts)
 
 
 def key_of(kind: str, value: str) -> str:
@@ -91,36 +248,67 @@ def _keys(urls: pa.Array) -> pa.Array:
     return keys(urls, TRACKING)
 
 
-def keys_of(entries: Iterable[tuple[str, str]]) -> list[str]:
+def keys_of(entries: Iterable[Entry]) -> list[str]:
     """Return `key_of` each kind and value; all URLs at once, which takes a hundredth of the time."""
     named = list(entries)
     urls = iter(_keys(pa.array([value for kind, value in named if kind == URL], pa.string())).to_pylist())
     return [(next(urls) or "") if kind == URL else key_of(kind, value) for kind, value in named]
 
 
+def names_of(entries: Sequence[Entry]) -> list[str]:
+    """Return the key of each kind and value as rows of `KEYED` have it."""
+    return [f"{kind} {key}" for (kind, _), key in zip(entries, keys_of(entries), strict=True)]
+
+
 def evidence(taken: TakenDown, urls: pa.Array | None = None, ids: pa.Array | None = None) -> pa.Array:
     """Return for each document the entry that it is taken down by, as JSON, null for none.
 
-    A document without a URL is of no URL and no site.
+    A document without a URL is of no URL and no site. All keys of the documents are looked up together.
     """
-    columns: list[pa.Array] = []
-    if ids is not None and len(taken.ids):
-        columns.append(taken.of_ids.take(pc.index_in(ids, taken.ids)))
-    if urls is not None and len(taken.urls):
-        own = _keys(urls)
-        columns.append(taken.of_urls.take(pc.index_in(own, taken.urls)))
-        if taken.mail:
-            columns.append(_scrubbed(taken.mail, own))
-    if urls is not None and taken.sites:
-        columns.append(_by_site(taken.sites, urls))
+    own = _keys(urls) if urls is not None and URL in taken.counts else None
+    codes: Any = hosts(urls).dictionary_encode() if urls is not None and SITE in taken.counts else None
+    named = [] if codes is None else codes.dictionary.to_pylist()
+    scrubbed = {} if own is None or MAIL not in taken.counts else _scrubbed(own)
+    asked = [
+        *([_named(DOC, ids)] if ids is not None and DOC in taken.counts else ()),
+        *([] if own is None else [_named(URL, own)]),
+        pa.array({f"{MAIL} {_without_mail(key)}" for key in scrubbed.values()}, pa.string()),
+        pa.array({f"{SITE} {domain}" for host in named for domain in _domains(host)}, pa.string()),
+    ]
     rows = next((len(column) for column in (urls, ids) if column is not None), 0)
-    return pc.coalesce(*columns) if columns else pa.nulls(rows, pa.string())
+    held = taken.held(pa.chunked_array(asked, pa.string()).unique().drop_null())
+    if not held.num_rows:
+        return pa.nulls(rows, pa.string())
+    listed = held.to_pylist()
+    proofs = {row["key"]: _proof(row) for row in listed if not row["of"]}
+    columns = [_found(proofs, column) for column in asked[:-2]]
+    if scrubbed:
+        columns.append(_by_mail(listed, scrubbed, rows))
+    if codes is not None:
+        columns.append(pa.array([_entry_of(proofs, host) for host in named], pa.string()).take(codes.indices))
+    return pc.coalesce(*columns)
+
+
+def _named(kind: str, column: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(kind, column.cast(pa.string()), " ")
+
+
+def _proof(row: Mapping[str, Any]) -> str:
+    """Return the entry of a row as documents have it as evidence."""
+    kind = URL if row["of"] else row["key"].partition(" ")[0]
+    return json.dumps({kind: row["value"], "takedown": row["takedown"]}, sort_keys=True, separators=(",", ":"))
+
+
+def _found(proofs: Mapping[str, str], asked: pa.Array) -> pa.Array:
+    places = pc.index_in(asked, value_set=pa.array(list(proofs), pa.string()))
+    return pa.array(list(proofs.values()), pa.string()).take(places)
 
 
 def hosts_of(taken: TakenDown) -> set[str]:
-    """Return the names of the sites of a list, in their canonical form and as they were asked for."""
-    asked = {str(json.loads(proof)[SITE]).strip().strip(".").lower() for proof in taken.sites.values()}
-    return asked | set(taken.sites)
+    """Return the names of the sites of a list, in their canonical form and as they were asked for: all are read."""
+    rows = taken.of_kind(SITE)
+    asked = {str(value).strip().strip(".").lower() for value in rows["value"].to_pylist()}
+    return asked | {key.partition(" ")[2] for key in rows["key"].to_pylist()}
 
 
 def address_of(proof: str) -> str | None:
@@ -131,27 +319,29 @@ def address_of(proof: str) -> str | None:
     return f"http://{named[SITE].strip().strip('.')}/" if SITE in named else None
 
 
-def _scrubbed(mail: Mapping[str, str], own: pa.Array) -> pa.Array:
+def _scrubbed(own: pa.Array) -> dict[int, str]:
+    """Return the keys of addresses that had an e-mail address which was scrubbed, by their places."""
+    is_scrubbed = pc.fill_null(pc.match_substring(own, PLACEHOLDER), fill_value=False)
+    return {at: own[at].as_py() for at in pc.indices_nonzero(is_scrubbed).to_pylist()}
+
+
+def _by_mail(listed: Sequence[Mapping[str, Any]], scrubbed: Mapping[int, str], rows: int) -> pa.Array:
     """Return the evidence of documents whose address had an e-mail address that was scrubbed, null for all others.
 
     The rest of the address has to be that of an entry: which of several addresses stood there is not known any more.
     """
-    proofs: list[str | None] = [None] * len(own)
-    is_scrubbed = pc.fill_null(pc.match_substring(own, PLACEHOLDER), fill_value=False)
-    for at in pc.indices_nonzero(is_scrubbed).to_pylist():
-        form = _ANY_MAIL.join(re.escape(part) for part in own[at].as_py().split(PLACEHOLDER))
-        proofs[at] = next((proof for key, proof in mail.items() if re.fullmatch(form, key)), None)
+    mail = {key: list(each) for key, each in groupby((row for row in listed if row["of"]), lambda row: row["key"])}
+    proofs: list[str | None] = [None] * rows
+    for at, key in scrubbed.items():
+        form = re.compile(_ANY_MAIL.join(re.escape(part) for part in key.split(PLACEHOLDER)))
+        near = mail.get(f"{MAIL} {_without_mail(key)}", ())
+        proofs[at] = next((_proof(row) for row in near if form.fullmatch(row["of"])), None)
     return pa.array(proofs, pa.string())
 
 
-def _by_site(sites: Mapping[str, str], urls: pa.Array) -> pa.Array:
-    codes: Any = hosts(urls).dictionary_encode()
-    entries = [_entry_of(sites, host) for host in codes.dictionary.to_pylist()]
-    return pa.array(entries, pa.string()).take(codes.indices)
-
-
-def _entry_of(sites: Mapping[str, str], host: str) -> str | None:
-    return next((sites[domain] for domain in _domains(host) if domain in sites), None)
+def _entry_of(proofs: Mapping[str, str], host: str) -> str | None:
+    names = (f"{SITE} {domain}" for domain in _domains(host))
+    return next((proofs[name] for name in names if name in proofs), None)
 
 
 def _domains(host: str) -> Iterator[str]:

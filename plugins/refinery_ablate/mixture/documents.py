@@ -17,12 +17,12 @@ from pipeline_tasks.cards import choosing_stages, plans_mixture
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs.version_log import Version, stages_of
-from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.stages.mix.groups import groups_of
 from pipeline_tasks.stages.mix.params import Params
 from pipeline_tasks.store.reading import read_manifest, read_shards
+from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.text.base.sampling import uniform_draws
-from pipeline_tasks.text.urls.takedown import evidence, of_rows
+from pipeline_tasks.text.urls.takedown import evidence
 from refinery_ablate.mixture.pool import Pool
 from refinery_ablate.mixture.search_plan import Counts
 
@@ -60,7 +60,7 @@ def documents_of(root: str, version: Version, by: str, bands: Sequence[float] = 
     choosing = choosing_stages(stages_of(root, version))
     *_, selected = takewhile(lambda stage: not plans_mixture(stage), choosing)
     manifest = read_manifest(root, version.manifests[selected])
-    taken = of_rows(current_rows(root))
+    taken = taken_down(root)
     known = [name for name, _ in manifest.schema]
     _require_columns(by, known)
     names, draws, sizes, gone = [], [], [], []

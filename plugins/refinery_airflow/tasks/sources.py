@@ -215,4 +215,4 @@ def take_deletions_down(context: Context, facts: Mapping[str, Any]) -> dict[str,
         log.info("%s names nothing that is not taken down already", facts["input"])
         return {"takedown": None, "entries": 0, "unknown": unknown}
     log.info("takedown %d: %s. Snapshots and builds follow it from now on", takedown.number, takedown.reason)
-    return {"takedown": takedown.number, "entries": len(takedown.entries), "unknown": unknown}
+    return {"takedown": takedown.number, "entries": takedown.count, "unknown": unknown}

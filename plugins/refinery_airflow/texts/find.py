@@ -17,8 +17,8 @@ from pipeline_tasks.inspect.search.find import Reach, current_versions, reach_of
 from pipeline_tasks.inspect.search.phrases import PhraseSearch, looked_for, read_text, search_phrase
 from pipeline_tasks.inspect.search.places import Place, placed
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.takedowns import valid_entries
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL
+from pipeline_tasks.text.urls.takedown_entries import valid_entries
 from refinery_airflow.access.looks import LookRoute
 from refinery_airflow.access.roles import require
 from refinery_airflow.pages.fields import Name, Row, Term, Where

@@ -10,8 +10,7 @@ from pipeline_tasks.inspect.versions import uncounted
 from pipeline_tasks.manifest import Manifest, in_order, total
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile
-from pipeline_tasks.publish.takedowns import LOG as TAKEDOWNS
-from pipeline_tasks.publish.takedowns import current_rows, documents_of
+from pipeline_tasks.publish.takedowns import documents_of
 from pipeline_tasks.recipe import COMPOSE, LAND
 from pipeline_tasks.run.idle_parts import idle_parts
 from pipeline_tasks.sealed import path_of
@@ -20,6 +19,8 @@ from pipeline_tasks.store.erasures import erased_by_path
 from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shards.rows import layers_of
+from pipeline_tasks.store.taken_down import LOG as TAKEDOWNS
+from pipeline_tasks.store.taken_down import taken_down
 from refinery_rights.disclose.about import About, Category
 from refinery_rights.disclose.counting import Amount, Counts, Domains, Period, counted_documents
 from refinery_rights.disclose.origins import SourceOrigin, origin_of
@@ -240,8 +241,7 @@ def _states(root: str, versions: Iterable[Version]) -> Iterator[tuple[str, str]]
 
 
 def _taken_down(root: str) -> dict[str, int]:
-    kinds = [str(row["kind"]) for row in current_rows(root)]
-    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+    return taken_down(root).held_by_kind
 
 
 def _erased_rows(root: str, documents: Iterable[Manifest]) -> int:

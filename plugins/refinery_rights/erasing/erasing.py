@@ -5,11 +5,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline_tasks.publish.takedowns import Takedown
 from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, erased_by_path, erasures, expired, newest
 from pipeline_tasks.store.log_chain import next_number, read_chain
+from pipeline_tasks.store.taken_down import Takedown
 from pipeline_tasks.upkeep.rewriting.replacing import TOGETHER, commit, meanwhile
 from refinery_rights.erasing.survey import Survey, Work
 
@@ -115,6 +115,8 @@ def _head(root: str) -> str:
 
 def _takedown(takedown: Takedown) -> dict[str, Any]:
     asked = [_asked(entry) for entry in takedown.entries]
+    if takedown.listed:
+        asked = [{"kind": "segment", "sha256": takedown.listed.digest}]
     return {"number": takedown.number, "at": takedown.at, "undo": takedown.undo, "asked": asked}
 
 

@@ -7,10 +7,9 @@ from pipeline_tasks.cards import maker_of
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.document.duplicates import duplicates
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.recipe import is_trial
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.text.urls.takedown import of_rows
+from pipeline_tasks.store.taken_down import taken_down
 from refinery_rights.erasing.documents import IDENTITY, Documents
 
 
@@ -36,7 +35,7 @@ def near(root: str) -> list[Near]:
     They are those of the clusters that deduplication found. What it never compared, as the documents of two recipes, is
     not among them: `refinery look similar` compares vectors.
     """
-    documents = Documents(of_rows(current_rows(root)))
+    documents = Documents(taken_down(root))
     recipes = [
         name for name in version_log.recipes(root) if not is_trial(name) and not version_log.is_build(root, name)
     ]

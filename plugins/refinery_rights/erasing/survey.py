@@ -15,7 +15,6 @@ import zstandard
 
 from pipeline_tasks.errors import RefineryError, Transient, cause
 from pipeline_tasks.publish.exported import FILES
-from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
@@ -23,6 +22,7 @@ from pipeline_tasks.store.erasures import FOLDER as ERASURES
 from pipeline_tasks.store.erasures import Erased, Stored, erased_by_path
 from pipeline_tasks.store.protocol import Entry, Store
 from pipeline_tasks.store.shards.table import Table, open_table
+from pipeline_tasks.store.taken_down import FOLDER as TAKEDOWNS
 from pipeline_tasks.text.urls.takedown import hosts_of
 from pipeline_tasks.upkeep.followers import follower_prefixes
 from pipeline_tasks.upkeep.vacuum import export_of

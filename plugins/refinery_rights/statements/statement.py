@@ -13,7 +13,6 @@ from typing import Any
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.gate.verdicts import read_verdict
 from pipeline_tasks.manifest import Manifest, in_order
-from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.datasets.origin import DIGEST, read_origin, source_versions
 from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.logs import ablation_log
@@ -158,7 +157,7 @@ def heads(root: str, versions: Sequence[Version]) -> list[Resource]:
         entry = read_chain(root, log)[version.number - 1]
         named[log.entry_path(entry.number)] = _entry(log, entry.number, entry.digest)
     recipes = sorted({version.recipe for version in versions})
-    for log in (*map(dataset_log, recipes), takedowns.LOG, erasures.LOG, ablation_log.LOG):
+    for log in (*map(dataset_log, recipes), erasures.TAKEDOWNS, erasures.LOG, ablation_log.LOG):
         for last in read_chain(root, log)[-1:]:
             named.setdefault(log.entry_path(last.number), _entry(log, last.number, last.digest))
     return list(named.values())

@@ -4,6 +4,7 @@ A run that was killed behind its own write, or a backup that was copied back, le
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -11,15 +12,15 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
-from pipeline_tasks.publish.takedowns import FOLDER as TAKEDOWNS
-from pipeline_tasks.publish.takedowns import current_rows
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import FOLDER as ERASURES
 from pipeline_tasks.store.erasures import begun, erased_by_path, erasures
 from pipeline_tasks.store.shards.rows import CHANGED, ShardRows
 from pipeline_tasks.store.shards.table import open_table, own_rows
-from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence, of_rows
+from pipeline_tasks.store.taken_down import FOLDER as TAKEDOWNS
+from pipeline_tasks.store.taken_down import taken_down
+from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence
 from pipeline_tasks.upkeep.followers import follower_prefixes
 
 SAYS = ("text", "title", "payload", "tokens", "url")
@@ -37,7 +38,7 @@ def check_erased(root: str, findings: Findings) -> None:
     try:
         until = begun(root)
         at = next((entry.at for entry in erasures(root) if until and entry.takedown == until), "")
-        taken = of_rows(row for row in current_rows(root) if row["takedown"] <= until)
+        taken = replace(taken_down(root), until=until)
     except ContractError:  # a damaged log is a problem of its own
         return
     if not at:

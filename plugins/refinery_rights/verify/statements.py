@@ -16,12 +16,11 @@ from pipeline_tasks.errors import RecipeError, SignatureRefused
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
 from pipeline_tasks.inspect.versions import uncounted
-from pipeline_tasks.publish import takedowns
 from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version, version_path
 from pipeline_tasks.sealed import canonical, parse
 from pipeline_tasks.stage import LANDING
-from pipeline_tasks.store import erasures, storage
+from pipeline_tasks.store import erasures, storage, taken_down
 from pipeline_tasks.store.erasures import erased
 from pipeline_tasks.store.log_chain import Log, dataset_log, read_chain
 from refinery_rights.statements.envelope import open_envelope
@@ -114,7 +113,7 @@ def _check_entries(root: str, signed: Signed, findings: Findings) -> bool:
 
 def _by_log(signed: Signed) -> Iterator[tuple[Log, list[Resource]]]:
     """Yield the logs that a statement names, each with the entries that it names of it."""
-    known = {log.folder: log for log in (takedowns.LOG, erasures.LOG, ablation_log.LOG)}
+    known = {log.folder: log for log in (taken_down.LOG, erasures.LOG, ablation_log.LOG)}
     named = defaultdict[str, list[Resource]](list)
     for entry in signed.entries:
         named[str(entry["annotations"]["log"])].append(entry)
@@ -238,9 +237,9 @@ def _note_sources(root: str, signed: Signed, version: Version, findings: Finding
 
 def _note_takedowns(root: str, signed: Signed, findings: Findings) -> None:
     """Note what was taken down since a statement was signed: the version may have it until it is erased."""
-    then = max((_number(each) for each in signed.entries if each["annotations"]["log"] == takedowns.FOLDER), default=0)
-    with findings.guarded(f"{root}/{takedowns.FOLDER}", takedowns.LOG.way_out):
-        later = [each for each in takedowns.takedowns(root) if each.number > then]
+    then = max((_number(each) for each in signed.entries if each["annotations"]["log"] == taken_down.FOLDER), default=0)
+    with findings.guarded(f"{root}/{taken_down.FOLDER}", taken_down.LOG.way_out):
+        later = [each for each in taken_down.takedowns(root) if each.number > then]
         if later:
             findings.note(
                 f"{counted(len(later), 'entry', 'entries')} of the log of takedowns came after it was signed: what is "

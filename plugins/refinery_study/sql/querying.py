@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 from pipeline_tasks.errors import NoMemory, NoSpace, RecipeError, RefineryError
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.takedowns import current_rows
+from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.text.urls.takedown import of_rows
 from refinery_study.sql.named import Named, View, named_in
 from refinery_study.sql.rows import Hidden, Rows
@@ -153,7 +153,7 @@ def queried(root: str, version: Version, query: str) -> Iterator[Answer]:
     RecipeError for what DuckDB does not take, with the views and columns that there are; ContractError for a shard that
     is not what its manifest promises, also while the answer is read.
     """
-    hidden, faults = Hidden(of_rows(current_rows(root))), list[BaseException]()
+    hidden, faults = Hidden(taken_down(root)), list[BaseException]()
     catalog = Catalog(root, version)
     with _database() as connection, _own_errors(catalog, hidden, faults):
         named = named_in(connection, query)

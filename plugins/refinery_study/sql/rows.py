@@ -4,7 +4,8 @@ Rows of documents that are taken down now are left out, whenever the version was
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,11 +40,12 @@ class Hidden:
 
     taken: TakenDown
     rows: int = 0
+    lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is taken down."""
-        return not (len(self.taken.ids) or len(self.taken.urls) or self.taken.sites)
+        return self.taken.is_empty
 
     def visible(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of documents that are not taken down, and count the others."""
@@ -51,9 +53,10 @@ class Hidden:
         urls, ids = (batch.column(name) if name in names else None for name in (URL, ID))
         if urls is None and ids is None:
             return batch  # rows of records that nobody could read
-        is_taken = pc.is_valid(evidence(self.taken, urls, ids))
-        left = batch.filter(pc.invert(is_taken))
-        self.rows += batch.num_rows - left.num_rows
+        with self.lock:  # several views may be read at once
+            is_taken = pc.is_valid(evidence(self.taken, urls, ids))
+            left = batch.filter(pc.invert(is_taken))
+            self.rows += batch.num_rows - left.num_rows
         return left
 
 
