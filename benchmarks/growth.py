@@ -1,7 +1,7 @@
 """Counts what a run asks of its stores as a crawl grows: requests, bytes, XCom and the driver's memory.
 
     python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100 1000] [--shards 1000 10000 100000]
-                                [--partitions] [--json]
+                                [--partitions] [--erase] [--json]
 
 Snapshots are simulated: each file is a WARC of a few small pages, and a version of the past is an entry of the log
 that names the manifests of one that was refined. Everything is counted (`counting.py`) and nothing is timed but the
@@ -19,6 +19,9 @@ wall clock of each size, so two machines print the same. The last line is one JS
   one process; `partitions_mb`, the most memory of it; `partition_days`, by number of earlier snapshots, what 1,024
   partitions ask for and read (KB) together, and the KB of the manifest of each; `seal_requests`, what sealing 10,000
   shards asks for.
+- with `--erase`: of a root of large pages, by what is looked for (a site that occurs nowhere, a site of one file of
+  eight, and the same where no table is believed), `read`, the bytes that `refinery erase --dry-run` reads for each
+  byte of the root, and `requests`.
 """
 
 import argparse
@@ -35,6 +38,8 @@ from typing import Any
 
 import pyarrow as pa
 from counting import Requests, counted
+from refinery_rights.erasing.documents import Documents
+from refinery_rights.erasing.survey import survey
 from whole_run import Run, step_of
 
 from pipeline_tasks.demo import warc
@@ -56,6 +61,8 @@ from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.shards.name_index import NameIndex
+from pipeline_tasks.text.urls.takedown import of_entries
 
 STAGES = ("ingest", "extract", "dedup_exact")
 """Of the recipe `web`: what reads landed files, and one stage that groups and has history."""
@@ -327,6 +334,38 @@ def partition_facts() -> dict[str, Any]:
     }
 
 
+ERASED_FILES, ERASED_PAGES, ERASED_WORDS = 8, 8, 100_000
+"""Files of a snapshot that is erased from, each with a site of its own, pages of each, and words of a page."""
+
+
+def erase_facts() -> dict[str, Any]:
+    """Return the counts of `--erase` by the names that the module's text has."""
+    with tempfile.TemporaryDirectory(prefix="refinery-erase-") as place:
+        root, landing = f"{place}/root", Path(place, "crawl")
+        landing.mkdir()
+        for file in range(ERASED_FILES):
+            pages = [_large_page(file, page) for page in range(ERASED_PAGES)]
+            (landing / f"part-{file:03d}.jsonl").write_text("\n".join(map(json.dumps, pages)))
+        Run(root, "2026-11-01", short_recipe(), LOCAL).refine(str(landing))
+        size = sum(path.stat().st_size for path in Path(root).rglob("*") if path.is_file())
+        facts = {"nowhere": _looked(root, "nowhere.example", size), "one_file": _looked(root, "site3.example", size)}
+        NameIndex.having = lambda index, _: index.paths  # type: ignore[method-assign]
+        return {**facts, "nowhere_unasked": _looked(root, "nowhere.example", size), "root_mb": round(size / 1e6, 1)}
+
+
+def _large_page(file: int, page: int) -> dict[str, str]:
+    words = [sha256(f"{file} {page} {word}".encode())[:8] for word in range(ERASED_WORDS)]
+    return {"text": " ".join(words), "url": f"https://www.site{file}.example/{page}"}
+
+
+def _looked(root: str, site: str, size: int) -> dict[str, Any]:
+    """Return what a look for a site asks of a root of so many bytes."""
+    asked = Requests(root)
+    with counted(asked):
+        found = survey(root, Documents(of_entries([("site", site)])))
+    return {"read": round(asked.read / size, 4), "requests": dict(asked.verbs), "objects": len(found.work)}
+
+
 def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the counts as a table for a person."""
     for size in sizes:
@@ -369,6 +408,7 @@ def main() -> None:
     parser.add_argument("--versions", type=int, nargs="*", default=[1, 10, 100, 1000])
     parser.add_argument("--shards", type=int, nargs="*", default=[1000, 10_000, 100_000])
     parser.add_argument("--partitions", action="store_true", help="count partitions, and nothing else")
+    parser.add_argument("--erase", action="store_true", help="count erasures, and nothing else")
     parser.add_argument("--driver", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--partition-driver", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
@@ -382,6 +422,9 @@ def main() -> None:
         return
     if options.partitions:
         print(json.dumps(partition_facts()))
+        return
+    if options.erase:
+        print(json.dumps(erase_facts()))
         return
     with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
         sizes = [measured(Path(name, f"{files}-files"), files, before=options.before) for files in options.files]
