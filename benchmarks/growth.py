@@ -1,7 +1,8 @@
 """Counts what a run asks of its stores as a crawl grows: requests, bytes, XCom and the driver's memory.
 
     python benchmarks/growth.py [--files 100 1000] [--versions 1 10 100 1000] [--shards 1000 10000 100000]
-                                [--partitions] [--publish 1000 65536] [--takedowns 10000 1000000] [--json]
+                                [--partitions] [--publish 1000 65536] [--takedowns 10000 1000000] [--erase]
+                                [--json]
 
 Snapshots are simulated: each file is a WARC of a few small pages, and a version of the past is an entry of the log
 that names the manifests of one that was refined. Everything is counted (`counting.py`) and nothing is timed but the
@@ -23,6 +24,9 @@ wall clock of each size, so two machines print the same. The last line is one JS
   processor time and the most memory of its process.
 - with `--takedowns`: by number of URLs that are taken down, what one more takedown, the list of the next landing, one
   other document, and batches of 4,096 of them ask for, read (KB) and take of a processor (ms).
+- with `--erase`: of a root of large pages, by what is looked for (a site that occurs nowhere, a site of one file of
+  eight, and the same where no table is believed), `read`, the bytes that `refinery erase --dry-run` reads for each
+  byte of the root, and `requests`.
 """
 
 import argparse
@@ -39,6 +43,8 @@ from typing import Any
 
 import pyarrow as pa
 from counting import Requests, counted
+from refinery_rights.erasing.documents import Documents
+from refinery_rights.erasing.survey import survey
 from whole_run import Run, step_of
 
 from pipeline_tasks.demo import warc
@@ -65,8 +71,9 @@ from pipeline_tasks.service.requests.wire import Wire
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest
+from pipeline_tasks.store.shards.name_index import NameIndex
 from pipeline_tasks.store.taken_down import taken_down
-from pipeline_tasks.text.urls.takedown import evidence
+from pipeline_tasks.text.urls.takedown import evidence, of_entries
 
 STAGES = ("ingest", "extract", "dedup_exact")
 """Of the recipe `web`: what reads landed files, and one stage that groups and has history."""
@@ -438,6 +445,38 @@ def _asked_by(step: Callable[[], object]) -> dict[str, float]:
     return {"requests": asked.total, "read_kb": round(asked.read / 1000, 1), "ms": round(spent, 1)}
 
 
+ERASED_FILES, ERASED_PAGES, ERASED_WORDS = 8, 8, 100_000
+"""Files of a snapshot that is erased from, each with a site of its own, pages of each, and words of a page."""
+
+
+def erase_facts() -> dict[str, Any]:
+    """Return the counts of `--erase` by the names that the module's text has."""
+    with tempfile.TemporaryDirectory(prefix="refinery-erase-") as place:
+        root, landing = f"{place}/root", Path(place, "crawl")
+        landing.mkdir()
+        for file in range(ERASED_FILES):
+            pages = [_large_page(file, page) for page in range(ERASED_PAGES)]
+            (landing / f"part-{file:03d}.jsonl").write_text("\n".join(map(json.dumps, pages)))
+        Run(root, "2026-11-01", short_recipe(), LOCAL).refine(str(landing))
+        size = sum(path.stat().st_size for path in Path(root).rglob("*") if path.is_file())
+        facts = {"nowhere": _looked(root, "nowhere.example", size), "one_file": _looked(root, "site3.example", size)}
+        NameIndex.having = lambda index, _: index.paths  # type: ignore[method-assign]
+        return {**facts, "nowhere_unasked": _looked(root, "nowhere.example", size), "root_mb": round(size / 1e6, 1)}
+
+
+def _large_page(file: int, page: int) -> dict[str, str]:
+    words = [sha256(f"{file} {page} {word}".encode())[:8] for word in range(ERASED_WORDS)]
+    return {"text": " ".join(words), "url": f"https://www.site{file}.example/{page}"}
+
+
+def _looked(root: str, site: str, size: int) -> dict[str, Any]:
+    """Return what a look for a site asks of a root of so many bytes."""
+    asked = Requests(root)
+    with counted(asked):
+        found = survey(root, Documents(of_entries([("site", site)])))
+    return {"read": round(asked.read / size, 4), "requests": dict(asked.verbs), "objects": len(found.work)}
+
+
 def lines(sizes: Sequence[Size], unpromised: Size, histories: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the counts as a table for a person."""
     for size in sizes:
@@ -472,6 +511,19 @@ def _read_by_landing(size: Size) -> float:
     return round(size.landed_reads[LAND] + size.landed_reads["ingest"], 3)
 
 
+def facts_alone(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the counts of the options that count nothing else, by the names that the module's text has."""
+    if options.publish:
+        return {"publish": {str(shards): publishing_of(shards) for shards in options.publish}}
+    if options.takedowns:
+        with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
+            behind = {str(count): taken_down_behind(str(Path(name, str(count))), count) for count in options.takedowns}
+        return {"takedowns": behind}
+    if options.erase:
+        return erase_facts()
+    return partition_facts() if options.partitions else {}
+
+
 def main() -> None:
     """Count, print a table, and last one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -483,6 +535,7 @@ def main() -> None:
     parser.add_argument("--publish", type=int, nargs="*", default=[], help="count publishing, and nothing else")
     parser.add_argument("--publisher", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--takedowns", type=int, nargs="+", help="count takedowns behind so many, and nothing else")
+    parser.add_argument("--erase", action="store_true", help="count erasures, and nothing else")
     parser.add_argument("--driver", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--partition-driver", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
@@ -497,16 +550,8 @@ def main() -> None:
     if options.publisher:
         publish_again(options.publisher[0], int(options.publisher[1]))
         return
-    if options.publish:
-        print(json.dumps({"publish": {str(shards): publishing_of(shards) for shards in options.publish}}))
-        return
-    if options.partitions:
-        print(json.dumps(partition_facts()))
-        return
-    if options.takedowns:
-        with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
-            behind = {str(count): taken_down_behind(str(Path(name, str(count))), count) for count in options.takedowns}
-        print(json.dumps({"takedowns": behind}))
+    if alone := facts_alone(options):
+        print(json.dumps(alone))
         return
     with tempfile.TemporaryDirectory(prefix="refinery-growth-") as name:
         sizes = [measured(Path(name, f"{files}-files"), files, before=options.before) for files in options.files]

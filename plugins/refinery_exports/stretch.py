@@ -191,7 +191,7 @@ def _lineage(dataset: Dataset, shard: Shard, start: int, stop: int) -> pa.Table:
             pieces = pq.ParquetFile(stream, page_checksum_verification=True)
             ranks = range(pieces.metadata.num_row_groups)
             near = [rank for rank in ranks if _meets(pieces.metadata.row_group(rank), start, stop)]
-            table = pieces.read_row_groups(near)
+            table = pieces.read_row_groups(near).replace_schema_metadata()
     except RefineryError:
         raise
     except (pa.ArrowException, OSError) as error:  # pyarrow raises either for a damaged file

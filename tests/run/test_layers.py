@@ -19,7 +19,8 @@ from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
 from pipeline_tasks.stage import Batches, Layer, Shard, Shards, reject, replace_column
 from pipeline_tasks.store.shards.file import ShardWriter
-from pipeline_tasks.store.shards.rows import ROW, facts_of, read_shard
+from pipeline_tasks.store.shards.layer_columns import ROW
+from pipeline_tasks.store.shards.rows import facts_of, read_shard
 from tests.examples import few_examples
 
 ROWS = pa.schema(

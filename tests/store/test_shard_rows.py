@@ -18,19 +18,9 @@ from pipeline_tasks.schema import RECORD
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store.shards import file as shard_file
 from pipeline_tasks.store.shards.file import ShardWriter
+from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
 from pipeline_tasks.store.shards.matching_rows import MatchingRows
-from pipeline_tasks.store.shards.rows import (
-    CHANGED,
-    ROW,
-    VALUE,
-    Facts,
-    Places,
-    ShardRows,
-    facts_of,
-    lowest,
-    metadata_of,
-    read_shard,
-)
+from pipeline_tasks.store.shards.rows import Facts, Places, ShardRows, facts_of, lowest, metadata_of, read_shard
 from pipeline_tasks.text.base import delta
 
 HOSTS = ("a.example", "b.example", None)

@@ -19,7 +19,9 @@ from pipeline_tasks.publish.datasets.building import file_of
 from pipeline_tasks.publish.datasets.published_shards import open_build, open_lineage
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.published import PublishedFile
+from pipeline_tasks.publish.published import PublishedFile, require_size
+from pipeline_tasks.store.shards.name_index import NameIndex
+from pipeline_tasks.store.shards.names import asked_names
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, Entry, TakenDown, evidence, of_entries
 from pipeline_tasks.text.urls.takedown_entries import valid_entries
 
@@ -170,17 +172,20 @@ def find(root: str, versions: Sequence[Version], entries: Sequence[Entry], reach
 
 
 def uses(root: str, versions: Sequence[Version], taken: TakenDown, reach: Reach | None = None) -> Iterator[Use]:
-    """Yield the uses of what is taken down, by version, shard, sequence and start; of a shard its lineage is read.
+    """Yield the uses of what is taken down, by version, shard, sequence and start.
 
-    With `reach` only its shards are looked at.
+    Of a shard the lineage is read, if it may have one. With `reach` only its shards are looked at.
     """
-    at = 0
+    first, asked = 1, asked_names(taken)
     for version in versions:
-        for shard, file in enumerate(_lineages(root, version)):
-            at += 1
-            if reach is None or reach.start < at <= reach.end:
-                for row in _rows(root, version, file, taken):
-                    yield Use(recipe=version.recipe, version=version.number, shard=shard, **row)
+        files = dict(enumerate(_lineages(root, version), first))
+        near = {at: file for at, file in files.items() if reach is None or reach.start < at <= reach.end}
+        near = {at: require_size(root, file, version.way_out) for at, file in near.items()}
+        having = NameIndex(root, {file.path: file.bytes for file in near.values()}).having(asked)
+        for at in [at for at, file in near.items() if file.path in having]:
+            for row in _rows(root, version, near[at], taken):
+                yield Use(recipe=version.recipe, version=version.number, shard=at - first, **row)
+        first += len(files)
 
 
 def _lineages(root: str, version: Version) -> list[PublishedFile]:

@@ -47,13 +47,17 @@ class Account:
 
 @dataclass(slots=True)
 class Findings:
-    """Collects problems from several threads; `checked` counts objects by kind, `bytes` are those that were read."""
+    """Collects problems from several threads; `checked` counts objects by kind, `bytes` are those that were read.
+
+    `full` says whether every byte is read, `--fast` or not.
+    """
 
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     checked: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    full: bool = True
 
     def add(self, problem: Problem) -> None:
         """Add a problem unless the same one is known."""

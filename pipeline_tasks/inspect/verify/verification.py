@@ -72,6 +72,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     storage.require_root(root)
     report = Report(root, "full" if scope.full else "fast")
     findings = report.findings
+    findings.full = scope.full
     names = [scope.recipe] if scope.recipe else version_log.recipes(root)
     report.logs = [check_log(root, name, findings) for name in names]
     manifests = Manifests(root, findings, complete=all(log.whole for log in report.logs))

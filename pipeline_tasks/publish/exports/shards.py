@@ -7,7 +7,7 @@ of a document ends, and the end of each sequence that has pads. `.lineage.parque
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from pipeline_tasks.publish.exports.tokens import DType, write_bin
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store.reading import read_shards
+from pipeline_tasks.store.shards.file import end_with_names
+from pipeline_tasks.store.shards.names import Names
 
 pc: Any = pyarrow.compute
 
@@ -45,6 +47,9 @@ PIECES = pa.schema(
     ]
 )
 """One row per piece, by sequence and start; the last five columns, `_ORIGIN`, locate the landed record."""
+
+GROUP_ROWS = 1 << 16
+"""Rows of a row group of a lineage."""
 
 FILES = ("bin", "ends", "lineage.parquet")
 """Endings of the files of a shard."""
@@ -97,11 +102,19 @@ def write(shard: PackedShard, folder: Path) -> dict[str, int]:
         counts = write_bin(sequences, out, shard.dtype)
     pieces = _pieces(sequences)
     (folder / "shard.ends").write_bytes(_ends(sequences, pieces, shard.length).astype("<i8").tobytes())
-    with pq.ParquetWriter(folder / "shard.lineage.parquet", PIECES, write_page_checksum=True) as writer:
-        table = _with_origins(pieces, shard)
-        if table.num_rows:
-            writer.write_table(table, row_group_size=1 << 16)
+    lineage = _with_origins(pieces, shard).combine_chunks()
+    write_lineage(folder / "shard.lineage.parquet", lineage.to_batches(GROUP_ROWS))
     return {"sequences": counts.sequences, "tokens": counts.tokens}
+
+
+def write_lineage(local: Path, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write a lineage, a row group for each batch, with the filter over the names of its rows behind them."""
+    names = Names(PIECES)
+    with pa.OSFile(str(local), "wb") as file, pq.ParquetWriter(file, PIECES, write_page_checksum=True) as writer:
+        for batch in batches:
+            names.add(batch)
+            writer.write_batch(batch, row_group_size=GROUP_ROWS)
+        end_with_names(writer, file, names)
 
 
 def _ends(sequences: Sequence[pa.RecordBatch], pieces: pa.Table, length: int) -> npt.NDArray[np.int64]:

@@ -12,7 +12,8 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.manifest import schema_pairs
 from pipeline_tasks.profiles.removals import columns_profiled
 from pipeline_tasks.stage import Layer, Shard
-from pipeline_tasks.store.shards.rows import CHANGED, ROW, VALUE, Facts, ShardRows
+from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
+from pipeline_tasks.store.shards.rows import Facts, ShardRows
 from pipeline_tasks.text.base import delta
 from pipeline_tasks.text.base.buffers import is_long
 

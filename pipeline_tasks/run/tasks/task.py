@@ -42,7 +42,8 @@ from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.store.s3 import waits as s3_waits
 from pipeline_tasks.store.s3.waits import NO_WAITS, Waits
 from pipeline_tasks.store.shards.file import ShardWriter, is_stored
-from pipeline_tasks.store.shards.rows import ROW, Columns, ShardRows, facts_of, metadata_of, read_shard
+from pipeline_tasks.store.shards.layer_columns import ROW
+from pipeline_tasks.store.shards.rows import Columns, ShardRows, facts_of, metadata_of, read_shard
 from pipeline_tasks.store.shards.segment import Segment, Segments
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 from pipeline_tasks.text.page import sandbox

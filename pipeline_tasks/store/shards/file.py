@@ -21,6 +21,7 @@ from pipeline_tasks.stage import QUICK, Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased, removed
 from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.shards.names import Names
 from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
 
 IN_MEMORY_BYTES = 64 * 1024 * 1024
@@ -170,10 +171,18 @@ def _is_quick(schema: pa.Schema) -> bool:
     return QUICK.items() <= (schema.metadata or {}).items()
 
 
+def end_with_names(writer: pq.ParquetWriter, file: pa.NativeFile, names: Names) -> None:
+    """Write the filter over the names of a file's rows behind them, and say in its footer where it is."""
+    at, body = file.tell(), names.filter()
+    file.write(body)
+    if said := names.said(at, body):
+        writer.add_key_value_metadata(said)
+
+
 class ShardWriter:
     """Collects batches into one Parquet file; the same rows give the same bytes however they were batched.
 
-    `metadata` is stored with the schema, and is part of the bytes.
+    `metadata` is stored with the schema, and is part of the bytes. Behind the rows is a filter over their names.
     """
 
     def __init__(self, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> None:
@@ -183,8 +192,10 @@ class ShardWriter:
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".parquet")
         os.close(handle)
         self._local = Path(name)
+        self._names = Names(self.schema)
+        self._file = pa.OSFile(name, "wb")
         self._writer = pq.ParquetWriter(
-            name,
+            self._file,
             self.schema,
             compression="zstd",
             compression_level=QUICK_LEVEL if _is_quick(schema) else LEVEL,
@@ -200,6 +211,7 @@ class ShardWriter:
         if batch.num_rows == 0:
             return
         batch = pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        self._names.add(batch)
         for group in self._groups.add(batch):
             self._write(group)
         self.rows += batch.num_rows
@@ -216,7 +228,7 @@ class ShardWriter:
         try:
             for group in self._groups.rest():
                 self._write(group)
-            self._close()
+            self._finish()
             with self._local.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
             path, size = f"{folder}/{digest[:32]}.parquet", self._local.stat().st_size
@@ -225,9 +237,17 @@ class ShardWriter:
         finally:
             self.discard()
 
+    def _finish(self) -> None:
+        try:
+            end_with_names(self._writer, self._file, self._names)
+        except OSError as error:
+            raise no_space(self._local, error) from error
+        self._close()
+
     def _close(self) -> None:
         try:
             self._writer.close()
+            self._file.close()
         except OSError as error:
             raise no_space(self._local, error) from error
 

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.shards.file import checked
-from pipeline_tasks.store.shards.rows import CHANGED, ROW, Facts, changed, facts_of
+from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW
+from pipeline_tasks.store.shards.rows import Facts, changed, facts_of
 
 pc: Any = pyarrow.compute
 

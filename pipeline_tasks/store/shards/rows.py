@@ -23,17 +23,11 @@ from pipeline_tasks.schema import RECORD
 from pipeline_tasks.sealed import canonical
 from pipeline_tasks.stage import LANDING, Batches, Shard
 from pipeline_tasks.store.shards.file import GROUP_ROWS, checked
+from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
 from pipeline_tasks.store.shards.segment import Segment
 from pipeline_tasks.text.base import delta
 from pipeline_tasks.text.base.buffers import is_long, take_rows
 
-ROW = "__row"
-"""Column of a layer: the row of the shard below, counted from 0; it ascends."""
-
-CHANGED = "__changed_"
-"""Prefix of the columns of a layer that have a value for some rows only, in a struct of one field, `VALUE`."""
-
-VALUE = "value"
 METADATA = "refinery.layer"
 """Key of a file's metadata: the shard below and the columns of the rows, as JSON."""
 

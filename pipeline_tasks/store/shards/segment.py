@@ -1,9 +1,9 @@
 """Reads segments: rows sorted by a key, in small pages that a few keys find without reading the rest.
 
 A segment is one immutable file: pages of rows, pages of an index over them, pages of an index over those and so on, a
-filter over its keys, then the root and its length. Every page is named by the SHA-256 of its bytes in the page above
-it, and the root by `Shard.index_digest` in a manifest: whatever is used has been verified, however little of the file
-was read.
+filter over its keys and one over the names of its rows, then the root and its length. Every page is named by the
+SHA-256 of its bytes in the page above it, and the root by `Shard.index_digest` in a manifest: whatever is used has been
+verified, however little of the file was read.
 """
 
 import hashlib
@@ -26,6 +26,7 @@ from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import successor_of
 from pipeline_tasks.store.shards.key_filter import Blocks, blocks_of, key_hashes, may_have
+from pipeline_tasks.store.shards.names import NAMES
 
 TAIL = 16 * 1024
 """Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
@@ -60,6 +61,7 @@ class Root:
     """The top of a segment: the rows' schema and order, how many index levels are below, and the topmost entries.
 
     `filter` is where the filter over its keys begins, its bytes and digest; one without levels below the root has none.
+    `names` is the same of the filter over the names of its rows (`names`), as it is stored; empty in older ones.
     """
 
     schema: pa.Schema
@@ -67,6 +69,17 @@ class Root:
     depth: int
     entries: pa.RecordBatch
     filter: tuple[int, int, str] | None = None
+    names: bytes = b""
+
+
+def read_root(body: bytes) -> Root:
+    """Return the top of a segment from its bytes."""
+    with pa.ipc.open_stream(body) as stream:
+        facts, entries = stream.schema.metadata, stream.read_next_batch()
+    schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
+    keys = tuple(json.loads(facts[b"keys"]))
+    place, names = json.loads(facts[b"filter"]) if b"filter" in facts else None, facts.get(NAMES.encode(), b"")
+    return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata(), place, names)
 
 
 _FILTERS: Once[Blocks] = Once(lambda blocks: blocks.nbytes, 256 << 20)
@@ -105,12 +118,7 @@ class Segment:
         body = body[max(len(body) - LENGTH - length, 0) : -LENGTH]
         self._require(body, bytes.fromhex(self._shard.index_digest), "root")
         self.cost["pages"] += 1
-        with pa.ipc.open_stream(body) as stream:
-            facts, entries = stream.schema.metadata, stream.read_next_batch()
-        schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
-        keys = tuple(json.loads(facts[b"keys"]))
-        place = json.loads(facts[b"filter"]) if b"filter" in facts else None
-        return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata(), place)
+        return read_root(body)
 
     def _tail(self) -> list[bytes]:
         """Return the end of the file, or of the one that an erasure put in its place."""

@@ -18,6 +18,7 @@ from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.shards.key_filter import Hashes, filter_of, key_hashes, may_filter
+from pipeline_tasks.store.shards.names import Names
 from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
 from pipeline_tasks.store.shards.segment import CODEC, LENGTH
 
@@ -48,6 +49,7 @@ class SegmentWriter:
         self._at = 0
         self._hashes: list[Hashes] = []
         self._unhashed: list[pa.Array] = []
+        self._names = Names(self.schema)
         self._has_filter = may_filter(self.schema.field(self._keys[0]).type)
         handle, name = tempfile.mkstemp(prefix="refinery-", suffix=".segment")
         self._local = Path(name)
@@ -63,6 +65,7 @@ class SegmentWriter:
             self._unhashed.append(batch.column(self._keys[0]).unique())
             if len(self._levels) > 1:
                 self._hash()
+        self._names.add(batch)
         for group in self._groups.add(batch):
             self._page(group)
         self.rows += batch.num_rows
@@ -138,7 +141,10 @@ class SegmentWriter:
             if self._levels[level]:
                 self._lift(level)
         depth = len(self._levels) - 1
-        body = self._root(depth, self._filter() if depth and self._has_filter else {})
+        keyed = self._filter() if depth and self._has_filter else {}
+        at, body = self._at, self._names.filter()
+        self._put(body)
+        body = self._root(depth, keyed | self._names.said(at, body))
         self._put(body + len(body).to_bytes(LENGTH, "little"))
         try:
             self._file.close()
@@ -154,9 +160,9 @@ class SegmentWriter:
         self._put(body)
         return {"filter": json.dumps(place)}
 
-    def _root(self, depth: int, filtered: Mapping[str, str]) -> bytes:
+    def _root(self, depth: int, filters: Mapping[str, str]) -> bytes:
         entries = self._index(self._levels[depth])
-        facts: dict[str, str | bytes] = {**filtered, "keys": json.dumps(self._keys), "depth": str(depth)}
+        facts: dict[str, str | bytes] = {**filters, "keys": json.dumps(self._keys), "depth": str(depth)}
         facts["schema"] = self.schema.serialize().to_pybytes()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, entries.schema.with_metadata(facts), options=_OPTIONS) as stream:

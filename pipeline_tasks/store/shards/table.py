@@ -11,12 +11,19 @@ import pyarrow.parquet as pq
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Stored
-from pipeline_tasks.store.protocol import mismatch
+from pipeline_tasks.store.protocol import Store, mismatch
 from pipeline_tasks.store.shards.file import checked
 from pipeline_tasks.store.shards.segment import LENGTH, Segment
 
 NAMED = 32
 """Digits of its digest that a shard is named by."""
+
+
+TAIL = 8 * 1024
+"""Bytes that are fetched of the end of a table: more than a footer of one row group, or the root of a small segment."""
+
+_FOOTER = 8
+"""Bytes behind the footer of a Parquet file: its length, and four letters."""
 
 
 class Table(NamedTuple):
@@ -47,9 +54,30 @@ def open_table(root: str, path: str) -> Table:
         top = Segment(root, shard).root
         rows = sum(top.entries["rows"].to_pylist())
         return Table(Shard(path, rows, size, digest, shard.index_digest), top.schema)
-    shard = Shard(path, 0, size, digest)
-    with checked(root, shard) as source:
-        return Table(shard, pq.read_schema(source))
+    _, footer = End(storage.connect(root), path, size).footer()
+    return Table(Shard(path, 0, size, digest), footer.schema.to_arrow_schema().with_metadata(footer.metadata))
+
+
+class End:
+    """The end of a table, of which as much is read as is asked for."""
+
+    def __init__(self, store: Store, path: str, size: int) -> None:
+        self._store, self._path, self.size = store, path, size
+        self._bytes = b""
+
+    def last(self, count: int) -> bytes:
+        """Return the last bytes, so many."""
+        have = len(self._bytes)
+        if count > have:
+            start = max(self.size - max(count, TAIL), 0)
+            [body] = self._store.read_ranges(self._path, [(start, self.size - have)])
+            self._bytes = body + self._bytes
+        return self._bytes[-count:]
+
+    def footer(self) -> tuple[int, pq.FileMetaData]:
+        """Return the bytes from the footer of a Parquet file to its end, and what it says; ArrowInvalid for others."""
+        length = int.from_bytes(self.last(_FOOTER)[:4], "little") + _FOOTER
+        return length, pq.read_metadata(pa.BufferReader(self.last(length)))
 
 
 def _index_digest(root: str, path: str, size: int) -> str:

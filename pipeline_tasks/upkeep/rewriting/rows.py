@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.store.shards.rows import CHANGED, ROW, VALUE
+from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
 
 pc: Any = pyarrow.compute
 

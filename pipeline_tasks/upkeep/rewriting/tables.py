@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from pipeline_tasks.store.erasures import Erased, Stored
 from pipeline_tasks.store.shards.file import ShardWriter
+from pipeline_tasks.store.shards.names import own_metadata
 from pipeline_tasks.store.shards.segment import Segment
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 from pipeline_tasks.store.shards.table import Table
@@ -19,8 +20,7 @@ def rewritten(root: str, table: Table, batches: Iterable[pa.RecordBatch], rows: 
         top = Segment(root, table.shard).root
         writer: Any = SegmentWriter(table.schema, top.keys)
     else:
-        own = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-        writer = ShardWriter(table.schema, {key: value for key, value in own.items() if key != "ARROW:schema"} or None)
+        writer = ShardWriter(table.schema, own_metadata(table.schema.metadata) or None)
     try:
         for batch in batches:
             writer.write(batch)

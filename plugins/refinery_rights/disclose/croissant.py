@@ -18,7 +18,8 @@ from pipeline_tasks.sealed import canonical, sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.shards.file import checked
-from pipeline_tasks.store.shards.rows import ROW, layers_of
+from pipeline_tasks.store.shards.layer_columns import ROW
+from pipeline_tasks.store.shards.rows import layers_of
 from refinery_rights.disclose.facts import Facts
 from refinery_rights.disclose.origins import SourceOrigin
 from refinery_rights.statements.statement import steps_of, writers

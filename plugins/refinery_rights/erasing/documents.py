@@ -8,21 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from pipeline_tasks.store.shards.key_filter import Hashes
+from pipeline_tasks.store.shards.names import (
+    CONTENT,
+    PLACE,
+    SEPARATOR,
+    asked_names,
+    content_names,
+    learned_names,
+    record_names,
+)
 from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence
 from pipeline_tasks.upkeep.rewriting.rows import ADDRESS
 
 pc: Any = pyarrow.compute
 
-PLACE = ("snapshot", "file", "offset", "record_id")
-"""Columns that together name a landed record; no stage changes them."""
-
-CONTENT = ("url", "payload_digest")
-"""Columns that together name what a page had: a later snapshot has a row of it where it did not change."""
-
 IDENTITY = ("id", "url", *PLACE, "payload_digest")
 """Columns by which rows are known to be of a document."""
-
-_SEPARATOR = "\n"
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class Documents:
     address with the digest of what was there.
     `records` and `ids` have what their rows have as address when they are erased, null for none: not more than the log
     of takedowns says. `others` are the ids of records that are not taken down: the same text is at another address.
-    `urls` are the addresses that rows still have.
+    `urls` are the addresses that rows still have. `names` are those by which tables are asked for rows of them.
     """
 
     taken: TakenDown
@@ -42,13 +44,17 @@ class Documents:
     ids: dict[str, str | None] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     urls: set[str] = field(default_factory=set)
+    names: Hashes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = asked_names(self.taken)
 
     def learn(self, batch: pa.RecordBatch) -> pa.Array:
         """Add the records of rows that are taken down; return which rows these are."""
         named = proofs(self.taken, batch)
         is_named = pc.is_valid(named)
         own, addresses = batch.filter(is_named), [address_of(proof) for proof in named.drop_null().to_pylist()]
-        records = (_records(own, "id"), _records(own, "url"), _contents(own))
+        records = (record_names(own, "id"), record_names(own, "url"), content_names(own))
         for column, known in (*((column, self.records) for column in records), (_ids(own), self.ids)):
             for key, address in zip(column.to_pylist(), addresses, strict=True):
                 if key is not None:
@@ -56,6 +62,8 @@ class Documents:
         if "url" in own.schema.names:
             pairs = zip(own.column("url").to_pylist(), addresses, strict=True)
             self.urls.update(url for url, address in pairs if url and url != address)
+        if own.num_rows:
+            self.names = np.union1d(self.names, learned_names(own))
         return is_named
 
     def learn_others(self, batch: pa.RecordBatch) -> None:
@@ -74,10 +82,10 @@ class Documents:
             alone = {id_: address for id_, address in self.ids.items() if id_ not in self.others}
             _note(found, _ids(batch), alone)
         if "id" in batch.schema.names:
-            _note(found, _records(batch, "id"), self.records)
+            _note(found, record_names(batch, "id"), self.records)
         else:
-            _note(found, _contents(batch), self.records)
-            _note(found, _records(batch, "url"), self.records)
+            _note(found, content_names(batch), self.records)
+            _note(found, record_names(batch, "url"), self.records)
         named = proofs(self.taken, batch)
         for at in np.flatnonzero(pc.is_valid(named).to_numpy(zero_copy_only=False)).tolist():
             found[at] = {"url": address_of(named[at].as_py())}
@@ -85,7 +93,7 @@ class Documents:
 
     def places(self) -> list[dict[str, str]]:
         """Return the landed records of the documents: where they are outside the root."""
-        names = {tuple(key.split(_SEPARATOR)[1:4]) for key in self.records if not key.startswith(CONTENT[1])}
+        names = {tuple(key.split(SEPARATOR)[1:4]) for key in self.records if not key.startswith(CONTENT[1])}
         return [dict(zip(PLACE, name, strict=False)) for name in sorted(names)]
 
 
@@ -120,24 +128,3 @@ def _ids(batch: pa.RecordBatch) -> pa.Array:
     """Return the ids of rows, null where they have none."""
     names = batch.schema.names
     return batch.column("id").cast(pa.string()) if "id" in names else pa.nulls(batch.num_rows, pa.string())
-
-
-def _records(batch: pa.RecordBatch, known_by: str) -> pa.Array:
-    """Return the names of the records of rows with their ids or addresses, null for rows that lack any of it.
-
-    A record without an address is one with an empty one.
-    """
-    if not {known_by, *PLACE} <= set(batch.schema.names):
-        return pa.nulls(batch.num_rows, pa.string())
-    columns = [batch.column(name).cast(pa.string()) for name in (*PLACE, known_by)]
-    if known_by == "url":
-        columns[-1] = columns[-1].fill_null("")
-    return pc.binary_join_element_wise(pa.repeat(known_by, batch.num_rows), *columns, _SEPARATOR)
-
-
-def _contents(batch: pa.RecordBatch) -> pa.Array:
-    """Return the names of what pages had, by address and digest; null for rows that lack one of them."""
-    if not set(CONTENT) <= set(batch.schema.names):
-        return pa.nulls(batch.num_rows, pa.string())
-    columns = [batch.column(name).cast(pa.string()) for name in CONTENT]
-    return pc.binary_join_element_wise(pa.repeat(CONTENT[1], batch.num_rows), *columns, _SEPARATOR)

@@ -17,6 +17,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.publish.exports.shards import GROUP_ROWS, write_lineage
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
@@ -31,7 +32,6 @@ PACKED = f"{PUBLISH}/shards"
 """Prefix of the files of packed shards, which versions share."""
 
 LINEAGE = ".lineage.parquet"
-GROUP_ROWS = 1 << 16
 
 
 class Packed(NamedTuple):
@@ -94,9 +94,8 @@ def rewrite_lineage(root: str, lineage: str, documents: Documents, rows: int) ->
     ):
         file = pq.ParquetFile(stream, page_checksum_verification=True)
         local = Path(folder) / "lineage"
-        with pq.ParquetWriter(local, file.schema_arrow, write_page_checksum=True) as writer:
-            for batch in file.iter_batches(batch_size=GROUP_ROWS):
-                writer.write_batch(blanked(batch, documents.matched(batch)), row_group_size=GROUP_ROWS)
+        whole = file.iter_batches(batch_size=GROUP_ROWS)
+        write_lineage(local, (blanked(batch, documents.matched(batch)) for batch in whole))
         return _stored(root, lineage, local, LINEAGE, rows)
 
 

@@ -43,6 +43,11 @@ class Probes:
     tokens: set[bytes] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
 
+    @property
+    def any(self) -> bool:
+        """Whether anything is looked for in objects that are no tables of tokens."""
+        return bool(self.by_length or self.urls or self.hosts)
+
     def add(self, text: str) -> None:
         """Add the stretches of a text."""
         letters = _letters(text)

@@ -1,17 +1,16 @@
-"""Looks at every object below a root: which have a document that is taken down, and what is to be done with each."""
+"""Finds the objects below a root that have a document that is taken down, and what is to be done with each.
 
-import io
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+Tables are asked by their filters (`name_index`), and those that may have one are read. Exports are read if something
+that their version was made of may have one, and all other objects if anything that they could say is known.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.parquet as pq
-import zstandard
 
 from pipeline_tasks.errors import RefineryError, Transient, cause
 from pipeline_tasks.publish.exported import FILES
@@ -21,19 +20,19 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import FOLDER as ERASURES
 from pipeline_tasks.store.erasures import Erased, Stored, erased_by_path
 from pipeline_tasks.store.protocol import Entry, Store
+from pipeline_tasks.store.shards.name_index import NameIndex
 from pipeline_tasks.store.shards.table import Table, open_table
 from pipeline_tasks.store.taken_down import FOLDER as TAKEDOWNS
 from pipeline_tasks.text.urls.takedown import hosts_of
 from pipeline_tasks.upkeep.followers import follower_prefixes
 from pipeline_tasks.upkeep.vacuum import export_of
-from refinery_rights.erasing import packed, tables
-from refinery_rights.erasing.documents import IDENTITY, Documents
+from refinery_rights.erasing import exports, packed, tables
+from refinery_rights.erasing.documents import Documents
 from refinery_rights.erasing.samples import LARGEST, Probes, unpacked
 
 pc: Any = pyarrow.compute
 
-ROWS = 4096
-"""Rows of an export that are looked at together."""
+Tables: TypeAlias = dict[str, Table]
 
 REWRITE, REMOVE = "rewrite", "remove"
 
@@ -68,6 +67,7 @@ class Survey:
 
     root: str
     documents: Documents
+    known: tables.Identities
     probes: Probes = field(default_factory=Probes)
     work: list[Work] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
@@ -78,31 +78,36 @@ class Survey:
 
 
 def survey(root: str, documents: Documents, *, alone: bool = False) -> Survey:
-    """Look at every object of a root.
+    """Find all objects of a root that have something of documents.
 
     What is no table comes first in the order of work: it is found by what tables say, which is gone when these are
     rewritten. With `alone` no other process writes to the root, and half-written files are those of killed ones.
     """
-    found = Survey(root, documents)
+    found = Survey(root, documents, tables.Identities(root))
     store = storage.connect(root)
     entries = [entry for entry in store.list("") if entry.path.partition("/")[0] not in KEEPS]
     found.objects, found.bytes = len(entries), sum(entry.bytes for entry in entries)
-    opened = dict(_tables(found, entries))
-    shards = packed.packed_shards(root)
+    index = NameIndex(root, {entry.path: entry.bytes for entry in entries if entry.bytes and _has_names(entry.path)})
+    opened = _opened(found, entries, index.having(documents.names), {})
     for table in opened.values():
         if tables.names_documents(table):
             _guarded(found, table.shard.path, partial(_learn, found, table))
-    for lineage in [*shards]:
+    having = index.having(documents.names)
+    shards = _packed(found, having)
+    for lineage in [each for each in shards if each in having]:
         _guarded(found, lineage, partial(_learn_pieces, found, lineage))
         if lineage in found.left:
             del shards[lineage]
+    having = index.having(documents.names)
+    opened = _opened(found, entries, having, opened)
     for table in opened.values():
         if tables.names_documents(table):
             _guarded(found, table.shard.path, partial(_learn_others, found, table))
     found.probes.urls |= documents.urls
     found.probes.hosts |= hosts_of(documents.taken)
-    _plan_others(found, store, [entry for entry in entries if entry.path not in opened])
-    _plan_packed(found, entries, shards)
+    others = [entry for entry in entries if entry.path not in opened and entry.path not in index.paths - having]
+    _plan_others(found, store, others, partial(exports.may_have, root, index.paths, having))
+    _plan_packed(found, entries, shards or _packed(found, having), having)
     for path, table in opened.items():
         _guarded(found, path, partial(_plan_table, found, table))
     _plan_unfinished(found, store, alone=alone)
@@ -119,9 +124,26 @@ def _guarded(found: Survey, path: str, look: Callable[[], None]) -> None:
         found.left[path] = f"it cannot be read ({cause(error)}); restore or remove it"
 
 
+def _has_names(path: str) -> bool:
+    return _is_table(path) or (packed.is_named(path) and path.endswith(packed.LINEAGE))
+
+
+def _opened(found: Survey, entries: Iterable[Entry], having: Collection[str], opened: Mapping[str, Table]) -> Tables:
+    """Open the tables that may have a document and are not open yet; return all, in the order of entries."""
+    named = [entry for entry in entries if entry.path in having and _is_table(entry.path)]
+    more = dict(_tables(found, [entry for entry in named if entry.path not in {*opened, *found.left}]))
+    return {entry.path: table for entry in named if (table := more.get(entry.path) or opened.get(entry.path))}
+
+
+def _packed(found: Survey, having: Iterable[str]) -> dict[str, packed.Packed]:
+    """Return the packed shards by their lineages, if one of these may have a document, or tokens are looked for."""
+    is_needed = found.probes.tokens or any(path.endswith(packed.LINEAGE) for path in having)
+    return packed.packed_shards(found.root) if is_needed else {}
+
+
 def _tables(found: Survey, entries: Iterable[Entry]) -> Iterator[tuple[str, Table]]:
     for entry in entries:
-        if _is_table(entry.path) and entry.bytes:
+        if entry.bytes:
             opened: list[Table] = []
             _guarded(found, entry.path, partial(_open, found.root, entry.path, opened))
             yield from ((entry.path, table) for table in opened)
@@ -138,7 +160,7 @@ def _is_table(path: str) -> bool:
 
 
 def _learn(found: Survey, table: Table) -> None:
-    for said in tables.learn(found.root, table, found.documents):
+    for said in tables.learn(found.known, table, found.documents):
         if isinstance(said, str):
             found.probes.add(said)
         else:
@@ -151,27 +173,33 @@ def _learn_pieces(found: Survey, lineage: str) -> None:
 
 
 def _learn_others(found: Survey, table: Table) -> None:
-    for batch in tables.identities(found.root, table):
+    for batch in found.known.of(table):
         found.documents.learn_others(batch)
 
 
 def _plan_table(found: Survey, table: Table) -> None:
-    addresses = tables.addresses(found.root, table, found.documents)
+    addresses = tables.addresses(found.known, table, found.documents)
     rows = tables.count(found.root, table, addresses) if addresses is not None else 0
     if rows:
         do = partial(tables.rewrite, found.root, table, addresses, rows)
         found.work.append(Work(table.shard.path, REWRITE, rows, table.shard.bytes, do))
 
 
-def _plan_packed(found: Survey, entries: Iterable[Entry], shards: dict[str, packed.Packed]) -> None:
+def _plan_packed(
+    found: Survey, entries: Iterable[Entry], shards: dict[str, packed.Packed], having: Collection[str]
+) -> None:
     sizes = {entry.path: entry.bytes for entry in entries if packed.is_named(entry.path)}
-    for shard in shards.values():
+    for shard in [each for each in shards.values() if each.lineage in having]:
         _guarded(found, shard.bin, partial(_plan_packed_shard, found, shard, sizes))
     known = packed.bins_of(shards) | erased_by_path(found.root).keys()
     for path in sorted(sizes.keys() - known):
-        if path.endswith(packed.LINEAGE):
+        if path in having:
             _guarded(found, path, partial(_plan_lineage, found, path, sizes[path]))
-        elif path.endswith(".bin") and found.probes.tokens_in(storage.connect(found.root).read(path)):
+        elif (
+            path.endswith(".bin")
+            and found.probes.tokens
+            and found.probes.tokens_in(storage.connect(found.root).read(path))
+        ):
             found.left[path] = (
                 "no version names it: finish the build that wrote it, or `refinery keep vacuum` removes it"
             )
@@ -192,18 +220,19 @@ def _plan_lineage(found: Survey, lineage: str, size: int) -> None:
         found.work.append(Work(lineage, REWRITE, rows, size, do))
 
 
-def _plan_others(found: Survey, store: Store, entries: Iterable[Entry]) -> None:
+def _plan_others(found: Survey, store: Store, entries: Iterable[Entry], may_have: Callable[[str], bool]) -> None:
     """Look at what is no table: exports are removed as a whole, pages and messages one by one."""
-    exports: dict[str, list[Entry]] = {}
+    exported: dict[str, list[Entry]] = {}
     for entry in entries:
         if export := export_of(entry.path):
-            exports.setdefault(export, []).append(entry)
+            exported.setdefault(export, []).append(entry)
         elif not _counts(entry.path):
             _guarded(found, entry.path, partial(_plan_other, found, store, entry))
         elif found.probes.hosts and entry.path.endswith(".json"):
             _guarded(found, entry.path, partial(_note_names, found, store.read, entry.path))
-    for files in exports.values():
-        _guarded(found, files[0].path, partial(_plan_export, found, store, files))
+    for export, files in exported.items():
+        if may_have(export):
+            _guarded(found, files[0].path, partial(_plan_export, found, store, files))
 
 
 def _counts(path: str) -> bool:
@@ -221,6 +250,8 @@ def _plan_other(found: Survey, store: Store, entry: Entry) -> None:
         return
     if entry.bytes > LARGEST:
         found.left[entry.path] = f"it has more than {LARGEST:,} bytes and is no table: look at it"
+        return
+    if not found.probes.any:
         return
     is_removed = entry.path.endswith(REMOVED[:1]) or entry.path.startswith(REMOVED[1:])
     if not found.probes.are_in(body := store.read(entry.path), urls=is_removed):
@@ -244,7 +275,7 @@ def _plan_export(found: Survey, store: Store, files: list[Entry]) -> None:
     Exports of tokens have a lineage in Parquet, and those of texts are rows: no text has to be looked for, which
     another document may quote.
     """
-    rows = sum(_rows_in(found, batch) for entry in files for batch in _exported_rows(store, entry))
+    rows = sum(_rows_in(found, batch) for entry in files for batch in exports.exported_rows(store, entry))
     if rows:
         for entry in sorted(files, key=lambda entry: (not entry.path.endswith(f"/{FILES}"), entry.path)):
             found.work.append(_removal(store, entry, rows))
@@ -252,21 +283,6 @@ def _plan_export(found: Survey, store: Store, files: list[Entry]) -> None:
 
 def _rows_in(found: Survey, batch: pa.RecordBatch) -> int:
     return int(batch.num_rows - found.documents.matched(batch).null_count)
-
-
-def _exported_rows(store: Store, entry: Entry) -> Iterator[pa.RecordBatch]:
-    """Yield the columns by which documents are known of a file of an export that has rows of documents."""
-    if entry.path.endswith(".parquet"):
-        with store.open(entry.path) as stream:
-            file = pq.ParquetFile(stream)
-            names = [name for name in IDENTITY if name in file.schema_arrow.names]
-            yield from file.iter_batches(columns=names) if names else ()
-    elif entry.path.endswith(".jsonl.zst"):
-        with store.open(entry.path) as stream, zstandard.ZstdDecompressor().stream_reader(stream) as plain:
-            lines = io.TextIOWrapper(plain, encoding="utf-8")
-            while rows := [json.loads(line) for line in islice(lines, ROWS)]:
-                named = [{name: row[name] for name in IDENTITY if name in row} for row in rows]
-                yield pa.RecordBatch.from_pylist(named)
 
 
 def _removal(store: Store, entry: Entry, rows: int) -> Work:

@@ -1,6 +1,6 @@
 """Rewrites tables of rows without what documents said: shards and layers in Parquet, and segments of history."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.store.erasures import Erased
 from pipeline_tasks.store.shards.file import checked
+from pipeline_tasks.store.shards.names import names_rows
 from pipeline_tasks.store.shards.rows import ShardRows, facts_of
 from pipeline_tasks.store.shards.table import Table, own_rows
 from pipeline_tasks.upkeep.rewriting.rows import ADDRESS, blanked, can_say, sayable, saying
@@ -21,25 +22,43 @@ pc: Any = pyarrow.compute
 TOKENS = "tokens"
 TEXTS = ("text", "title", TOKENS)
 
+KEPT_BYTES = 256 << 20
+"""Bytes of the columns by which rows are known that are kept while a root is looked at."""
+
 
 def names_documents(table: Table) -> bool:
     """Return whether a table has columns of its own by which documents are known, below no layer."""
-    names = set(table.schema.names)
-    return bool(names & {"url", "id", "__changed_url"})
+    return names_rows(table.schema.names)
 
 
-def identities(root: str, table: Table) -> Iterator[pa.RecordBatch]:
-    """Yield the columns by which the rows of a table are known, of those that it has or rests on."""
-    yield from ShardRows(root, table.shard, columns=IDENTITY)
+class Identities:
+    """The columns by which the rows of tables are known, of those that these have or rest on.
+
+    As long as nothing is rewritten: what was read is kept, up to `KEPT_BYTES`.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root, self._kept, self._bytes = root, dict[str, list[pa.RecordBatch]](), 0
+
+    def of(self, table: Table) -> Iterable[pa.RecordBatch]:
+        """Return the rows of a table."""
+        kept = self._kept.get(table.shard.path)
+        if kept is not None:
+            return kept
+        read = list(ShardRows(self.root, table.shard, columns=IDENTITY))
+        size = sum(batch.nbytes for batch in read)
+        if self._bytes + size <= KEPT_BYTES:
+            self._kept[table.shard.path], self._bytes = read, self._bytes + size
+        return read
 
 
-def learn(root: str, table: Table, documents: Documents) -> Iterator[str | list[int]]:
+def learn(known: Identities, table: Table, documents: Documents) -> Iterator[str | list[int]]:
     """Find the documents of a table that are taken down; yield what they say, where the table says it itself.
 
     A text is a string, and tokens are their ids.
     """
-    numbers, start = [], 0
-    for batch in identities(root, table):
+    root, numbers, start = known.root, [], 0
+    for batch in known.of(table):
         found = documents.learn(batch)
         numbers.append(np.flatnonzero(found.to_numpy(zero_copy_only=False)) + start)
         start += batch.num_rows
@@ -67,11 +86,11 @@ def _rests_on_landed(root: str, table: Table) -> bool:
     return False
 
 
-def addresses(root: str, table: Table, documents: Documents) -> pa.ChunkedArray | None:
+def addresses(known: Identities, table: Table, documents: Documents) -> pa.ChunkedArray | None:
     """Return what is left as address of each row of a table (`Documents.matched`); None if no row is erased."""
     if not can_say(table.schema, segment=table.is_segment):
         return None
-    found = [documents.matched(batch) for batch in identities(root, table)]
+    found = [documents.matched(batch) for batch in known.of(table)]
     whole = pa.chunked_array(found, ADDRESS)
     return whole if whole.null_count < len(whole) else None
 

@@ -18,7 +18,8 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current
 from pipeline_tasks.store.reading import conformed, read_shards
 from pipeline_tasks.store.shards.file import checked
-from pipeline_tasks.store.shards.rows import ROW, facts_of
+from pipeline_tasks.store.shards.layer_columns import ROW
+from pipeline_tasks.store.shards.rows import facts_of
 from pipeline_tasks.text.urls.takedown import TakenDown, evidence
 from refinery_study.sql.column_types import schema_of, united
 

@@ -18,6 +18,8 @@ from pipeline_tasks.text.urls.sites import sites
         ("http://a.b/?q=1&utm_source=x&UTM_B&ref=2", "a.b?q=1"),
         ("http://a.b/?&&", "a.b"),
         ("http://a.b?b=2&a=1", "a.b?b=2&a=1"),
+        ("http://a.b//c://d:80//", "a.b//c://d:80"),
+        ("http://a.b/c;ref=1/", "a.b/c"),
         ("no url ", "no url"),
         ("", None),
         (None, None),
