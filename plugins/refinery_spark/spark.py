@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
+from pipeline_tasks.engines.each import Call
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.engines.sent import Ranked, received, sender
@@ -232,6 +233,8 @@ def _described(active: "SparkSession", words: str) -> Iterator[None]:
 def _task_words(tasks: Sequence[partial[Any]]) -> str:
     """Return what tasks do, by the first of them."""
     first = tasks[0].args[0] if tasks and tasks[0].args else None
+    if isinstance(first, Call):
+        return f"{first.step} of {counted(sum(len(task.args[2]) for task in tasks), 'object')}"
     what = _kernel_words(first.kernel) if isinstance(first, Task) else "other work"
     return f"map {what} over {counted(len(tasks), 'shard')}"
 
