@@ -2,9 +2,8 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,21 +37,20 @@ CARD = "README.md"
 NAMED = 32
 """Digits of its digest that a file is named by."""
 
-THREADS = 4
-"""Shards that are exported at a time: each is in memory, and most of the work is outside the interpreter's lock."""
-
 Entry = dict[str, Any]
 """A packed shard in `dataset.json`: its sequences, tokens, and the path, bytes and SHA-256 of each file."""
 
 
-def restore_build(root: str, version: Version) -> list[PublishedFile]:
+def restore_build(
+    root: str, version: Version, export: Callable[[Sequence[PackedShard]], Iterable[Entry]]
+) -> list[PublishedFile]:
     """Write the files of a published version again that are damaged or gone; return all, of which each byte was read.
 
     ContractError, or DeterminismViolation, if its manifests give other files than it was published with.
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
     tokenizer = tokenizer_of(root, one_that(tokenizes, by_stage))
-    entries, files = exported_shards(root, version.recipe, by_stage, tokenizer, is_whole)
+    entries, files = exported_shards(root, version.recipe, by_stage, tokenizer, export, is_whole)
     index = index_of(version.recipe, by_stage, tokenizer, entries)
     files += publish_small_files(root, version.recipe, by_stage, tokenizer, index)
     other = sorted({file.path for file in set(files) ^ set(version.files)})
@@ -168,14 +166,16 @@ def exported_shards(
     name: str,
     by_stage: Mapping[str, Manifest],
     tokenizer: Tokenizer,
+    export: Callable[[Sequence[PackedShard]], Iterable[Entry]],
     is_stored: Callable[[str, PublishedFile], bool] = _has_size,
 ) -> tuple[list[Entry], list[PublishedFile]]:
-    """Return the entry of each packed shard that has sequences, and its files; store those that no version has."""
+    """Return the entry of each packed shard that has sequences, and its files; `export` those that no version has."""
     shards = packed_shards(root, by_stage, tokenizer)
-    wanted = {shard.identity for shard in shards}
-    known = _known_entries(root, name, tokenizer, wanted, is_stored)
-    with ThreadPoolExecutor(THREADS) as pool:
-        entries = list(pool.map(lambda shard: known.get(shard.identity) or _export(shard), shards))
+    wanted = {shard.identity: shard for shard in shards}
+    known = _known_entries(root, name, tokenizer, wanted.keys(), is_stored)
+    missing = [shard for identity, shard in wanted.items() if identity not in known]
+    known |= dict(zip((shard.identity for shard in missing), export(missing), strict=True))
+    entries = [known[shard.identity] for shard in shards]
     return entries, files_of(entries)
 
 
@@ -220,7 +220,7 @@ def file_of(entry: Mapping[str, Any]) -> PublishedFile:
     return PublishedFile(f"{SHARDS}/{entry['path'].rpartition('/')[2]}", entry["bytes"], entry["sha256"])
 
 
-def _export(shard: PackedShard) -> Entry:
+def export_shard(shard: PackedShard) -> Entry:
     """Write and store the files of a packed shard; return its entry."""
     with tempfile.TemporaryDirectory(prefix="refinery-export-") as place:
         folder = Path(place)
