@@ -12,7 +12,8 @@
 - `index` brings stores of vectors in line with what is published: what was retracted or taken down since leaves them,
   also while `delete` is off. `REFINERY_VECTORS` names a store that is not below the root.
 - `verify` fails with the problems that it found, each with the way to heal it; nothing is compacted or removed then. It
-  checks all JSON, sizes and small objects. Set `verify_full` to read every byte.
+  checks all JSON, sizes and small objects. Set `verify_full` to read every byte, and `verify_engine` to let a cluster
+  do so. A try goes on where one was killed within a day.
 - `retention` names a policy of how long objects of each kind are kept (`default`, or the path of a YAML file). What it
   asks for is listed with what it saves, and done if `delete` is on. Without a name the task is idle.
 - A root of its own that the deployment's file gives to recipes has a DAG of its own, `maintenance_ENTRY`.
@@ -26,6 +27,7 @@ from refinery_airflow.tasks.launch import send
 from refinery_airflow.tasks.wiring import arguments_of, confined, of_roots, task_arguments_by
 
 from pipeline_tasks.deployment import Settings, deployment
+from pipeline_tasks.recipe import LOCAL, engine_names
 from pipeline_tasks.service.requests.publication import IndexReply, IndexRequest
 from pipeline_tasks.service.requests.upkeep import (
     CompactReply,
@@ -43,7 +45,7 @@ DAY = 86_400.0
 def verify() -> Report:
     """Verify everything that is published: fast, or every byte with the param `verify_full`."""
     params = get_current_context()["params"]
-    return send(VerifyRequest(params["root"], bool(params["verify_full"])))
+    return send(VerifyRequest(params["root"], bool(params["verify_full"]), str(params["verify_engine"])))
 
 
 @task  # type: ignore[untyped-decorator]  # loaded lazily: Any
@@ -94,6 +96,7 @@ def wire(name: str, settings: Settings) -> DAG:
             "verify_full": Param(
                 default=False, type="boolean", description="Read every byte; otherwise sizes and JSON"
             ),
+            "verify_engine": Param(LOCAL, enum=list(engine_names()), description="Engine that reads what is verified"),
             "grace": Param(7, type="number", minimum=1, description="Days for which nothing is removed"),
             "expire": Param(
                 0, type="number", minimum=0, description="Days until unpublished stages are removed; 0: never"

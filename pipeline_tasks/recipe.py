@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -41,6 +42,12 @@ LOCAL = "local"
 
 ENGINES = "refinery.engines"
 """The seam of engines: each of its parts is an `engines.card.EngineCard`."""
+
+VERIFY = "verify"
+"""The verb that works over a root whatever is in it, on any engine."""
+
+WHOLE_ROOT = "refinery.whole_root"
+"""The seam of such verbs over training datasets: each part is the type of the verb's request, which has `engine`."""
 
 MOST_NAME = 100
 """Characters of a wrong name that a message shows."""
@@ -214,7 +221,8 @@ class Recipe:
     is exported, with the bytes of a shard. `fields` are the names of some of `schema.FIELDS` in landed records.
     `accept_partial` is the share of the promised files of a snapshot that has to have landed whole. `rollout` are the
     growing shares of a snapshot that are refined one after the other, each when a person approves; empty: all at once.
-    `requires` is the verdict of trained models without which it does not run; None: it needs none.
+    `requires` is the verdict of trained models without which it does not run; None: it needs none. `engines` are those
+    of verbs over a whole root, by verb.
     """
 
     name: str
@@ -230,6 +238,7 @@ class Recipe:
     accept_partial: Share = 1.0
     rollout: tuple[Share, ...] = ()
     requires: Requirement | None = None
+    engines: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def gates_before(self) -> tuple[str, ...]:
@@ -248,6 +257,19 @@ class Recipe:
 def engine_names() -> tuple[str, ...]:
     """Return the names of engines: `local`, those of our extensions, and those that other distributions bring."""
     return (LOCAL, *seams.all_parts(ENGINES, (LOCAL,)))
+
+
+def whole_root_verbs() -> tuple[str, ...]:
+    """Return the verbs over a whole root that run on any engine: the core's, and those that packages bring."""
+    return (VERIFY, PUBLISH, *seams.all_parts(WHOLE_ROOT, (VERIFY, PUBLISH)))
+
+
+def verb_engine(recipe: str, verb: str) -> str:
+    """Return where a verb over a root runs by a recipe that is here; `local` if there is none, or it says nothing."""
+    for folder in (RECIPES, BUILDS):
+        with suppress(RecipeError):
+            return load_recipe(recipe, folder).engines.get(verb, LOCAL)
+    return LOCAL
 
 
 def _require_engines(engines: Mapping[str, str], where: str) -> None:
@@ -358,7 +380,8 @@ def parse_recipe(raw: object, where: str) -> Recipe:
     if is_trial(written.name):
         message = f"{where}: names that end in {TRIAL} are of trials; give the recipe another name"
         raise RecipeError(message)
-    require_known(written.run.engines, tuple(steps), f"{where}: run: engines")
+    verbs = whole_root_verbs() if written.versions else (VERIFY,)  # all others are of training datasets
+    require_known(written.run.engines, (*steps, *verbs), f"{where}: run: engines")
     _require_engines(written.run.engines, f"{where}: run: engines")
     require_known(written.run.resources, tuple(steps), f"{where}: run: resources")
     require_known(written.gates, gates_of(steps, written.versions), f"{where}: gates")
@@ -385,6 +408,7 @@ def parse_recipe(raw: object, where: str) -> Recipe:
         accept_partial=written.accept_partial,
         rollout=written.rollout,
         requires=written.requires,
+        engines={name: engine for name, engine in written.run.engines.items() if name not in steps},
     )
 
 

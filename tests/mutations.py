@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.inspect.verify.verification import verify
+from pipeline_tasks.engines.each import On
+from pipeline_tasks.engines.workers import Workers
+from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import SEAL, canonical, path_of, seal
 from pipeline_tasks.store.reading import read_manifest
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
+
+IN_ONE_THREAD = Scope(on=On(workers=Workers()))
+"""To hand hundreds of tiny objects around takes longer than to read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ def misnamed(root: str, tried: Iterable[Mutation], is_unnamed: Callable[[Mutatio
     for mutation in tried:
         has_to_name = set() if is_unnamed(mutation) else {str(mutation.path)}
         with applied(mutation):
-            problems = verify(root).findings.problems
+            problems = verify(root, IN_ONE_THREAD).findings.problems
         is_healed = all(problem.heal and "snapshot build" not in problem.heal for problem in problems)
         if {problem.object for problem in problems} != has_to_name or not is_healed:
             wrong.append((mutation.name, mutation.field, *map(str, problems)))

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pipeline_tasks.cards import has_param, tokenizes
 from pipeline_tasks.cli.judging import judged
+from pipeline_tasks.engines.each import On, Work
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version
 from pipeline_tasks.manifest import manifest_path
@@ -31,6 +33,7 @@ from pipeline_tasks.sealed import path_of
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.gates import JudgeRequest
 from pipeline_tasks.service.requests.publication import PublishRequest
+from pipeline_tasks.service.work.publication import WORKERS, export_by
 from pipeline_tasks.stages.tokenize.choosing import load_tokenizer
 from pipeline_tasks.stages.tokenize.params import FILES, Params
 from pipeline_tasks.store import storage
@@ -64,7 +67,7 @@ def build_again(root: str, dataset: str, name: str, how: How) -> dict[str, Any]:
     if version is None:
         version = _publish(root, origin, manifests, how)
     _require_references(root, version)
-    files = restore_build(root, version)
+    files = restore_build(root, version, partial(export_by, Work("publish", root, "", On(workers=WORKERS))))
     index = version.file(INDEX)
     if index.digest != origin.index:
         message = f"{root}/{index.path} has SHA-256 {index.digest}, and the dataset that is built again {origin.index}"

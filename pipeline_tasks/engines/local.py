@@ -1,10 +1,11 @@
-"""The reference engine: this process, one shard after the other."""
+"""The reference engine: this process, one shard after the other; work over a whole root has several workers."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pipeline_tasks.engines.workers import Workers
 from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.history import History
 from pipeline_tasks.run.made import Made
@@ -18,9 +19,8 @@ from pipeline_tasks.run.scratch import (
     scatter_to_store,
 )
 from pipeline_tasks.run.shuffle import buckets_of, scatter_inputs
-from pipeline_tasks.run.tasks.cancellation import raise_if_canceled
 from pipeline_tasks.run.tasks.task import Task, run
-from pipeline_tasks.run.tracker import MapOptions, Tracker, guarded, results_of, without_input
+from pipeline_tasks.run.tracker import MapOptions, Tracker, without_input
 from pipeline_tasks.stage import FilePath, Kernel, Layer, Prepare, Shards
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import commit_slot, read_manifest
@@ -28,14 +28,16 @@ from pipeline_tasks.store.shards.rows import lowest
 from pipeline_tasks.store.taken_down_lists import segments_named
 from pipeline_tasks.text.base.tables import unchanged
 
+ALONE = Workers()
+
 
 class LocalEngine:
     """Runs tasks here and now; other engines replace `_each` (and `group`, where they have a shuffle)."""
 
-    def __init__(self, tracker: Tracker, history: History | None = None) -> None:
+    def __init__(self, tracker: Tracker, history: History | None = None, workers: Workers = ALONE) -> None:
         self.tracker = tracker
         self.saved: Mapping[str, Shards] = {}
-        self._history = history or History()
+        self._history, self._workers = history or History(), workers
 
     @property
     def rejected(self) -> Mapping[str, int]:
@@ -141,9 +143,11 @@ class LocalEngine:
 
     def _each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:  # noqa: ARG002 -- for other engines
         """Run the tasks, which read about `weight` bytes together; yield their results in order, as they are there."""
-        for task in tasks:
-            raise_if_canceled()
-            yield from results_of([guarded(task)])
+        return self._workers.run(tasks)
+
+    def each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:
+        """Run tasks of any kind; see `runner.RunningEngine`."""
+        return self._each(tasks, weight)
 
     def _each_prepared(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:
         """As `_each`, for tasks whose kernel has a state: workers keep it anyway."""

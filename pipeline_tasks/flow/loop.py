@@ -26,7 +26,7 @@ from pipeline_tasks.flow.plan import SENSE, TURN, Flow, Given, Output, Task, flo
 from pipeline_tasks.flow.poison import is_one_of_many, without_poison
 from pipeline_tasks.flow.tries import MORE, pause_after
 from pipeline_tasks.recipe import PUBLISH, Recipe
-from pipeline_tasks.run.request import RefineReply, RefineRequest, ReplyT, Request
+from pipeline_tasks.run.request import OnEngine, RefineReply, ReplyT, Request
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.publication import PublishReply
 
@@ -123,7 +123,7 @@ class _Loop:
 
     def _placed(self, request: RequestT) -> RequestT:
         """Return a request with the address of its engine."""
-        if isinstance(request, RefineRequest):
+        if isinstance(request, OnEngine):
             return replace(request, address=self.addresses.get(request.engine, ""))
         return request
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipeline_tasks.cards import adds, stage_card
-from pipeline_tasks.recipe import COMPOSE, LAND, PUBLISH, VERDICT, Recipe, Step, Versions
+from pipeline_tasks.recipe import COMPOSE, LAND, LOCAL, PUBLISH, VERDICT, Recipe, Step, Versions
 from pipeline_tasks.schema import EMBEDDING
 
 DEFAULT = "web"
@@ -129,11 +129,12 @@ def build_flow(recipe: Recipe) -> Flow:
     versions = asdict(recipe.versions or Versions(""))
     first = {"versions": versions, "steps": steps_of(recipe), "next_cut": cuts[0]}
     published: Inputs = {LANDED: Output(COMPOSE, LANDED), "gates": _gates(recipe), **_required(recipe)}
-    exported = Task("export", "export", {"exports": dict(recipe.exports)}, {"published": Output(PUBLISH)})
+    settings = {"exports": dict(recipe.exports), "engine": recipe.engines.get("export", LOCAL)}
+    exported = Task("export", "export", settings, {"published": Output(PUBLISH)})
     tasks = (
         Task(COMPOSE, COMPOSE, first),
         *_of_stages(recipe, cuts, COMPOSE),
-        Task(PUBLISH, PUBLISH, inputs=published, reaches="tokens"),
+        Task(PUBLISH, PUBLISH, {"engine": recipe.engines.get(PUBLISH, LOCAL)}, published, reaches="tokens"),
         *([exported] if recipe.exports else []),
     )
     return Flow(f"{BUILD_DAG}{recipe.name}", recipe.name, tasks)

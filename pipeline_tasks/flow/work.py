@@ -18,6 +18,7 @@ from pipeline_tasks.flow.plan import LANDED
 from pipeline_tasks.recipe import (
     COMPOSE,
     LAND,
+    LOCAL,
     PUBLISH,
     VERDICT,
     ErrorBudget,
@@ -173,9 +174,15 @@ def seal(at: Attempt, request: SealRequest, parts: Sequence[Part], replies: Sequ
 
 
 def publish(
-    at: Attempt, *, landed: Mapping[str, Any], gates: Mapping[str, Sequence[Part]], judged: str = "", required: str = ""
+    at: Attempt,
+    *,
+    landed: Mapping[str, Any],
+    gates: Mapping[str, Sequence[Part]],
+    judged: str = "",
+    required: str = "",
+    engine: str = "",
 ) -> PublishReply:
-    """Publish the manifests of a snapshot or of a build as the next version of the recipe's dataset."""
+    """Publish the manifests of a snapshot or of a build, by an engine, as the next version of the recipe's dataset."""
     manifests = {stage: parts[0]["manifest"] for stage, parts in gates.items()}
     request = PublishRequest(
         landing=landed["landing"],
@@ -185,6 +192,7 @@ def publish(
             **{stage: parts[0]["verdict"] for stage, parts in gates.items()},
             PUBLISH: judged,
         },
+        engine=engine_of(PUBLISH, engine, at.run.engines) if engine else LOCAL,
         **at.about,
     )
     reply = at.send(request)
@@ -202,9 +210,10 @@ def made_of(reply: Mapping[str, Any]) -> dict[str, int]:
     return {name: reply[name] for name in ("documents", "tokens") if name in reply}
 
 
-def export(at: Attempt, *, published: PublishReply, exports: Mapping[str, int]) -> ExportReply:
+def export(at: Attempt, *, published: PublishReply, exports: Mapping[str, int], engine: str) -> ExportReply:
     """Export the version of a training dataset that was published in the formats of other trainers."""
-    reply = at.send(ExportRequest(version=published["version"], exports=exports, **at.about))
+    where = engine_of("export", engine, at.run.engines)
+    reply = at.send(ExportRequest(version=published["version"], exports=exports, engine=where, **at.about))
     shards = ", ".join(f"{name} in {counted(count, 'shard')}" for name, count in reply["shards"].items())
     log_reply(at, "export", reply, shards)
     return reply

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pipeline_tasks.constraints import OptionalSnapshot, OptionalWord, Range
+from pipeline_tasks.engines import early_start
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.recipe import DEFAULT_BUILD, MAX_PARTITIONS, engine_names, is_trial
+from pipeline_tasks.recipe import DEFAULT_BUILD, MAX_PARTITIONS, engine_names, is_trial, verb_engine
 from pipeline_tasks.training.named import LATEST
 
 if TYPE_CHECKING:  # whoever mistypes a path waits for no reading of verdicts and ledgers
+    from pipeline_tasks.engines.each import On
+    from pipeline_tasks.engines.workers import Workers
     from pipeline_tasks.inspect.unpublished import Committed
 
 DEFAULT_RECIPE = "web"
@@ -102,6 +105,21 @@ def add_refining(parser: argparse.ArgumentParser) -> None:
         metavar="GATE=WHY",
         help="let a refused gate pass",
     )
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add `--engine`, for commands that work over a whole root; `on_of` reads it."""
+    parser.add_argument(
+        "--engine", choices=engine_names(), default="", help="where to run (default: the recipe's, else local)"
+    )
+
+
+def on_of(verb: str, recipe: str, options: argparse.Namespace, workers: "Workers") -> "On":
+    """Return where a verb over a root runs: as the options say, or the recipe of that name; `local` has `workers`."""
+    from pipeline_tasks.engines.each import On
+
+    engine = options.engine or verb_engine(recipe, verb)
+    return On(engine, early_start.addresses().get(engine, ""), workers)
 
 
 def add_partitions(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,9 @@ EXPORTS = "exports"
 FILES = "files.json"
 """The last file: every other file with its bytes and SHA-256, sealed. Without it an export is not complete."""
 
+RECEIPTS = "receipts"
+"""The folder of an export that says what is written of it, until all is."""
+
 
 def files_of(to: str, body: bytes) -> dict[str, Any]:
     """Return the list of files of an export from its bytes; ContractError if they were changed."""

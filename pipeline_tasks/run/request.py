@@ -6,7 +6,18 @@ follows a key from the worker that writes it to the task and the page that read 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NotRequired, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    NotRequired,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    runtime_checkable,
+)
 
 from pipeline_tasks.constraints import (
     Count,
@@ -38,6 +49,19 @@ class Request(Generic[ReplyT]):
         @property
         def root(self) -> str:
             """The root of the dataset."""
+
+
+@runtime_checkable
+class OnEngine(Protocol):
+    """A request whose work runs on an engine, at an address that the sender fills in ("" is this machine)."""
+
+    @property
+    def engine(self) -> str:
+        """The engine."""
+
+    @property
+    def address(self) -> str:
+        """Its address."""
 
 
 class Reply(TypedDict):

@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from pipeline_tasks.errors import (
@@ -50,10 +51,13 @@ log = logging.getLogger("refinery")
 
 
 class RunningEngine(Engine, Protocol):
-    """What the runner needs of an engine beyond its two verbs: the tasks it ran, and the history it saved."""
+    """What others need of an engine beyond its two verbs: the tasks it ran, the history it saved, and any tasks."""
 
     tracker: Tracker
     saved: Mapping[str, Shards]
+
+    def each(self, tasks: Sequence[partial[Any]], weight: int) -> Iterator[Any]:
+        """Run tasks, which read about `weight` bytes together; yield their results in order, and raise a refusal."""
 
 
 EngineFactory = Callable[[Tracker, History], RunningEngine]

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from pipeline_tasks.engines.job import working_for
 from pipeline_tasks.errors import JobLost, RefineryError
+from pipeline_tasks.recipe import Resources
 from pipeline_tasks.run.machine import machine_fault
-from pipeline_tasks.run.request import RefineRequest, Request
+from pipeline_tasks.run.request import OnEngine, RefineRequest, Request
 from pipeline_tasks.service.requests.wire import Wire, decode, refusal_of
 
 
@@ -35,7 +36,7 @@ class Dispatcher:
             with working_for(job, is_apart=self.is_apart):
                 return cast("Wire", handle(request))
         except RefineryError as error:
-            if isinstance(error, JobLost) and isinstance(request, RefineRequest) and not lives(request.engine):
+            if isinstance(error, JobLost) and isinstance(request, OnEngine) and not lives(request.engine):
                 self.spoiled.set()
             return refusal_of(error)
         except Exception as error:  # noqa: BLE001 -- a defect must reach the task that met it
@@ -49,8 +50,9 @@ class Dispatcher:
 
     def _start_engine(self, request: Request[Any]) -> None:
         """Start the engine of a request, once: two requests at the same time would start it twice."""
-        if isinstance(request, RefineRequest):
+        if isinstance(request, OnEngine):
             from pipeline_tasks.engines.choose import start
 
+            resources = request.resources if isinstance(request, RefineRequest) else Resources()
             with self.starting:
-                start(request.engine, request.address, request.resources)
+                start(request.engine, request.address, resources)

@@ -16,7 +16,7 @@ from pipeline_tasks.ledger import recorded_recipes
 from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.manifest import ABANDONED, Manifest, commit_slots, is_shared, stage_prefix
 from pipeline_tasks.publish.datasets.published_shards import named_files
-from pipeline_tasks.publish.exported import EXPORTS, FILES
+from pipeline_tasks.publish.exported import EXPORTS, FILES, RECEIPTS
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import COMPOSE, PUBLISH
 from pipeline_tasks.run.tasks.row_cache import CACHE
@@ -205,6 +205,9 @@ def _unpublished(root: str, published: Sequence[Entry], is_old: IsOld) -> Iterat
             yield from ((entry, UNPUBLISHED) for entry in entries if entry.path not in named and is_old(entry))
         elif export not in complete and all(map(is_old, entries)):
             yield from ((entry, "an export that was never completed") for entry in entries)
+        elif export in complete:
+            receipts = (entry for entry in entries if entry.path.startswith(f"{export}/{RECEIPTS}/"))
+            yield from ((entry, UNFINISHED) for entry in receipts if is_old(entry))
 
 
 def _named(root: str, versions: Iterable[version_log.Version]) -> set[str]:
@@ -226,7 +229,9 @@ def _versions(root: str) -> list[version_log.Version]:
 
 
 def _orphans_outside_stages(store: Store, is_old: IsOld) -> Iterator[Orphan]:
-    yield from ((entry, "a cluster job's request or reply") for entry in store.list("requests") if is_old(entry))
+    yield from (
+        (entry, "a cluster job's request or reply, or a receipt") for entry in store.list("requests") if is_old(entry)
+    )
     yield from ((entry, "what an old run has sent") for entry in store.list("alerts") if is_old(entry))
     yield from ((entry, UNFINISHED) for entry in store.unfinished("") if is_old(entry))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RecipeError
-from pipeline_tasks.inspect.command import add_dataset, built_version, number, outside, print_result
+from pipeline_tasks.inspect.command import add_dataset, add_engine, built_version, number, on_of, outside, print_result
 from pipeline_tasks.inspect.looks import looked
 from pipeline_tasks.inspect.search.find import uses
 from pipeline_tasks.ledger.lost_log import require_takedowns
@@ -15,9 +15,9 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import MOST_SHARD_BYTES, export_names
 from pipeline_tasks.store.taken_down import taken_down
 from pipeline_tasks.training.named import LATEST
-from refinery_exports.exporting import run
+from refinery_exports.exporting import processes, run
 from refinery_exports.format import DATA
-from refinery_exports.versions import Target, export_of, processors
+from refinery_exports.versions import Target, export_of
 
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
@@ -41,10 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
         type=number(int, 1, MOST_WORKERS),
-        default=processors(),
+        default=0,
         metavar="N",
-        help="processes (default: one per processor)",
+        help="processes of this machine (default: one per processor)",
     )
+    add_engine(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -55,7 +56,7 @@ def answer(options: argparse.Namespace) -> int:
     export = export_of(options.root, version, Target(options.format, options.shard_size))
     rows = export.expected.get("documents") or export.expected["sequences"]
     looked(options, rows, version=version, format=options.format)
-    listed = run(export, to, options.workers)
+    listed = run(export, to, on_of("export", version.recipe, options, processes(options.workers)))
     print_result(options, {"to": to, **listed}, _lines(to, listed))
     return 0
 

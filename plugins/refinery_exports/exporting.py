@@ -1,48 +1,65 @@
-"""Runs the jobs of an export in many processes, stores what they write, and lists all files when all are stored."""
+"""Writes the shards of an export wherever the work runs, stores them, and lists all files when all are stored."""
 
-import multiprocessing
+import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.errors import JobLost, RowsVanished
-from pipeline_tasks.publish.exported import FILES
+from pipeline_tasks.engines.each import On, Work
+from pipeline_tasks.engines.workers import Workers
+from pipeline_tasks.errors import RowsVanished
+from pipeline_tasks.publish.exported import FILES, RECEIPTS
 from pipeline_tasks.sealed import seal, sha256
 from pipeline_tasks.store import storage
 from pipeline_tasks.training.index import StoredFile
 from refinery_exports.format import Written
 from refinery_exports.place import CLAIM, Facts, claim, encoded
 
-Job = Callable[[Path], Mapping[str, int]]
-"""Writes the files of one shard below a local folder, and returns what it has; processes get it as bytes."""
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """What the shards of an export are made of: an item each, of which `write` writes the files below a local folder.
+
+    It returns what the shard has, and `weight` about how many bytes are read. Workers get all of them as bytes.
+    """
+
+    write: Callable[[Any, Path], Mapping[str, int]]
+    items: Sequence[Any]
+    weight: Callable[[Any], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is exported: its identity, a job per shard, the files about all shards by their names, and what all have."""
+    """What is exported: its identity, its shards, the files about all shards by their names, and what all have."""
 
     facts: Facts
-    jobs: Sequence[Job]
+    shards: Shards
     beside: Callable[[Sequence[Written]], Mapping[str, bytes]]
     expected: Mapping[str, int]
 
 
-def run(export: Export, to: str, workers: int) -> dict[str, Any]:
-    """Store an export at a place, by so many processes; return its list of files.
+def processes(count: int = 0) -> Workers:
+    """Return so many processes, as many as this one has processors for 0: shards are computed."""
+    return Workers(count or len(os.sched_getaffinity(0)), are_processes=True)
 
-    The bytes are the same for any number of processes. The same export again returns what is there. RowsVanished if
+
+def run(export: Export, to: str, on: On) -> dict[str, Any]:
+    """Store an export at a place, where `on` says; return its list of files.
+
+    The bytes are the same wherever it runs. The same export again returns what is there, or goes on. RowsVanished if
     the shards together do not have what is expected of them.
     """
-    there = claim(to, export.facts)
+    work, there = Work("export", to, RECEIPTS, on), claim(to, export.facts)
     if there is not None:
+        work.forget()
         return there
-    shards = list(_run_jobs([partial(_stored, job, to) for job in export.jobs], workers))
+    of = export.shards
+    stored = work.each("shards", partial(_stored, of.write, to), of.items, key=lambda item: item, weight=of.weight)
+    shards = [Written(each["counts"], tuple(StoredFile(**file) for file in each["files"])) for each in stored]
     totals = _totals(export, shards, to)
     bodies = {**export.beside(shards), CLAIM: encoded(export.facts)}
     beside = [_put(to, name, body) for name, body in sorted(bodies.items())]
@@ -55,6 +72,7 @@ def run(export: Export, to: str, workers: int) -> dict[str, Any]:
         "files": [asdict(file) for file in files],
     }
     storage.commit(storage.connect(to), FILES, seal(listed))
+    work.forget()
     return listed
 
 
@@ -69,33 +87,14 @@ def _totals(export: Export, shards: Sequence[Written], to: str) -> Mapping[str, 
     return totals
 
 
-def _run_jobs(jobs: Sequence[Callable[[], Written]], workers: int) -> Iterator[Written]:
-    """Yield the results of jobs in their order; the first error ends those that have not begun."""
-    if min(workers, len(jobs)) <= 1 or multiprocessing.current_process().daemon:  # which may have no children
-        yield from (job() for job in jobs)
-        return
-    context = multiprocessing.get_context("spawn")  # threads of Arrow do not survive a fork
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context) as pool:
-        futures = [pool.submit(job) for job in jobs]
-        try:
-            yield from (future.result() for future in futures)
-        except BrokenProcessPool as error:
-            message = (
-                "a process of the export was killed, as Linux does when memory is short; run it again with fewer "
-                "--workers or a smaller --shard-size: it goes on at the same place"
-            )
-            raise JobLost(message) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _stored(job: Job, to: str) -> Written:
-    """Write the files of a shard, and store them at the place."""
+def _stored(write: Callable[[Any, Path], Mapping[str, int]], to: str, item: object) -> dict[str, Any]:
+    """Write the files of a shard, and store them at the place; return what `Written` has."""
     with tempfile.TemporaryDirectory(prefix="refinery-export-") as place:
         folder = Path(place)
-        counts = job(folder)
+        counts = write(item, folder)
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
-        return Written(counts, tuple(_put_file(to, str(path.relative_to(folder)), path) for path in paths))
+        files = [_put_file(to, str(path.relative_to(folder)), path) for path in paths]
+        return {"counts": counts, "files": files}
 
 
 def _put_file(to: str, path: str, local: Path) -> StoredFile:

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from pipeline_tasks.engines.each import On
 from pipeline_tasks.testing.training_dataset import Packed, write_dataset
-from refinery_exports.exporting import Export, run
+from refinery_exports.exporting import Export, processes, run
 from refinery_exports.format import Format
 from refinery_exports.formats import format_of
 from refinery_exports.stretch import Dataset, open_dataset
-from refinery_exports.tokens.token_shards import token_jobs
+from refinery_exports.tokens.token_shards import shards_of_tokens
 
 PREFIX = "publish/0123456789abcdef01234567"
 
@@ -71,7 +72,8 @@ def exported(
     dataset = dataset_of(packed)
     facts = {"export": name, "dataset": dataset.index.digest, "shard_bytes": shard_bytes}
     expected = {field: getattr(dataset.index, field) for field in ("sequences", "tokens", "pads")}
-    jobs = token_jobs(dataset, name, shard_bytes)
+    shards = shards_of_tokens(dataset, name, shard_bytes)
     format_ = format_of(name)
     assert isinstance(format_, Format), f"{name} has texts; this suite is of formats of tokens"
-    return run(Export(facts, jobs, lambda shards: format_.index(dataset.index, shards), expected), to, workers)
+    export = Export(facts, shards, lambda written: format_.index(dataset.index, written), expected)
+    return run(export, to, On(workers=processes(workers)))

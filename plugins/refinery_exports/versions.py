@@ -1,11 +1,11 @@
 """Exports versions of a training dataset: which jobs write one in a format, and the card beside its files."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipeline_tasks.engines.each import On
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.publish.datasets.building import plan_of
 from pipeline_tasks.publish.datasets.card import facts_of, front_matter, origin
@@ -22,8 +22,8 @@ from refinery_exports.formats import format_of
 from refinery_exports.stretch import open_dataset
 from refinery_exports.text.documents import documents_of
 from refinery_exports.text.text_files import TextFormat
-from refinery_exports.text.texts import DEFAULT_BYTES, text_jobs
-from refinery_exports.tokens.token_shards import token_jobs
+from refinery_exports.text.texts import DEFAULT_BYTES, shards_of_texts
+from refinery_exports.tokens.token_shards import shards_of_tokens
 
 CARD = "README.md"
 
@@ -53,16 +53,11 @@ class Target:
     in_root: bool = False
 
 
-def export_in_root(root: str, version: Version, target: Target) -> dict[str, Any]:
-    """Export a version below its own files; return the list of files."""
+def export_in_root(root: str, version: Version, target: Target, on: On) -> dict[str, Any]:
+    """Export a version below its own files, where `on` says; return the list of files."""
     export = export_of(root, version, replace(target, in_root=True))
     size = f"-{target.shard_bytes}" if target.shard_bytes else ""
-    return run(export, f"{root}/{version.prefix}/{EXPORTS}/{target.format}{size}", processors())
-
-
-def processors() -> int:
-    """Return how many processes this one may run on as many processors."""
-    return len(os.sched_getaffinity(0))
+    return run(export, f"{root}/{version.prefix}/{EXPORTS}/{target.format}{size}", on)
 
 
 def export_of(root: str, version: Version, target: Target) -> Export:
@@ -85,19 +80,19 @@ def _tokens(root: str, version: Version, target: Target, format_: Format) -> Exp
     shard_bytes = target.shard_bytes or format_.shard_bytes
     index = json.loads(read_published_file(root, version.file(NAME)))
     facts = {**_facts(version, target), "dataset": dataset.index.digest, "shard_bytes": shard_bytes}
-    jobs = token_jobs(dataset, target.format, shard_bytes)
+    shards = shards_of_tokens(dataset, target.format, shard_bytes)
     files = {"default": f"{DATA}/{format_.pattern}"} if format_.pattern else {}
     head = front_matter(version.recipe, {**files, "lineage": f"{LINEAGE}/*.parquet"})
     reading = format_.reading.format(dtype=dataset.index.dtype, length=dataset.index.length)
     dtype = format_.dtypes.get(dataset.index.dtype, dataset.index.dtype)
-    middle = [*facts_of({**index, "shards": jobs, "dtype": dtype}), *_how(reading), LINEAGE_TEXT, ""]
+    middle = [*facts_of({**index, "shards": shards.items, "dtype": dtype}), *_how(reading), LINEAGE_TEXT, ""]
     card = _card(root, version, [*head, *_made_by(version, target), *middle])
 
     def beside(shards: Sequence[Written]) -> Mapping[str, bytes]:
         return {**format_.index(dataset.index, shards), **_tokenizer(root, version), CARD: card}
 
     expected = {name: index[name] for name in ("sequences", "tokens", "pads")}
-    return Export(facts, jobs, beside, expected)
+    return Export(facts, shards, beside, expected)
 
 
 def _texts(root: str, version: Version, target: Target, format_: TextFormat) -> Export:
@@ -111,8 +106,8 @@ def _texts(root: str, version: Version, target: Target, format_: TextFormat) -> 
     card = _card(
         root, version, [*head, *_made_by(version, target), counted, "", COPIES_TEXT, "", *_how(format_.reading)]
     )
-    jobs = text_jobs(documents, target.format, shard_bytes)
-    return Export(facts, jobs, lambda _: {CARD: card}, {"documents": documents.rows})
+    shards = shards_of_texts(documents, target.format, shard_bytes)
+    return Export(facts, shards, lambda _: {CARD: card}, {"documents": documents.rows})
 
 
 def _facts(version: Version, target: Target) -> dict[str, Any]:

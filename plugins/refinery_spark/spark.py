@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines import job
+from pipeline_tasks.engines.each import Call
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.reach import require_answer
 from pipeline_tasks.errors import JobLost, KernelFailed, RecipeError
@@ -116,8 +117,8 @@ class SparkEngine(LocalEngine):
         with self._errors():
             parts = self._parts(len(tasks), weight)
             running = _named(_kernel_of(tasks), partial(run_tasks, task_batch(tasks, parts)))
-            words = f"map {_kernel_of(tasks)} over {counted(len(tasks), 'shard')}"
-            return self._collect(self._frame(parts).mapInArrow(running, RESULT), range(len(tasks)), words)
+            frame = self._frame(parts).mapInArrow(running, RESULT)
+            return self._collect(frame, range(len(tasks)), _task_words(tasks))
 
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """As the reference engine, with the rows shuffled by Spark: keys as rows of columns, all else as bytes."""
@@ -238,7 +239,17 @@ def _described(active: "SparkSession", words: str) -> Iterator[None]:
 def _kernel_of(tasks: Sequence[partial[Any]]) -> str:
     """Return what tasks do, by the first of them."""
     first = tasks[0].args[0] if tasks and tasks[0].args else None
+    if isinstance(first, Call):
+        return first.step
     return _kernel_words(first.kernel) if isinstance(first, Task) else "other work"
+
+
+def _task_words(tasks: Sequence[partial[Any]]) -> str:
+    """Return in words what tasks do, and over how much."""
+    first = tasks[0].args[0] if tasks and tasks[0].args else None
+    if isinstance(first, Call):
+        return f"{first.step} of {counted(sum(len(task.args[2]) for task in tasks), 'object')}"
+    return f"map {_kernel_of(tasks)} over {counted(len(tasks), 'shard')}"
 
 
 def _named(name: str, function: InArrow) -> InArrow:

@@ -9,7 +9,13 @@ from pathlib import Path
 
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["tests.faults.build_victim", "tests.faults.victim", "tests.faults.vector_victim", "tests.faults.forked"]
+    [
+        "tests.faults.build_victim",
+        "tests.faults.victim",
+        "tests.faults.vector_victim",
+        "tests.faults.forked",
+        "tests.faults.whole_root_victim",
+    ]
 )
 
 

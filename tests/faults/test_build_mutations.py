@@ -13,7 +13,6 @@ import pytest
 from pipeline_tasks.cli.again import How, build_again
 from pipeline_tasks.errors import ContractError, RefineryError
 from pipeline_tasks.inspect.search.find import find
-from pipeline_tasks.inspect.verify import objects as verified_objects
 from pipeline_tasks.inspect.verify.findings import Problem
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish.datasets.published_shards import named_files, open_build
@@ -85,11 +84,6 @@ def undamaged(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture
 def small(undamaged: SmallRoot, tmp_path: Path) -> SmallRoot:
     return copied(undamaged, tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def _in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verified_objects, "THREADS", 1)
 
 
 def mutations(small: SmallRoot, kind: str, dataset: str = DATASET) -> Iterator[Mutation]:

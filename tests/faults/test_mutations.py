@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_tasks.inspect.verify import objects as verified_objects
 from pipeline_tasks.inspect.verify.verification import verify
 from tests.mutations import CHECKS, EDITED, SHORT, Mutation, misnamed, mutations, objects, shortened
 from tests.small_root import SmallRoot
@@ -47,12 +46,6 @@ COMPARED: Mapping[str, frozenset[str]] = {
 def root(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> SmallRoot:
     copy = tmp_path_factory.mktemp("mutated") / "root"
     return replace(small_root, root=str(shutil.copytree(small_root.root, copy)))
-
-
-@pytest.fixture(autouse=True)
-def _in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `verify` read with one thread: to hand these hundreds of tiny objects around takes longer than to read them."""
-    monkeypatch.setattr(verified_objects, "THREADS", 1)
 
 
 def is_unnamed(mutation: Mutation) -> bool:

@@ -12,7 +12,9 @@ import shutil
 import signal
 import struct
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refinery_exports.exporting import Export, run
+from refinery_exports.exporting import Export, processes, run
 from refinery_exports.stretch import open_dataset, read_stretch
 from refinery_exports.testing import PREFIX, SHARDS, check_export, dataset_of, exported, files
 from refinery_exports.tokens import mds, parquet, token_shards
-from refinery_exports.tokens.token_shards import cuts, token_jobs
+from refinery_exports.tokens.token_shards import Span, cuts, shards_of_tokens
 
+from pipeline_tasks.engines.each import HERE, On
 from pipeline_tasks.errors import ContractError, JobLost, RecipeError, RowsVanished
 from pipeline_tasks.publish.exports.shards import PIECES
 from pipeline_tasks.store import storage
@@ -289,25 +292,26 @@ def test_a_dataset_is_read_from_any_store(any_root: str, packed: Packed, tmp_pat
         storage.put_file(any_root, str(path.relative_to(there)), path)
     dataset = open_dataset(any_root, PREFIX)
     expected = {"sequences": 100}
-    run(Export({}, token_jobs(dataset, "parquet", 700), lambda _: {}, expected), str(tmp_path / "to"), 1)
+    run(Export({}, shards_of_tokens(dataset, "parquet", 700), lambda _: {}, expected), str(tmp_path / "to"), HERE)
     exported(packed, str(tmp_path / "same"))
     assert files(tmp_path / "to" / "data") == files(tmp_path / "same" / "data")
     assert files(tmp_path / "to" / "lineage") == files(tmp_path / "same" / "lineage")
 
 
-def killed(folder: Path) -> dict[str, int]:
-    """A job whose process is killed, as by a kernel without memory."""
-    (folder / "data").mkdir()
-    os.kill(os.getpid(), signal.SIGKILL)
-    return {}
+def killed(write: Callable[[Span, Path], Mapping[str, int]], shard: Span, folder: Path) -> Mapping[str, int]:
+    """Write a shard, but for the last one, whose process is killed, as by a kernel without memory."""
+    if shard[1][1] == 100:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(shard, folder)
 
 
 def test_a_process_that_is_killed_is_named_and_the_export_goes_on(packed: Packed, tmp_path: Path) -> None:
     dataset = dataset_of(packed)
     facts = {"export": "parquet", "dataset": dataset.index.digest, "shard_bytes": 700}
-    jobs = [*token_jobs(dataset, "parquet", 700), killed]
-    with pytest.raises(JobLost, match=r"--workers .*--shard-size"):
-        run(Export(facts, jobs, lambda _: {}, {}), str(tmp_path), 2)
+    shards = shards_of_tokens(dataset, "parquet", 700)
+    dying = replace(shards, write=partial(killed, shards.write))
+    with pytest.raises(JobLost, match=r"fewer workers, or smaller shards"):
+        run(Export(facts, dying, lambda _: {}, {}), str(tmp_path), On(workers=processes(2)))
     assert not (tmp_path / "files.json").exists()
     assert exported(packed, str(tmp_path))["sequences"] == 100
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.findings import Findings
 from pipeline_tasks.inspect.verify.log import check_takedowns
+from pipeline_tasks.inspect.verify.objects import check_object
 from pipeline_tasks.publish import takedowns as taking
 from pipeline_tasks.publish.takedowns import PINNED, current_rows, holds, pinned_list, record
 from pipeline_tasks.sealed import sha256
@@ -193,7 +194,8 @@ def test_verify_names_a_segment_that_was_changed_or_removed(tmp_path: Path) -> N
         body = path.read_bytes()
         path.write_bytes(body[:-20] + b"x" + body[-19:])
         findings = Findings()
-        check_takedowns(root, [], findings)
+        for expected in check_takedowns(root, [], findings)[1]:
+            check_object(expected, findings, full=True)
         assert [problem.object for problem in findings.problems] == [str(path)]
         path.unlink()
         with pytest.raises(ContractError, match=f"{re.escape(str(path))}.*takedowns is missing"):

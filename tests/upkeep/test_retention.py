@@ -20,6 +20,7 @@ from refinery_exports.place import FILES
 from refinery_exports.versions import Target, export_in_root
 
 from pipeline_tasks.cli.main import main
+from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.datasets.published_shards import named_files
@@ -58,7 +59,7 @@ def whole(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> Sm
     small = copied(small_root, tmp_path_factory.mktemp("retention"))
     for built in (recipe(), recipe(shuffle={"seed": 4, "buckets": 2})):
         build(small, built, judged=True)
-        export_in_root(small.root, version_log.current(small.root, DATASET), Target("numpy"))
+        export_in_root(small.root, version_log.current(small.root, DATASET), Target("numpy"), HERE)
     for path in CACHED:
         storage.connect(small.root).create(path, b"{}")
     age(small.root)

@@ -7,6 +7,7 @@ import pytest
 from refinery_exports.place import CLAIM, FILES
 from refinery_exports.versions import Target, export_in_root
 
+from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.publish.logs import version_log
@@ -28,7 +29,7 @@ def whole(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> st
     """A root with a training dataset that is exported, which a vacuum has left alone."""
     small = copied(small_root, tmp_path_factory.mktemp("vacuum"))
     build(small)
-    export_in_root(small.root, version_log.current(small.root, DATASET), Target("numpy"))
+    export_in_root(small.root, version_log.current(small.root, DATASET), Target("numpy"), HERE)
     remove(small.root, find_orphans(small.root, EVERYTHING), limit=1.0)
     return small.root
 
@@ -66,6 +67,15 @@ def test_an_export_that_was_never_completed_goes(root: str) -> None:
     for name in (CLAIM, "data/00.mds"):
         storage.connect(root).create(f"{folder}/{name}", b"half")
     assert orphans(root) == [f"{folder}/data/00.mds", f"{folder}/{CLAIM}"]
+
+
+def test_receipts_of_work_that_is_done_or_was_killed_go(root: str) -> None:
+    folder = f"{version_log.current(root, DATASET).prefix}/exports/numpy"
+    paths = [f"{folder}/receipts/shards/00.json", "requests/verify-00/rows/00.json"]
+    for path in paths:
+        storage.connect(root).create(path, b"{}")
+    assert orphans(root, grace=3600.0) == []
+    assert orphans(root) == sorted(paths)
 
 
 def test_a_version_that_is_published_after_the_search_keeps_its_files(root: str) -> None:

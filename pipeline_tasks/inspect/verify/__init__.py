@@ -2,14 +2,17 @@
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Protocol
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.errors import ContractError, RecipeError
-from pipeline_tasks.inspect.command import EVERY, add_snapshot, number, print_result
+from pipeline_tasks.inspect.command import EVERY, add_engine, add_snapshot, number, on_of, print_result, recipe_of
 from pipeline_tasks.inspect.verify.findings import Account, Findings, Problem
 from pipeline_tasks.inspect.verify.scores import Sample, rescored_lines
 from pipeline_tasks.inspect.verify.verification import Report, Scope, report_facts, verify
+from pipeline_tasks.recipe import VERIFY
 from pipeline_tasks.seams import all_parts
 
 COMPARISONS = "refinery.comparisons"
@@ -36,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", action="append", default=[], metavar="NAME=PATH", help="where a classifier's model is"
     )
+    add_engine(parser)
     parser.add_argument("--head", default="", metavar="DIGEST", help="a log's head in an archived report: is it there?")
     for comparison in _comparisons():
         comparison.add_arguments(parser)
@@ -46,8 +50,11 @@ def answer(options: argparse.Namespace) -> int:
     for comparison in _comparisons():
         if (code := comparison.answer(options)) is not None:
             return code
-    sample = Sample(options.scores, dict(map(_named, options.model)))
-    scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head, scores=sample)
+    sample, recipe = Sample(options.scores, dict(map(_named, options.model))), ""
+    with suppress(RecipeError):  # several recipes, of which nobody has named one
+        recipe = recipe_of(options)
+    on = on_of(VERIFY, recipe, options, HERE.workers)
+    scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head, scores=sample, on=on)
     report = verify(options.root, scope)
     print_result(options, report_facts(report), report_lines(report))
     return ContractError.exit_code if report.findings.problems else 0

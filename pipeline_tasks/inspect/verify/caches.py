@@ -3,7 +3,8 @@
 All of these can be made again, so the way to heal each is to remove it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from functools import partial
 
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.manifests import Committed
@@ -15,7 +16,7 @@ from pipeline_tasks.run.runner import POISON, partition_name
 from pipeline_tasks.run.tasks.task import load_receipt
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.protocol import Entry
-from pipeline_tasks.store.reading import require_place
+from pipeline_tasks.store.reading import read_manifest, require_place
 from pipeline_tasks.store.shards.segment import COMPACTED
 
 
@@ -72,21 +73,23 @@ def compacted_segments(root: str, manifest: Manifest, heal: str) -> Iterator[Exp
         yield Expected(f"{root}/{shard.path}", "compacted segments", (shard.bytes,), (shard.digest,), heal, root=root)
 
 
-def check_leftovers(root: str, manifests: Iterable[Manifest], findings: Findings) -> None:
-    """Check the manifests of partitions, and the receipts, beside the manifests of stages."""
-    store = storage.connect(root)
-    for manifest in manifests:
-        prefix = stage_prefix(manifest.stage, manifest.fingerprint)
-        shared = sorted({"/".join(shard.path.split("/")[:2]) for shard in manifest.below} - {prefix})
-        folders = [f"{prefix}/partitions", f"{prefix}/receipts", *(f"{name}/receipts" for name in shared)]
-        parts: dict[str, Manifest] = {}
-        for entry in (entry for folder in folders for entry in store.list(folder)):
-            if entry.bytes:  # an empty object is no commit
-                where = f"{root}/{entry.path}"
-                with findings.guarded(where, _unread(where)):
-                    part = _check_leftover(root, manifest, entry, findings)
-                    parts |= {where: part} if part else {}
-        _check_below(root, manifest, parts, findings)
+def check_leftovers(root: str, referred: str, damaged: Container[str], findings: Findings) -> None:
+    """Check the manifests of partitions, and the receipts, beside the manifest of a stage; `damaged` are paths."""
+    store, manifest = storage.connect(root), read_manifest(root, referred)
+    prefix = stage_prefix(manifest.stage, manifest.fingerprint)
+    shared = sorted({"/".join(shard.path.split("/")[:2]) for shard in manifest.below} - {prefix})
+    folders = [f"{prefix}/partitions", f"{prefix}/receipts", *(f"{name}/receipts" for name in shared)]
+    entries = [entry for folder in folders for entry in store.list(folder) if entry.bytes]  # an empty one is no commit
+    found = storage.each(store, partial(_leftover, root, manifest, findings), entries)
+    parts = {f"{root}/{entry.path}": part for entry, part in zip(entries, found, strict=True) if part}
+    _check_below(root, manifest, parts, damaged, findings)
+
+
+def _leftover(root: str, manifest: Manifest, findings: Findings, entry: Entry) -> Manifest | None:
+    where = f"{root}/{entry.path}"
+    with findings.guarded(where, _unread(where)):
+        return _check_leftover(root, manifest, entry, findings)
+    return None
 
 
 def _unread(where: str) -> str:
@@ -94,14 +97,16 @@ def _unread(where: str) -> str:
     return f"remove {where}: nothing that is committed reads it"
 
 
-def _check_below(root: str, manifest: Manifest, parts: Mapping[str, Manifest], findings: Findings) -> None:
+def _check_below(
+    root: str, manifest: Manifest, parts: Mapping[str, Manifest], damaged: Container[str], findings: Findings
+) -> None:
     """Check that partitions name the shards that their layers rest on: a run that seals them takes no others.
 
     Files are read only where the partitions together name fewer than the sealed manifest does.
     """
     lacking = {shard.path for shard in manifest.below} - {shard.path for part in parts.values() for shard in part.below}
     for where, part in parts.items() if lacking else ():
-        layers = [shard for shard in part.stored if shard.below and not findings.is_damaged(f"{root}/{shard.path}")]
+        layers = [shard for shard in part.stored if shard.below and shard.path not in damaged]
         with findings.guarded(where, _unread(where)):
             if below := sorted(lacking.intersection(shard_below(root, layer) for layer in layers)):
                 problem = "does not name the shards that its layers rest on"

@@ -1,14 +1,16 @@
-"""Checks the exports of a version in its root: the list of each, and every file that it names."""
+"""Finds the files of the exports of a version in its root, by the list of each."""
+
+from collections.abc import Iterator
 
 from pipeline_tasks.inspect.verify.findings import Findings
-from pipeline_tasks.inspect.verify.objects import Expected, check_object
+from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.publish.exported import EXPORTS, FILES, files_of
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store import storage
 
 
-def check_exported(root: str, version: Version, findings: Findings, *, full: bool) -> None:
-    """Compare the files of the exports that are complete with their lists."""
+def exported_files(root: str, version: Version, findings: Findings) -> Iterator[Expected]:
+    """Yield the files of the exports that are complete, as their lists have them."""
     store = storage.connect(root)
     for entry in store.list(f"{version.prefix}/{EXPORTS}"):
         place, _, name = f"{root}/{entry.path}".rpartition("/")
@@ -18,5 +20,4 @@ def check_exported(root: str, version: Version, findings: Findings, *, full: boo
         with findings.guarded(f"{place}/{FILES}", heal):
             for file in files_of(place, store.read(entry.path))["files"]:
                 path = f"{place}/{file['path']}"
-                expected = Expected(path, "exported files", (file["bytes"],), (file["sha256"],), heal)
-                check_object(expected, findings, full=full)
+                yield Expected(path, "exported files", (file["bytes"],), (file["sha256"],), heal)

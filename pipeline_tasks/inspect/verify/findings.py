@@ -2,9 +2,10 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipeline_tasks.errors import RefineryError, Transient
 
@@ -82,6 +83,15 @@ class Findings:
             self.checked[kind] += 1
             self.bytes += size
 
+    def take(self, facts: Mapping[str, Any]) -> None:
+        """Add what a worker has found."""
+        for problem in facts["problems"]:
+            self.add(Problem(*problem))
+        for text in facts["notes"]:
+            self.note(text)
+        self.checked.update(facts["checked"])
+        self.bytes += facts["bytes"]
+
     @contextmanager
     def guarded(self, name: str, heal: str) -> Iterator[None]:
         """Turn whatever a damaged object makes its reader raise into a problem of the object `name`.
@@ -98,3 +108,16 @@ class Findings:
             self.add(Problem(name, "is missing", heal=heal))
         except Exception as error:  # noqa: BLE001 -- a reader of damaged bytes may raise anything, and the rest is checked
             self.add(Problem(name, f"cannot be read ({type(error).__name__}: {str(error)[:200]})", heal=heal))
+
+
+def found(check: Callable[[Findings], None]) -> dict[str, Any]:
+    """Return what a check finds in a worker, as `Findings.take` reads it."""
+    findings = Findings()
+    check(findings)
+    problems = [[each.object, each.problem, each.expected, each.actual, each.heal] for each in findings.problems]
+    return {"problems": problems, "notes": findings.notes, "checked": findings.checked, "bytes": findings.bytes}
+
+
+def is_sound(facts: Mapping[str, Any]) -> bool:
+    """Return whether a check has found no problem: what has one is looked at again, as somebody may have healed it."""
+    return not facts["problems"]

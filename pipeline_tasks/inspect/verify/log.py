@@ -6,6 +6,7 @@ heads: the ledger is a witness of these, and of takedowns so are the lists that 
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
-from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
+from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.ledger.lost_log import (
     Recorded,
     last_and_recorded,
@@ -90,10 +91,10 @@ def check_log(root: str, recipe: str, findings: Findings) -> Log:
     return log
 
 
-def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings, *, full: bool = True) -> Log:
-    """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin; return its digests.
+def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings) -> tuple[Log, list[Expected]]:
+    """Check the log of takedowns, what witnesses say of it, and the lists that manifests pin.
 
-    The segments are those that hold the rows of the last entry and of these lists, and those of entries of many.
+    Return its digests, and the segments that hold the rows of its last entry, of these lists, and of entries of many.
     """
     checked = list(_check_chain(root, taken_down.LOG, findings))
     links, log = [link for link, _ in checked], _digests(taken_down.FOLDER, checked)
@@ -103,9 +104,8 @@ def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings
         shards |= {shard.path: shard for shard in taken_down.segments_of(taken_down.takedowns(root))}
         _check_pinned(root, len(links), manifests, findings)
     kind, heal = "segments of takedowns", taken_down.LOG.way_out
-    wanted = (Expected(f"{root}/{path}", kind, (each.bytes,), (each.digest,), heal) for path, each in shards.items())
-    run_all(partial(check_object, expected, findings, full=full) for expected in wanted)
-    return log
+    held = [Expected(f"{root}/{path}", kind, (each.bytes,), (each.digest,), heal) for path, each in shards.items()]
+    return log, held
 
 
 def check_erasures(root: str, findings: Findings) -> Log:
@@ -146,11 +146,12 @@ def check_ablations(root: str, findings: Findings) -> Log:
     checked = list(_check_chain(root, ablation_log.LOG, findings))
     _check_end(root, ablation_log.LOG, recorded_ablations, findings)
     referred = {str((link.fields or {}).get("evidence", "")) for link, _ in checked}
-    run_all(partial(_check_evidence, root, each, findings) for each in sorted(referred - {""}))
+    check = partial(_check_evidence, root, findings)
+    deque(storage.each(storage.connect(root), check, sorted(referred - {""})), maxlen=0)
     return _digests(ablation_log.FOLDER, checked)
 
 
-def _check_evidence(root: str, referred: str, findings: Findings) -> None:
+def _check_evidence(root: str, findings: Findings, referred: str) -> None:
     path, digest = split_reference(referred)
     with findings.guarded(f"{root}/{path}", ablation_log.LOG.way_out):
         body = storage.connect(root).read(path)
@@ -161,10 +162,10 @@ def _check_evidence(root: str, referred: str, findings: Findings) -> None:
 def check_accesses(root: str, findings: Findings) -> None:
     """Check the seal and the name of each entry of the access log. They are no chain: nothing shows a removed one."""
     paths = access_log.look_paths(root)
-    run_all(partial(_check_look, root, path, findings) for path in paths)
+    deque(storage.each(storage.connect(root), partial(_check_look, root, findings), paths), maxlen=0)
 
 
-def _check_look(root: str, path: str, findings: Findings) -> None:
+def _check_look(root: str, findings: Findings, path: str) -> None:
     with findings.guarded(f"{root}/{path}", access_log.WAY_OUT):
         access_log.read_look(root, path)
         findings.count("looks")

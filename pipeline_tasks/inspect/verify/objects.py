@@ -1,19 +1,17 @@
-"""Checks the size and the digest of stored objects, several at a time, with progress on a terminal."""
+"""Checks the size and the digest of stored objects, wherever the work runs."""
 
 import hashlib
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.engines.each import Work
+from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_sound
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Erased, erased, expired
 from pipeline_tasks.store.listed_store import LIST
 from pipeline_tasks.store.protocol import CHUNK
-
-THREADS = 8
-"""Objects that are read at the same time."""
 
 SMALL = 64 * 1024
 """Bytes up to which an object is read in the fast mode as well."""
@@ -40,6 +38,24 @@ class Expected:
     def bytes(self) -> int:
         """Bytes of the whole object."""
         return sum(self.sizes)
+
+
+def check_objects(work: Work, expected: Sequence[Expected], findings: Findings, *, full: bool) -> None:
+    """Check objects where the work runs; of one that is named several times, what names it first counts."""
+    by_uri = {each.uri: each for each in reversed(expected)}
+    for facts in work.each(
+        "bytes",
+        partial(_found, full=full),
+        [*by_uri.values()][::-1],
+        key=lambda each: [each.uri, each.sizes, each.digests, full],
+        weight=lambda each: each.bytes if full else 0,
+        keeps=is_sound,
+    ):
+        findings.take(facts)
+
+
+def _found(expected: Expected, *, full: bool) -> dict[str, Any]:
+    return found(partial(check_object, expected, full=full))
 
 
 def check_object(expected: Expected, findings: Findings, *, full: bool) -> None:
@@ -109,17 +125,3 @@ def digests_of(uri: str, sizes: Sequence[int]) -> list[str]:
                 left -= len(chunk)
             digests.append(hasher.hexdigest())
     return digests
-
-
-def run_all(checks: Iterable[Callable[[], None]]) -> None:
-    """Run checks on several threads; show how many are done if stderr is a terminal."""
-    shown = sys.stderr.isatty()
-    with ThreadPoolExecutor(THREADS) as pool:
-        futures = [pool.submit(check) for check in checks]
-        for done, future in enumerate(as_completed(futures), 1):
-            future.result()
-            if shown:
-                sys.stderr.write(f"\r{done:,} of {len(futures):,} checks")
-                sys.stderr.flush()
-    if shown:
-        sys.stderr.write("\r\x1b[K")

@@ -3,15 +3,18 @@
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import choosing_stages, one_that, tokenizes
+from pipeline_tasks.engines.each import Work
 from pipeline_tasks.errors import ContractError
-from pipeline_tasks.inspect.verify.exports import check_exported
-from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_sound
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest, in_order
@@ -32,6 +35,9 @@ from pipeline_tasks.store.erasures import erased_by_path
 
 TOKENIZERS = tuple(f"tokenizer{suffix}" for suffix in FILES)
 """Names that the tokenizer of a version may have; most have the first."""
+
+Pairs = Sequence[tuple[Version, Mapping[str, Committed]]]
+"""Versions, each with its readable manifests by stage."""
 
 BUILT = (INDEX, ORIGIN, "README.md")
 """Files of every version of a training dataset, besides those of its shards and its tokenizer."""
@@ -84,37 +90,80 @@ def check_entry(root: str, version: Version, committed: Mapping[str, Committed],
             findings.add(Problem(where, "does not name all published files", absent, "", heal))
 
 
-def check_exports(
-    root: str, version: Version, committed: Mapping[str, Committed], findings: Findings, *, full: bool
-) -> None:
-    """Compare the published files with the shards that they were written from, and exports with their lists."""
-    check_exported(root, version, findings, full=full)
+def check_published(work: Work, pairs: Pairs, findings: Findings, *, full: bool) -> None:
+    """Compare the published files with the shards that they were written from; with `full`, export these again."""
+    builds = [build for pair in pairs if (build := _check_version(work.place, *pair, findings)) is not None]
+    ran = work.each(
+        "tokens",
+        partial(_entry, work.place),
+        [packed for build in builds for packed in build.packed()] if full else [],
+        key=lambda packed: [packed.shard.identity, [file.path for file in files_of(packed.named)]],
+        weight=lambda packed: packed.shard.packed.bytes,
+        keeps=is_sound,
+    )
+    for build in builds:
+        again = list(islice(ran, len(build.shards))) if full else []
+        for facts in again:
+            findings.take(facts)
+        if all(facts["entry"] for facts in again):
+            entries = [facts["entry"] for facts in again] if full else build.entries
+            with findings.guarded(f"{work.place}/{build.version.prefix}", build.version.way_out):
+                _check_build(work.place, build, entries, findings)
+
+
+def _check_version(
+    root: str, version: Version, committed: Mapping[str, Committed], findings: Findings
+) -> "Build | None":
+    """Check the table of superseded documents; return what is compared of a build, None where something is damaged."""
     by_stage = {stage: read.manifest for stage, read in committed.items()}
     if len(by_stage) < len(version.manifests) or _any_damaged(root, version, by_stage, findings):
-        return
-    heal = version.way_out
+        return None
     if version.superseded_path:
-        with findings.guarded(f"{root}/{version.superseded_path}", heal):
-            _check_table(root, version.superseded_path, (version.superseded, SUPERSEDED), findings, heal)
+        with findings.guarded(f"{root}/{version.superseded_path}", version.way_out):
+            expected = (version.superseded, SUPERSEDED)
+            _check_table(root, version.superseded_path, expected, findings, version.way_out)
     if COMPOSE in by_stage:
-        with findings.guarded(f"{root}/{version.prefix}", heal):
-            _check_build(root, version, by_stage, findings, full=full)
+        with findings.guarded(f"{root}/{version.prefix}", version.way_out):
+            tokenizer = _tokenizer(root, by_stage, findings)
+            return _build(root, version, by_stage, tokenizer) if tokenizer else None
+    return None
 
 
-def _check_build(
-    root: str, version: Version, by_stage: Mapping[str, Manifest], findings: Findings, *, full: bool
-) -> None:
-    """Compare the index of a training dataset with its packed shards; with `full`, export each again and compare."""
-    tokenizer = _tokenizer(root, by_stage, findings)
-    if tokenizer is None:
-        return
-    body = read_published_file(root, version.file(INDEX), version.way_out)
+class Build(NamedTuple):
+    """A training dataset: its index, what that says of its packed shards, and these shards."""
+
+    version: Version
+    by_stage: Mapping[str, Manifest]
+    tokenizer: Tokenizer
+    body: bytes
+    entries: Sequence[Entry]
+    shards: Sequence[PackedShard]
+
+    def packed(self) -> Iterator["Packed"]:
+        """Yield the packed shards, each with its entry in a list, which is empty if the index lacks it."""
+        for at, shard in enumerate(self.shards):
+            yield Packed(shard, self.entries[at : at + 1], self.version.prefix, self.version.way_out)
+
+
+class Packed(NamedTuple):
+    """A packed shard, what the index says of it, and the folder of its version with the way to heal that."""
+
+    shard: PackedShard
+    named: Sequence[Entry]
+    prefix: str
+    heal: str
+
+
+def _build(root: str, version: Version, by_stage: Mapping[str, Manifest], tokenizer: Tokenizer) -> Build:
+    index = read_published_file(root, version.file(INDEX), version.way_out)
+    shards = packed_shards(root, by_stage, tokenizer)
+    return Build(version, by_stage, tokenizer, index, json.loads(index)["shards"], shards)
+
+
+def _check_build(root: str, build: Build, entries: Sequence[Entry], findings: Findings) -> None:
+    """Compare the index of a training dataset with the entries of its packed shards."""
+    version, by_stage, tokenizer, body, _, _ = build
     index = json.loads(body)
-    entries = index["shards"]
-    if full:
-        with tempfile.TemporaryDirectory(prefix="refinery-verify-") as folder:
-            shards = packed_shards(root, by_stage, tokenizer)
-            entries = [_entry(shard, entries[at : at + 1], Path(folder)) for at, shard in enumerate(shards)]
     expected = index_of(version.recipe, by_stage, tokenizer, entries)
     for name, value in expected.items():
         if index.get(name) != value:
@@ -125,12 +174,20 @@ def _check_build(
     _compare(root, version, {tokenizer.file_name: tokenizer.digest, ORIGIN: origin}, findings)
 
 
-def _entry(shard: PackedShard, named: Sequence[Entry], folder: Path) -> Entry:
+def _entry(root: str, packed: Packed) -> dict[str, Any]:
     """Return the entry of a packed shard as it is exported again; that of an erased one is taken as it is named."""
-    gone = erased_by_path(shard.root)
-    if gone and any(file.path in gone for file in files_of(named)):
-        return named[0]
-    return entry_of(shard, folder)
+    entry: dict[str, Any] = {}
+
+    def check(findings: Findings) -> None:
+        gone = erased_by_path(root)
+        with (
+            findings.guarded(f"{root}/{packed.prefix}", packed.heal),
+            tempfile.TemporaryDirectory(prefix="refinery-verify-") as folder,
+        ):
+            is_erased = gone and any(file.path in gone for file in files_of(packed.named))
+            entry.update(packed.named[0] if is_erased else entry_of(packed.shard, Path(folder)))
+
+    return {**found(check), "entry": entry}
 
 
 def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) -> Tokenizer | None:

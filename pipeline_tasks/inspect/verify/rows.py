@@ -1,13 +1,16 @@
 """Compares the rows of shards with what their manifest says of them: counts, columns, reasons and profiles."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import stage_card
-from pipeline_tasks.inspect.verify.findings import Findings, Problem
+from pipeline_tasks.engines.each import Work
+from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_sound
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
 from pipeline_tasks.manifest import Manifest, schema_pairs
 from pipeline_tasks.profiles.columns import merge, profile
@@ -19,38 +22,97 @@ from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.store.shards.file import successor_of
 from pipeline_tasks.store.shards.rows import Columns, facts_of
 
+REJECTED = ("rejects", "quarantine")
+"""Parts of a manifest whose rows have reasons."""
 
-def check_rows(root: str, read: Committed, findings: Findings, known: Mapping[str, Committed]) -> None:
-    """Re-read the rows of a manifest and compare them with what it says; `known` has all manifests by fingerprint.
 
-    A landed snapshot has no rows yet, and those of a composition are checked where they were refined. Where a shard
-    is damaged, the rows of all layers over it say nothing.
+def check_rows(work: Work, reads: Iterable[Committed], findings: Findings, known: Mapping[str, Committed]) -> None:
+    """Re-read the rows of manifests where the work runs, and compare them with what these say.
+
+    `known` has all manifests by fingerprint. A landed snapshot has no rows yet, and those of a composition are checked
+    where they were refined. Where a shard is damaged, the rows of all layers over it say nothing.
     """
-    manifest = read.manifest
-    lineage = tuple(_lineage(manifest, known))
-    stored = [shard for earlier in lineage for shard in earlier.stored]
-    if (
-        manifest.landed
-        or manifest.stage == COMPOSE
-        or any(findings.is_damaged(f"{root}/{shard.path}") for shard in stored)
-    ):
-        return
-    named = {shard.path for shard in stored}
-    measured: dict[str, Measured] = {}
-    for name, schema, shards in _parts(read.manifest):
-        for shard in shards:
-            with findings.guarded(f"{root}/{shard.path}", REFINE_AGAIN):
-                measured[shard.path] = _measured(root, shard)
-                _check_shard(root, read, (name, schema, shard), measured[shard.path], findings)
-                if _is_whole(lineage, known):  # else an earlier manifest is a problem of its own
-                    _check_below(root, read, (shard, measured[shard.path].below), named, findings)
-    with findings.guarded(read.where, REFINE_AGAIN):
-        _check_reasons(root, read, findings)
-        gone = erased_by_path(root)
-        if any(shard.path in gone for shard in stored):
+    gone = erased_by_path(work.place)
+    lineages = {read.path: (read, tuple(_lineage(read.manifest, known))) for read in reads if _has_rows(read.manifest)}
+    sound = [each for each in lineages.values() if not _is_damaged(work.place, each[1], findings)]
+    parts = [part for read, lineage in sound for part in _parts(read, profiled=not _is_erased(lineage, gone))]
+    measured = work.each(
+        "rows",
+        partial(_measured_part, work.place),
+        parts,
+        key=lambda part: [part.shard.path, part.shard.digest, part.profiled],
+        weight=lambda part: part.shard.bytes,
+        keeps=is_sound,
+    )
+    by_manifest = groupby(zip(parts, measured, strict=True), key=lambda pair: pair[0].manifest)
+    together = {path: list(pairs) for path, pairs in by_manifest}
+    for read, lineage in sound:
+        _check_manifest(work.place, (read, lineage), together.get(read.path, []), findings, known)
+        if _is_erased(lineage, gone):
             findings.note("profiles of rows of which some were erased since are not computed again")
-        else:
-            _check_profiles(root, read, measured, findings)
+
+
+def _has_rows(manifest: Manifest) -> bool:
+    return not manifest.landed and manifest.stage != COMPOSE
+
+
+def _is_damaged(root: str, lineage: Iterable[Manifest], findings: Findings) -> bool:
+    return any(findings.is_damaged(f"{root}/{shard.path}") for earlier in lineage for shard in earlier.stored)
+
+
+def _is_erased(lineage: Iterable[Manifest], gone: Container[str]) -> bool:
+    return any(shard.path in gone for earlier in lineage for shard in earlier.stored)
+
+
+class Part(NamedTuple):
+    """A shard of a manifest: what it is there, and the columns that are profiled again, of rejects with reasons."""
+
+    manifest: str
+    name: str
+    schema: Columns
+    shard: Shard
+    profiled: tuple[str, ...] | None
+
+
+def _measured_part(root: str, part: Part) -> dict[str, Any]:
+    """Return what the rows of a shard are, and what is wrong with them, in a worker."""
+    measured: dict[str, Any] = {}
+
+    def check(findings: Findings) -> None:
+        shard = part.shard
+        with findings.guarded(f"{root}/{shard.path}", REFINE_AGAIN):
+            rows, columns, below = _measured(root, shard)
+            reasons: Counter[str] = Counter()
+            if part.name in REJECTED:
+                for batch in read_shards(root, [shard], ["reason"]):
+                    reasons.update(batch.column("reason").to_pylist())
+            profiled = [name for name, _ in columns if name in (part.profiled or ()) and not shard.index_digest]
+            batches = read_shards(root, (shard,), profiled) if profiled else iter(())
+            profiles = merge(profile(batch, profiled) for batch in batches if batch.num_rows)
+            measured.update(rows=rows, columns=columns, below=below, reasons=reasons, profile=profiles)
+
+    return {**found(check), "measured": measured}
+
+
+def _check_manifest(
+    root: str,
+    of: tuple[Committed, Sequence[Manifest]],
+    pairs: Sequence[tuple[Part, Mapping[str, Any]]],
+    findings: Findings,
+    known: Mapping[str, Committed],
+) -> None:
+    """Compare the rows of a manifest's shards with what it says; where one cannot be read, not what it says of all."""
+    read, lineage = of
+    named, whole = {shard.path for earlier in lineage for shard in earlier.stored}, _is_whole(lineage, known)
+    for part, facts in pairs:
+        findings.take(facts)
+        if measured := facts["measured"]:
+            _check_shard(root, read, part, measured, findings)
+            if whole:  # else an earlier manifest is a problem of its own
+                _check_below(root, read, (part.shard, measured["below"]), named, findings)
+    if all(facts["measured"] for _, facts in pairs):
+        _check_reasons(read, pairs, findings)
+        _check_profiles(read, pairs, findings)
 
 
 class Measured(NamedTuple):
@@ -89,29 +151,28 @@ def _check_below(
         findings.add(Problem(f"{root}/{shard.path}", problem, f"a shard below {read.path}", below, REFINE_AGAIN))
 
 
-def _parts(manifest: Manifest) -> Iterator[tuple[str, Columns, Iterable[Shard]]]:
-    """Yield the parts of a manifest with their columns (none: they are not stated) and shards."""
-    yield "shards", manifest.schema, manifest.shards
-    declared = stage_card(manifest.stage).history
+def _parts(read: Committed, *, profiled: bool) -> Iterator[Part]:
+    """Yield the shards of a manifest with their columns (none: they are not stated)."""
+    manifest, card = read.manifest, stage_card(read.manifest.stage)
+    columns = tuple(card.profiled) if profiled else ()
+    yield from (Part(read.path, "shards", manifest.schema, shard, columns) for shard in manifest.shards)
     for section, shards in manifest.history.items():
-        yield f"history {section}", schema_pairs(declared[section].schema) if section in declared else (), shards
-    yield "rejects", (), manifest.rejects
-    yield "quarantine", (), manifest.quarantine
+        schema = schema_pairs(card.history[section].schema) if section in card.history else ()
+        yield from (Part(read.path, f"history {section}", schema, shard, None) for shard in shards)
+    for name, shards in zip(REJECTED, (manifest.rejects, manifest.quarantine), strict=True):
+        yield from (Part(read.path, name, (), shard, columns) for shard in shards)
 
 
-def _check_shard(
-    root: str, read: Committed, part: tuple[str, Columns, Shard], measured: Measured, findings: Findings
-) -> None:
+def _check_shard(root: str, read: Committed, part: Part, measured: Mapping[str, Any], findings: Findings) -> None:
     """Check a shard's rows and columns."""
-    name, schema, shard = part
-    rows, columns, _ = measured
+    rows, columns, shard = measured["rows"], tuple((name, kind) for name, kind in measured["columns"]), part.shard
     where = f"{root}/{shard.path}"
     if rows != shard.rows:
         problem = f"has another number of rows than {read.path} says"
         findings.add(Problem(where, problem, f"{shard.rows} rows", f"{rows} rows", REFINE_AGAIN))
-    if schema and _plain(columns) != _plain(schema):
-        problem = f"has other columns than {read.path} says of its {name}"
-        findings.add(Problem(where, problem, str(dict(schema)), str(dict(columns)), REFINE_AGAIN))
+    if part.schema and _plain(columns) != _plain(part.schema):
+        problem = f"has other columns than {read.path} says of its {part.name}"
+        findings.add(Problem(where, problem, str(dict(part.schema)), str(dict(columns)), REFINE_AGAIN))
 
 
 def _plain(columns: Columns) -> Columns:
@@ -148,44 +209,29 @@ def _opened(root: str, shard: Shard) -> BinaryIO:
     return _opened(root, successor)
 
 
-def _check_reasons(root: str, read: Committed, findings: Findings) -> None:
-    """Count the reasons of the stored rejects and compare them with the tallies."""
-    manifest = read.manifest
-    for name, tally, shards in (
-        ("rejected", manifest.rejected, manifest.rejects),
-        ("quarantined", manifest.quarantined, manifest.quarantine),
+def _check_reasons(read: Committed, pairs: Sequence[tuple[Part, Mapping[str, Any]]], findings: Findings) -> None:
+    """Compare the reasons of the stored rejects with the tallies."""
+    for name, verb, tally in zip(
+        REJECTED, ("rejected", "quarantined"), (read.manifest.rejected, read.manifest.quarantined), strict=True
     ):
         counted: Counter[str] = Counter()
-        for batch in read_shards(root, shards, ["reason"]):
-            counted.update(batch.column("reason").to_pylist())
+        for facts in (facts for part, facts in pairs if part.name == name):
+            counted.update(facts["measured"]["reasons"])
         if counted != Counter(tally):
             values = (str(dict(sorted(tally.items()))), str(dict(sorted(counted.items()))))
-            findings.add(Problem(read.where, f"{name} rows have other reasons than it counts", *values, REFINE_AGAIN))
+            findings.add(Problem(read.where, f"{verb} rows have other reasons than it counts", *values, REFINE_AGAIN))
 
 
-def _check_profiles(root: str, read: Committed, measured: Mapping[str, Measured], findings: Findings) -> None:
-    """Profile the columns again and compare: all but those that a manifest has in part only."""
-    manifest = read.manifest
-    profiled = stage_card(manifest.stage).profiled
-    for part, shards in (("kept", manifest.shards), ("rejects", (*manifest.rejects, *manifest.quarantine))):
-        files = [(shard, measured.get(shard.path) or _measured(root, shard)) for shard in shards]
-        again = merge(_profiles(root, files, profiled))
-        said = manifest.metrics.get(part, {})
+def _check_profiles(read: Committed, pairs: Sequence[tuple[Part, Mapping[str, Any]]], findings: Findings) -> None:
+    """Compare the profiles of columns: all but those that a manifest has in part only."""
+    for part, names in (("kept", ("shards",)), ("rejects", REJECTED)):
+        again = merge(facts["measured"]["profile"] for each, facts in pairs if each.name in names)
+        said = read.manifest.metrics.get(part, {})
         for column in sorted(again):
             if column in said and not _equal(said[column], again[column]):
                 values = (str(said[column])[:200], str(again[column])[:200])
                 problem = f"its profile of {column} ({part}) is not that of its rows"
                 findings.add(Problem(read.where, problem, *values, REFINE_AGAIN))
-
-
-def _profiles(
-    root: str, files: Iterable[tuple[Shard, Measured]], profiled: Container[str]
-) -> Iterator[Mapping[str, Any]]:
-    for shard, measured in files:
-        columns = [name for name, _ in measured.columns if name in profiled and not shard.index_digest]
-        for batch in read_shards(root, (shard,), columns) if columns else ():
-            if batch.num_rows:
-                yield profile(batch, columns)
 
 
 def _equal(said: Mapping[str, Any], again: Mapping[str, Any]) -> bool:

@@ -1,15 +1,18 @@
 """Verifies a root: from the log of versions to the manifests, their shards, and the published files."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any
 
+from pipeline_tasks.engines.each import HERE, On, Work
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.unpublished import stopped_runs
 from pipeline_tasks.inspect.verify.caches import check_compactions, check_leftovers, compacted_segments
-from pipeline_tasks.inspect.verify.findings import Account, Findings
+from pipeline_tasks.inspect.verify.exports import exported_files
+from pipeline_tasks.inspect.verify.findings import Account, Findings, found, is_sound
 from pipeline_tasks.inspect.verify.log import (
     Log,
     check_ablations,
@@ -20,8 +23,8 @@ from pipeline_tasks.inspect.verify.log import (
     check_takedowns,
 )
 from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
-from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
-from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
+from pipeline_tasks.inspect.verify.objects import Expected, check_objects
+from pipeline_tasks.inspect.verify.published import Pairs, check_entry, check_published, published_files
 from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores, classifiers_of
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
@@ -30,13 +33,17 @@ from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import COMPOSE, is_trial, untried
-from pipeline_tasks.sealed import path_of
+from pipeline_tasks.sealed import digest_of, path_of
 from pipeline_tasks.seams import all_parts
 from pipeline_tasks.stage import LANDING, Shard
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import newest
 
 CHECKS = "refinery.checks"
 """The seam of further checks of a root: functions of the root and of the `Findings` that they add to."""
+
+PATIENCE = 86_400.0
+"""Seconds for which it counts that an object was sound, for a verification that goes on where one was killed."""
 
 
 @dataclass(slots=True)
@@ -56,7 +63,8 @@ class Report:
 class Scope:
     """What to verify: `recipe` and `snapshot` choose versions ("": all), `full` reads every byte.
 
-    `archived` is the digest of a log's head from an earlier report ("": none). `scores` is what is scored again.
+    `archived` is the digest of a log's head from an earlier report ("": none). `scores` is what is scored again. `on`
+    is where bytes and rows are read.
     """
 
     recipe: str = ""
@@ -64,6 +72,7 @@ class Scope:
     full: bool = True
     archived: str = ""
     scores: Sample = field(default_factory=Sample)
+    on: On = HERE
 
 
 def verify(root: str, scope: Scope | None = None) -> Report:
@@ -88,11 +97,8 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         report.accounts.append(check_version(version, read, findings, manifests))
         check_entry(root, version, read, findings)
     every_manifest = [each.manifest for read in committed.values() for each in read.values()]
-    report.root_logs = [
-        check_takedowns(root, every_manifest, findings, full=scope.full),
-        check_erasures(root, findings),
-        check_ablations(root, findings),
-    ]
+    takedowns, held = check_takedowns(root, every_manifest, findings)
+    report.root_logs = [takedowns, check_erasures(root, findings), check_ablations(root, findings)]
     if scope.archived:
         check_archived(root, [*report.logs, *report.root_logs], scope.archived, findings)
     for log in report.logs:
@@ -102,16 +108,54 @@ def verify(root: str, scope: Scope | None = None) -> Report:
         check: Callable[[str, Findings], None] = part.load()
         check(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
-    run_all(_object_checks(root, pairs, findings, full=scope.full))
-    run_all(_content_checks(root, pairs, findings, full=scope.full))
-    report.scores = list(_rescored(root, pairs, scope.scores, findings))
+    expected = held + _all_expected(root, pairs, findings)
     if not scope.snapshot:
-        for merged, heal in list(check_compactions(root, manifests.by_fingerprint, findings)):
-            run_all(
-                partial(check_object, expected, findings, full=scope.full)
-                for expected in compacted_segments(root, merged, heal)
-            )
+        for merged, heal in check_compactions(root, manifests.by_fingerprint, findings):
+            expected += compacted_segments(root, merged, heal)
+    check = partial(_check_verdicts, root, findings)
+    deque(storage.each(storage.connect(root), check, pairs), maxlen=0)
+    work = _work(root, scope)
+    check_objects(work, expected, findings, full=scope.full)
+    check_published(work, pairs, findings, full=scope.full)
+    if scope.full:
+        _check_content(work, pairs, findings)
+    report.scores = list(_rescored(root, pairs, scope.scores, findings))
+    if work.folder:
+        work.forget()
     return report
+
+
+def _work(root: str, scope: Scope) -> Work:
+    """Return the work over a root. Who compares it with what lies outside believes no receipt that is in it."""
+    named = digest_of([release(), scope.recipe, scope.snapshot, scope.full, newest(root)])
+    return Work("verify", root, "" if scope.archived else f"requests/verify-{named}", scope.on, PATIENCE)
+
+
+def _check_verdicts(root: str, findings: Findings, pair: tuple[Version, Mapping[str, Committed]]) -> None:
+    check_verdicts(root, *pair, findings)
+
+
+def _check_content(work: Work, pairs: Pairs, findings: Findings) -> None:
+    """Check what objects say of each other: the rows of all manifests, and what is beside these."""
+    reads = {read.path: read for _, committed in pairs for read in committed.values()}
+    check_rows(work, reads.values(), findings, {read.manifest.fingerprint: read for read in reads.values()})
+    for facts in work.each(
+        "leftovers",
+        partial(_leftovers, work.place),
+        [(f"{read.path}@sha256:{read.digest}", _damaged(work.place, read, findings)) for read in reads.values()],
+        key=list,
+        weight=lambda _: 0,
+        keeps=is_sound,
+    ):
+        findings.take(facts)
+
+
+def _damaged(root: str, read: Committed, findings: Findings) -> list[str]:
+    return [shard.path for shard in read.manifest.stored if findings.is_damaged(f"{root}/{shard.path}")]
+
+
+def _leftovers(root: str, beside: tuple[str, list[str]]) -> dict[str, Any]:
+    return found(partial(check_leftovers, root, *beside))
 
 
 def _read_sources(report: Report, manifests: Manifests, composed: Sequence[Committed]) -> None:
@@ -160,31 +204,13 @@ def current(versions: Sequence[Version]) -> list[Version]:
     return sorted(newest.values(), key=lambda version: (version.recipe, version.number))
 
 
-Pairs = Sequence[tuple[Version, dict[str, Committed]]]
-"""Versions, each with its readable manifests by stage."""
-
-
-def _object_checks(root: str, pairs: Pairs, findings: Findings, *, full: bool) -> Iterator[Callable[[], None]]:
-    """Yield a check of every object that the versions name."""
-    seen = set[str]()
-    for version, committed in pairs:
-        yield partial(check_verdicts, root, version, committed, findings)
-        for expected in _expected(root, version, committed):
-            if expected.uri not in seen:
-                seen.add(expected.uri)
-                yield partial(check_object, expected, findings, full=full)
-
-
-def _content_checks(root: str, pairs: Pairs, findings: Findings, *, full: bool) -> Iterator[Callable[[], None]]:
-    """Yield checks of what objects say of each other; with `full`, of their rows too."""
-    for version, committed in pairs:
-        yield partial(check_exports, root, version, committed, findings, full=full)
-    if full:
-        manifests = {read.path: read for _, committed in pairs for read in committed.values()}
-        known = {read.manifest.fingerprint: read for read in manifests.values()}
-        for read in manifests.values():
-            yield partial(check_rows, root, read, findings, known)
-            yield partial(check_leftovers, root, [read.manifest], findings)
+def _all_expected(root: str, pairs: Pairs, findings: Findings) -> list[Expected]:
+    """Return every object that the versions name."""
+    return [
+        expected
+        for version, committed in pairs
+        for expected in (*_expected(root, version, committed), *exported_files(root, version, findings))
+    ]
 
 
 def _rescored(root: str, pairs: Pairs, sample: Sample, findings: Findings) -> Iterator[Rescored]:
@@ -197,7 +223,7 @@ def _rescored(root: str, pairs: Pairs, sample: Sample, findings: Findings) -> It
             findings.note(f"{read.where}: scores of {names} were not computed again; --scores N does so")
 
 
-def _expected(root: str, version: Version, committed: dict[str, Committed]) -> Iterator[Expected]:
+def _expected(root: str, version: Version, committed: Mapping[str, Committed]) -> Iterator[Expected]:
     """Yield the files that a version and its manifests name."""
     yield from published_files(root, version)
     for read in committed.values():

@@ -4,7 +4,6 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,21 +38,20 @@ CARD = "README.md"
 NAMED = 32
 """Digits of its digest that a file is named by."""
 
-THREADS = 4
-"""Shards that are exported at a time: each is in memory, and most of the work is outside the interpreter's lock."""
-
 Entry = dict[str, Any]
 """A packed shard in `dataset.json`: its sequences, tokens, and the path, bytes and SHA-256 of each file."""
 
 
-def restore_build(root: str, version: Version) -> list[PublishedFile]:
+def restore_build(
+    root: str, version: Version, export: Callable[[Sequence[PackedShard]], Iterable[Entry]]
+) -> list[PublishedFile]:
     """Write the files of a published version again that are damaged or gone; return all, of which each byte was read.
 
     ContractError, or DeterminismViolation, if its manifests give other files than it was published with.
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
     tokenizer = tokenizer_of(root, one_that(tokenizes, by_stage))
-    entries = exported_shards(root, version.recipe, by_stage, tokenizer, _are_whole)
+    entries = exported_shards(root, version.recipe, by_stage, tokenizer, export, _are_whole)
     index = index_of(version.recipe, by_stage, tokenizer, entries)
     small = publish_small_files(root, version.recipe, by_stage, tokenizer, index)
     own = {file for file in version.files if not file.path.startswith(f"{SHARDS}/")}  # the index says which shards
@@ -181,14 +179,16 @@ def exported_shards(
     name: str,
     by_stage: Mapping[str, Manifest],
     tokenizer: Tokenizer,
+    export: Callable[[Sequence[PackedShard]], Iterable[Entry]],
     look: Look = _have_sizes,
 ) -> list[Entry]:
-    """Return the entry of each packed shard that has sequences; store the files of those that no version has."""
+    """Return the entry of each packed shard that has sequences; `export` those that no version has."""
     shards = packed_shards(root, by_stage, tokenizer)
-    wanted = {shard.identity for shard in shards}
-    known = _known_entries(root, name, tokenizer, wanted, look)
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(lambda shard: known.get(shard.identity) or _export(shard), shards))
+    wanted = {shard.identity: shard for shard in shards}
+    known = _known_entries(root, name, tokenizer, wanted.keys(), look)
+    missing = [shard for identity, shard in wanted.items() if identity not in known]
+    known |= dict(zip((shard.identity for shard in missing), export(missing), strict=True))
+    return [known[shard.identity] for shard in shards]
 
 
 def files_of(entries: Sequence[Entry]) -> list[PublishedFile]:
@@ -233,7 +233,7 @@ def file_of(entry: Mapping[str, Any]) -> PublishedFile:
     return PublishedFile(f"{SHARDS}/{entry['path'].rpartition('/')[2]}", entry["bytes"], entry["sha256"])
 
 
-def _export(shard: PackedShard) -> Entry:
+def export_shard(shard: PackedShard) -> Entry:
     """Write and store the files of a packed shard; return its entry."""
     with tempfile.TemporaryDirectory(prefix="refinery-export-") as place:
         folder = Path(place)

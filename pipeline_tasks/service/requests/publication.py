@@ -16,7 +16,7 @@ from pipeline_tasks.constraints import (
     SnapshotName,
     Uri,
 )
-from pipeline_tasks.recipe import ShardBytes
+from pipeline_tasks.recipe import LOCAL, ShardBytes
 from pipeline_tasks.run.request import Reply, Request
 
 
@@ -44,7 +44,7 @@ class PublishReply(Reply):
 class PublishRequest(Request[PublishReply]):
     """Make a dataset version of a snapshot's manifests, `land`'s included, and of their verdicts, by stage.
 
-    Manifests with one of `compose` make a version of a training dataset.
+    Manifests with one of `compose` make a version of a training dataset, whose shards the engine exports.
     """
 
     verb: ClassVar[str] = "publish"
@@ -56,6 +56,8 @@ class PublishRequest(Request[PublishReply]):
     verdicts: Mapping[str, OptionalPath] = field(default_factory=dict)
     landing: OptionalUri = ""
     run_id: Note = ""
+    engine: PlainWord = LOCAL
+    address: Note = ""
 
 
 class ExportReply(Reply):
@@ -79,6 +81,8 @@ class ExportRequest(Request[ExportReply]):
     exports: Mapping[str, ShardBytes]
     snapshot: OptionalSnapshot = ""
     run_id: Note = ""
+    engine: PlainWord = LOCAL
+    address: Note = ""
 
 
 class IndexReply(Reply):

@@ -62,3 +62,5 @@ class VerifyRequest(Request[Report]):
 
     root: Uri
     full: bool = False
+    engine: PlainWord = LOCAL
+    address: Note = ""

@@ -1,9 +1,12 @@
 """Publishes a version of a snapshot, with its report, or of a training dataset, with its exported shards."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pipeline_tasks.cards import has_sequences, one_that, repeats, stage_that, tokenizes
+from pipeline_tasks.engines.each import On, Work
+from pipeline_tasks.engines.workers import Workers
 from pipeline_tasks.errors import JobLost, RecipeError
 from pipeline_tasks.gate.facts.snapshots import require_documents
 from pipeline_tasks.gate.verdicts import read_verdict, verdict_reference
@@ -11,8 +14,11 @@ from pipeline_tasks.inspect.versions.late_files import late_files, late_line
 from pipeline_tasks.inspect.versions.staleness import stale_now
 from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.ledger.lost_log import require_takedowns
+from pipeline_tasks.libraries import release
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.datasets.building import (
+    Entry,
+    export_shard,
     exported_shards,
     index_bytes,
     index_of,
@@ -22,17 +28,18 @@ from pipeline_tasks.publish.datasets.building import (
 )
 from pipeline_tasks.publish.datasets.origin import INDEX
 from pipeline_tasks.publish.datasets.tokenizer_pin import require_pinned
+from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
 from pipeline_tasks.publish.takedowns import taken_down_of
 from pipeline_tasks.publish.version_facts import is_partial, prefix_of, saved_history, sizes_of
-from pipeline_tasks.recipe import BUILD, COMPOSE
+from pipeline_tasks.recipe import BUILD, COMPOSE, PUBLISH
 from pipeline_tasks.report.contents import Contents
 from pipeline_tasks.report.summary import store_summary
 from pipeline_tasks.report.writing import write_report
-from pipeline_tasks.sealed import path_of, reference, sha256
+from pipeline_tasks.sealed import digest_of, path_of, reference, sha256
 from pipeline_tasks.service.requests.publication import (
     PublishReply,
     PublishRequest,
@@ -41,14 +48,21 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures, newest
 from pipeline_tasks.store.reading import read_committed
 
+WORKERS = Workers(4)
+"""Shards that this machine exports at a time: each is in memory, and the interpreter's lock is free for most of it."""
+
+PATIENCE = 43_200.0
+"""Seconds for which it counts that files of a shard were stored: no vacuum removes such young ones."""
+
 
 def publish(request: PublishRequest) -> PublishReply:
     """Publish a version of a snapshot or of a build; what is published already is found."""
     require_takedowns(request.root)
     with Ledger.open(ledger_of(request.root)) as ledger:
         if COMPOSE in request.manifests:
+            on = On(request.engine, request.address, WORKERS)
             return _build_reply(
-                publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger)
+                publish_build(request.root, request.recipe, request.manifests, request.verdicts, ledger, on)
             )
         version = publish_snapshot(
             request.root,
@@ -174,14 +188,26 @@ def _earlier_retractions(root: str, recipe: str, snapshot: str) -> tuple[version
 # --- A training dataset -----------------------------------------------------------------------------------------
 
 
+def export_by(work: Work, shards: Sequence[PackedShard]) -> list[Entry]:
+    """Write and store the files of packed shards where the work runs; return their entries."""
+    entries = work.each(
+        "shards",
+        export_shard,
+        shards,
+        key=lambda shard: [shard.identity, shard.dtype],
+        weight=lambda shard: shard.packed.bytes,
+    )
+    return [dict(entry) for entry in entries]
+
+
 def publish_build(
-    root: str, name: str, manifests: Mapping[str, str], verdicts: Mapping[str, str], ledger: Ledger
+    root: str, name: str, manifests: Mapping[str, str], verdicts: Mapping[str, str], ledger: Ledger, on: On
 ) -> Version:
     """Append a version of the dataset `name`; the same manifests again return the existing version.
 
-    `manifests` are references by stage, `compose`'s included. Packed shards that an earlier version exported are not
-    exported again. RecipeError if a document was taken down while the dataset was built. That is checked before the
-    version is in the log, and after: a takedown that is recorded meanwhile may have read the log before.
+    `manifests` are references by stage, `compose`'s included, and `on` is where shards are exported, but those that an
+    earlier version has. RecipeError if a document was taken down while the dataset was built. That is checked before
+    the version is in the log, and after: a takedown that is recorded meanwhile may have read the log before.
     """
     committed = {stage: read_committed(root, referred) for stage, referred in manifests.items()}
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
@@ -190,10 +216,13 @@ def publish_build(
     require_pinned(root, name, tokenized)
     tokenizer = tokenizer_of(root, tokenized)
     prefix = prefix_of(name, by_stage)
-    entries = exported_shards(root, name, by_stage, tokenizer)
+    folder = f"requests/{PUBLISH}-{digest_of([release(), prefix, newest(root)])}"
+    work = Work(PUBLISH, root, folder, on, PATIENCE)
+    entries = exported_shards(root, name, by_stage, tokenizer, partial(export_by, work))
     index = index_of(name, by_stage, tokenizer, entries)
     if same := _same(root, name, manifests[COMPOSE], index):
         _require_allowed(root, f"version {same.number} of {name}", by_stage)
+        work.forget()
         return same
     files = publish_small_files(root, name, by_stage, tokenizer, index)
     fields = {
@@ -213,6 +242,7 @@ def publish_build(
     ledger.record_version(version)
     store_summary(root, version)
     _require_allowed(root, f"version {version.number} of {name}", by_stage)
+    work.forget()
     return version
 
 

@@ -2,6 +2,7 @@
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.engines.choose import engine
+from pipeline_tasks.engines.each import On
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify import verification
 from pipeline_tasks.inspect.verify.verification import Scope, report_facts
@@ -46,7 +47,7 @@ def verify(request: VerifyRequest) -> Report:
     """Return the report; ContractError that lists the problems if there are any. A new root has nothing to verify."""
     if not version_log.recipes(request.root):
         return {"problems": [], "notes": [f"{request.root}: nothing has been published"]}
-    report = verification.verify(request.root, Scope(full=request.full))
+    report = verification.verify(request.root, Scope(full=request.full, on=On(request.engine, request.address)))
     problems = sorted(map(str, report.findings.problems))
     if problems:
         listed = "\n".join(problems[:LISTED])

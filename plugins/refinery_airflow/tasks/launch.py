@@ -18,7 +18,8 @@ their own environment); those of connections that the deployment's file names go
 key of pseudonyms comes from the environment, else from the connection `refinery_pii`; it is never part of a request, so
 a Ray cluster needs it in its own environment, too.
 
-Only `refine` runs on a cluster; all other requests are small and are handled on this machine.
+Requests of verbs over a whole root that name an engine are drivers of it, too, in the worker daemon of this machine:
+it sends their tasks there. All other requests are small and are handled on this machine.
 """
 
 import contextlib
@@ -39,7 +40,7 @@ from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import ClusterUnreachable, Transient
 from pipeline_tasks.recipe import LOCAL, engine_names, untried
 from pipeline_tasks.run.plan import secret_variable
-from pipeline_tasks.run.request import LoggedReply, LoggedT, RefineReply, RefineRequest, ReplyT, Request
+from pipeline_tasks.run.request import LoggedReply, LoggedT, OnEngine, RefineReply, RefineRequest, ReplyT, Request
 from pipeline_tasks.service import daemon
 from pipeline_tasks.service.requests.stages import (
     LandRequest,
@@ -94,7 +95,7 @@ def prepared(request: RequestT) -> RequestT:
     adopt_secret(_secret_variable_of(request))
     for name in _stores_of(request):
         adopt_store(name)
-    if isinstance(request, RefineRequest):
+    if isinstance(request, OnEngine):
         return replace(request, address=address_of(request.engine, recipe))
     return request
 

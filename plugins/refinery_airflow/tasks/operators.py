@@ -366,16 +366,22 @@ class Publish(RequestOperator):
         gates: Mapping[str, Any],
         judged: XComArg | str = "",
         required: XComArg | str = "",
+        engine: str = "",
         **kwargs: Any,  # noqa: ANN401 -- BaseOperator's own
     ) -> None:
         super().__init__(**kwargs)
-        self.landed, self.gates, self.judged, self.required = landed, gates, judged, required
+        self.landed, self.gates, self.judged, self.required, self.engine = landed, gates, judged, required, engine
 
     def execute(self, context: Context) -> PublishReply:
         """Return the reply of `publish`; an asset event triggers the DAGs that wait for the dataset."""
         run = run_of(context)
         reply = work.publish(
-            self.at(context, run), landed=self.landed, gates=self.gates, judged=self.judged, required=self.required
+            self.at(context, run),
+            landed=self.landed,
+            gates=self.gates,
+            judged=self.judged,
+            required=self.required,
+            engine=self.engine,
         )
         facts = {"version": reply["version"], **work.made_of(reply), "stale": reply.get("stale", [])}
         announce(context, run, facts)
@@ -387,13 +393,14 @@ class Export(RequestOperator):
 
     template_fields: Sequence[str] = ("published",)
 
-    def __init__(self, *, published: XComArg, exports: Mapping[str, int], **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
+    def __init__(self, *, published: XComArg, exports: Mapping[str, int], engine: str, **kwargs: Any) -> None:  # noqa: ANN401 -- BaseOperator's own
         super().__init__(**kwargs)
-        self.published, self.exports = published, exports
+        self.published, self.exports, self.engine = published, exports, engine
 
     def execute(self, context: Context) -> ExportReply:
         """Return the reply of `export`."""
-        return work.export(self.at(context, run_of(context)), published=self.published, exports=self.exports)
+        at = self.at(context, run_of(context))
+        return work.export(at, published=self.published, exports=self.exports, engine=self.engine)
 
 
 class Index(RequestOperator):

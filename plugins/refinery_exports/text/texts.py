@@ -6,7 +6,8 @@ landed file), those of the selection, such as `n_tokens` by the dataset's tokeni
 uses the document.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute
 
-from refinery_exports.exporting import Job
+from refinery_exports.exporting import Shards
 from refinery_exports.format import DATA
 from refinery_exports.formats import format_of
 from refinery_exports.text.documents import Documents, Pair, read_documents
@@ -29,8 +30,12 @@ TEXT_RATIO = 3
 """Bytes of text of a stored byte, at least: `stage.BUCKET_BYTES`."""
 
 
-def text_jobs(documents: Documents, name: str, shard_bytes: int) -> list[Job]:
-    """Return the jobs that write the documents of a version, of one or more shards of the selection each."""
+Group = tuple[int, tuple[Pair, ...]]
+"""A number, and the pairs of shards whose documents are written together."""
+
+
+def shards_of_texts(documents: Documents, name: str, shard_bytes: int) -> Shards:
+    """Return the shards of the documents of a version, of one or more shards of the selection each."""
     groups: list[list[Pair]] = []
     weight = 0
     for pair in documents.pairs:
@@ -39,17 +44,17 @@ def text_jobs(documents: Documents, name: str, shard_bytes: int) -> list[Job]:
             groups.append([])
             weight = TEXT_RATIO * pair.texts.weight
         groups[-1].append(pair)
-    return [
-        partial(write_documents, documents, tuple(group), name, (number, shard_bytes))
-        for number, group in enumerate(groups)
-    ]
+    writing = partial(write_documents, replace(documents, pairs=()), name, shard_bytes)
+    return Shards(writing, [(number, tuple(group)) for number, group in enumerate(groups)], _weight)
 
 
-def write_documents(
-    documents: Documents, pairs: Sequence[Pair], name: str, cut: tuple[int, int], folder: Path
-) -> Mapping[str, int]:
+def _weight(group: Group) -> int:
+    return sum(pair.texts.weight for pair in group[1])
+
+
+def write_documents(documents: Documents, name: str, shard_bytes: int, group: Group, folder: Path) -> Mapping[str, int]:
     """Write the documents of pairs of shards, in files of so many bytes of text; return what they have."""
-    number, shard_bytes = cut
+    number, pairs = group
     format_ = cast("TextFormat", format_of(name))
     (folder / DATA).mkdir()
     counts = {"documents": 0, "tokens": 0, "uses": 0}

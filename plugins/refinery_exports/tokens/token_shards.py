@@ -9,7 +9,7 @@ from typing import cast
 import pyarrow.parquet as pq
 
 from pipeline_tasks.errors import RecipeError
-from refinery_exports.exporting import Job
+from refinery_exports.exporting import Shards
 from refinery_exports.format import DATA, LINEAGE, Format
 from refinery_exports.formats import format_of
 from refinery_exports.stretch import Dataset, read_stretch
@@ -18,13 +18,18 @@ GROUP_ROWS = 1 << 16
 """Pieces of a row group of a lineage."""
 
 
-def token_jobs(dataset: Dataset, name: str, shard_bytes: int) -> list[Job]:
-    """Return the jobs that write a dataset in the format of this name, a shard each; RecipeError if it is empty."""
+Span = tuple[int, tuple[int, int]]
+"""The number of a shard, and its sequences [first, stop)."""
+
+
+def shards_of_tokens(dataset: Dataset, name: str, shard_bytes: int) -> Shards:
+    """Return the shards of a dataset in the format of this name; RecipeError if it is empty."""
     if not dataset.index.sequences:
         message = f"{dataset.root}/{dataset.prefix}: the dataset has no sequences to export; build one that has"
         raise RecipeError(message)
-    spans = list(pairwise(cuts(dataset.index.sequences, dataset.index.row_bytes, shard_bytes)))
-    return [partial(write_shard, dataset, name, number, span) for number, span in enumerate(spans)]
+    spans = list(enumerate(pairwise(cuts(dataset.index.sequences, dataset.index.row_bytes, shard_bytes))))
+    row_bytes = dataset.index.row_bytes
+    return Shards(partial(write_shard, dataset, name), spans, lambda item: (item[1][1] - item[1][0]) * row_bytes)
 
 
 def cuts(sequences: int, row_bytes: int, shard_bytes: int) -> Iterator[int]:
@@ -34,8 +39,9 @@ def cuts(sequences: int, row_bytes: int, shard_bytes: int) -> Iterator[int]:
     yield from (shard * sequences // shards for shard in range(shards + 1))
 
 
-def write_shard(dataset: Dataset, name: str, number: int, span: tuple[int, int], folder: Path) -> Mapping[str, int]:
-    """Write the shard of a span of sequences below a local folder; return its sequences, tokens and pads."""
+def write_shard(dataset: Dataset, name: str, shard: Span, folder: Path) -> Mapping[str, int]:
+    """Write a shard of sequences below a local folder; return its sequences, tokens and pads."""
+    number, span = shard
     stretch = read_stretch(dataset, *span)
     for below in (DATA, LINEAGE):
         (folder / below).mkdir()

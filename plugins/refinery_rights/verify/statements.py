@@ -5,16 +5,16 @@ inside the root shows, is found: it does not have the entries that the statement
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline_tasks.counted import counted
+from pipeline_tasks.engines.each import Work
 from pipeline_tasks.errors import RecipeError, SignatureRefused
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
-from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_all
+from pipeline_tasks.inspect.verify.objects import Expected, check_object, check_objects
 from pipeline_tasks.inspect.versions import uncounted
 from pipeline_tasks.publish.logs import ablation_log, version_log
 from pipeline_tasks.publish.logs.version_log import Version, version_path
@@ -91,7 +91,7 @@ def check_signed(root: str, signed: Signed, key: str, *, full: bool) -> Checked:
         _check_materials(root, signed, version, findings)
         _note_state(root, signed, version, findings)
         _note_sources(root, signed, version, findings)
-    run_all(_object_checks(root, checked, version, full=full))
+    check_objects(Work("verify", root, ""), list(_objects(root, checked, version)), findings, full=full)
     _note_takedowns(root, signed, findings)
     return checked
 
@@ -157,16 +157,13 @@ def _check_materials(root: str, signed: Signed, version: Version, findings: Find
                 findings.add(Problem(where, problem, f"SHA-256 {each['digest']['sha256']}", "", HEAL))
 
 
-def _object_checks(root: str, checked: Checked, version: Version | None, *, full: bool) -> Iterator[Callable[[], None]]:
-    """Yield a check of every file that was delivered, and of the landed ones that are still where they were."""
-    signed, findings = checked.signed, checked.findings
-    for subject in signed.subjects:
-        expected = _expected(root, subject)
+def _objects(root: str, checked: Checked, version: Version | None) -> Iterator[Expected]:
+    """Yield every file that was delivered, and the landed ones that are still where they were."""
+    for subject in checked.signed.subjects:
         if not _note_erased(root, subject, checked):
-            yield partial(check_object, expected, findings, full=full)
+            yield _expected(root, subject)
     if version is not None and version.landing:
-        for expected in _landed(signed, version):
-            yield partial(check_object, expected, findings, full=full)
+        yield from _landed(checked.signed, version)
 
 
 def _expected(root: str, subject: Resource) -> Expected:
