@@ -134,6 +134,14 @@ def local_params(step: Step) -> object:
 
 def policy_faults(recipe: Recipe) -> Iterator[Finding]:
     """Find two stages that keep documents of clusters over days by different policies.
+def empty_sections(recipe: Recipe) -> Iterator[Finding]:
+    """Yield a note per stage whose section is empty, which decides more than one may think."""
+    for step in recipe.steps:
+        empty = stage_card(step.stage).empty
+        if empty and not step.params:
+            yield Finding(fault=False, where=step.stage, message=f"`{step.stage}: {{}}` means {empty}")
+
+
 
     A document that the one supersedes may be that for which the other rejects its winner: then neither stays. With one
     order of all documents, the first of any documents that are alike is never lost.
