@@ -220,11 +220,16 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
 
 def _meant(parser: argparse.ArgumentParser, rest: Sequence[str]) -> str:
     """Return which option of the command is most like the first one that it does not have, "" for none."""
-    commands = next(action for action in parser._actions if isinstance(action.choices, Mapping))  # noqa: SLF001 -- as above
-    known = [name for each in commands.choices.values() for action in each._actions for name in action.option_strings]  # noqa: SLF001
+    known = [name for each in _parsers(parser) for action in each._actions for name in action.option_strings]  # noqa: SLF001 -- as above
     wanted = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
     near = get_close_matches(wanted, known, n=1, cutoff=0.6) if wanted else []
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Return the parsers of the commands of one."""
+    choices = (action.choices for action in parser._actions)  # noqa: SLF001 -- as above
+    return [each for commands in choices if isinstance(commands, Mapping) for each in commands.values()]
 
 
 def _has_default_root(options: argparse.Namespace) -> bool:
