@@ -25,6 +25,7 @@ from pipeline_tasks.recipe import LAND, LOCAL, Recipe, engine_of, is_trial, tria
 from pipeline_tasks.run.recipe_faults import (
     Finding,
     check_secrets,
+    empty_sections,
     file_faults,
     missing_files,
     order_faults,
@@ -175,7 +176,7 @@ def recipes(planned: PlannedRun) -> Iterator[Finding]:
     for recipe in planned.recipes:
         yield from tried(RECIPE, partial(check_bounds, recipe))[1]
         faults = (*order_faults(recipe), *policy_faults(recipe), *missing_files(planned.on_this_machine(recipe)))
-        yield from (_of_recipe(recipe, fault) for fault in faults)
+        yield from (_of_recipe(recipe, each) for each in (*faults, *empty_sections(recipe)))
         if planned.has_secrets:
             yield from tried(RECIPE, partial(check_secrets, recipe))[1]
 

@@ -23,13 +23,15 @@ PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 class Finding(NamedTuple):
     """A problem of a stage, a rule or something else (`where`). A `fault` is certain; a note may be meant.
 
-    `error` is the class by which a run refuses a fault: it says whether the run is worth another try.
+    `error` is the class by which a run refuses a fault: it says whether the run is worth another try. `line` is that of
+    the recipe's file, 0 where it is not known.
     """
 
     fault: bool
     where: str
     message: str
     error: type[RefineryError] = RecipeError
+    line: int = 0
 
 
 def check_recipe(recipe: Recipe) -> None:
@@ -130,6 +132,14 @@ def local_params(step: Step) -> object:
     card = stage_card(step.stage)
     params, digests = resources_of(card, bind(card, step.params))
     return repoint(params, {uri: localize(uri, digest) for uri, digest in digests.items()})
+
+
+def empty_sections(recipe: Recipe) -> Iterator[Finding]:
+    """Yield a note per stage whose section is empty, which decides more than one may think."""
+    for step in recipe.steps:
+        empty = stage_card(step.stage).empty
+        if empty and not step.params:
+            yield Finding(fault=False, where=step.stage, message=f"`{step.stage}: {{}}` means {empty}")
 
 
 def policy_faults(recipe: Recipe) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.lint import Finding
 from pipeline_tasks.inspect.lint import lint as every_finding
+from pipeline_tasks.inspect.preflight import PlannedRun, recipes
 from pipeline_tasks.recipe import kept_languages, load_recipe, recipe_names
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
@@ -32,8 +33,12 @@ def recipe(folder: Path, quality: dict[str, Any], stages: dict[str, Any] = UP_TO
 
 
 def lint(*arguments: Any, **named: Any) -> list[Finding]:
-    """Return all findings but what is idle, which is no fault of the rules that are tested here."""
-    return [finding for finding in every_finding(*arguments, **named) if not finding.message.startswith("idle: ")]
+    """Return all findings but what is idle or empty, which is no fault of the rules that are tested here."""
+    return [each for each in every_finding(*arguments, **named) if is_of_rules(each.message)]
+
+
+def is_of_rules(message: str) -> bool:
+    return not message.startswith("idle: ") and "{}` means" not in message
 
 
 def faults(findings: list[Finding]) -> dict[str, str]:
@@ -49,6 +54,25 @@ def test_the_default_recipe_says_what_of_it_is_idle() -> None:
     idle = [finding for finding in every_finding("web") if finding.message.startswith("idle: ")]
     assert [finding.where for finding in idle] == ["filter_url", "score_quality", "decontaminate", "score_quality"]
     assert "ar, hi, ko" in idle[-1].message
+
+
+def test_an_empty_section_says_what_it_means(tmp_path: Path) -> None:
+    """It rejected a third of a book about a programming language, and nothing said that it means English prose."""
+    path = recipe(tmp_path, {})
+    meant = {each.where: each for each in every_finding(path) if "{}` means" in each.message}
+    assert list(meant) == ["filter_language", "filter_quality"]
+    assert not any(each.fault for each in meant.values())
+    assert "English alone" in meant["filter_language"].message
+    for word in (*FILTERS, "gopher_quality, c4", "web", "fineweb2"):
+        assert word in meant["filter_quality"].message
+    loaded = load_recipe(path)
+    said = [
+        each.message for each in recipes(PlannedRun(str(tmp_path / "root"), (loaded,))) if "{}` means" in each.message
+    ]
+    assert [line.split(": ")[:2] for line in said] == [[f"recipe {loaded.name}", stage] for stage in meant]
+    stages = UP_TO_QUALITY | {"filter_language": {"keep": ["en"]}}
+    named = recipe(tmp_path, {"packs": "builtin"}, stages)
+    assert not [each for each in every_finding(named) if "{}` means" in each.message], "who writes it knows it"
 
 
 @pytest.mark.parametrize(
@@ -210,6 +234,42 @@ def test_stages_out_of_order_are_found(tmp_path: Path) -> None:
     assert "put it after extract" in findings[0].message
 
 
+def test_all_faults_are_said_at_once_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        """titel: Mine
+stages:
+  ingest: {}
+  extract: {min_chars: many}
+  filter_url: {}
+  filter_language:
+    keep: [English, xx]
+    treshold: 0.5
+  filter_quality: {gopher_quality: {min_doc_word: 3}}
+  dedup_minhas: {}
+  scrub_pii: {action: redact}
+run:
+  partitions: -1
+"""
+    )
+    assert main(["lint", str(path)]) == 78
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAULT")]
+    numbers = [int(found[1]) for line in lines if (found := re.match(r"FAULT  line (\d+): ", line))]
+    assert sorted(numbers) == [1, 4, 6, 8, 9, 10, 13]
+    assert len(numbers) == len(lines)
+    said = "\n".join(lines)
+    for hint in ("'title'", "'threshold'", "'min_doc_words'", "'dedup_minhash'", "nearest: 'en'"):
+        assert hint in said
+
+
+def test_a_fault_of_a_stage_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("stages:\n  ingest: {}\n  filter_language: {}\n  extract: {}\n")
+    assert main(["lint", str(path), "--json"]) == 78
+    [fault] = json.loads(capsys.readouterr().out)["faults"]
+    assert (fault["where"], fault["line"]) == ("filter_language", 3)
+
+
 def test_a_missing_file_is_found(tmp_path: Path) -> None:
     stages = UP_TO_QUALITY | {"filter_url": {"domains": str(tmp_path / "no.txt")}}
     findings = faults(lint(recipe(tmp_path, {}, stages)))
@@ -237,7 +297,7 @@ def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.Captur
     capsys.readouterr()
     assert main(["lint", sound, "--root", str(tmp_path), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)["notes"]
-    assert {note["where"] for note in shown if not note["message"].startswith("idle: ")} == set(notes)
+    assert {note["where"] for note in shown if is_of_rules(note["message"])} == set(notes)
 
 
 def test_signals_of_other_settings_are_not_used(tmp_path: Path) -> None:
