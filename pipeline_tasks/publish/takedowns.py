@@ -329,11 +329,12 @@ def _since(root: str, resources: Mapping[str, str], until: int) -> Iterator[bool
     """Yield whether something is taken down by an entry up to `until` that the list of a manifest does not have."""
     listed = pinned(root, resources) if PINNED in resources else None
     number = listed.number if listed and is_of(listed, read_chain(root, LOG)) else 0
-    now = replace(taken_down(root), until=until)
-    for takedown in takedowns(root)[number:until]:
+    later, now = takedowns(root)[number:until], replace(taken_down(root), until=until)
+    known = listed.taken() if listed and later else None
+    for takedown in later:
         for batch in rows_named(root, takedown) if not takedown.undo else ():
             rows = now.held(batch["key"])
-            yield bool((without(rows, listed.taken.held(rows["key"])) if listed else rows).num_rows)
+            yield bool((without(rows, known.held(rows["key"])) if known else rows).num_rows)
 
 
 _BEGINNINGS: Once[Manifest] = Once(lambda beginning: 1 + len(beginning.history_shards), 1 << 16)

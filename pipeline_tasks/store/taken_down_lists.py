@@ -1,8 +1,9 @@
 """Lists of what is taken down that manifests pin: small objects that name an entry of the log, and its runs."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -24,14 +25,14 @@ LISTS = f"{FOLDER}/lists"
 
 
 class Pinned(NamedTuple):
-    """A list: the takedown whose log it is of, the digest of that entry ("" of an earlier release), and what it has.
+    """A list: the takedown that it is of, the digest of that entry ("" of an earlier release), and what is in it.
 
     `bytes` is its size, and `shards` are its segments.
     """
 
     number: int
     entry: str
-    taken: TakenDown
+    taken: Callable[[], TakenDown]
     shards: Shards
     bytes: int
 
@@ -49,22 +50,24 @@ def store_list(root: str, last: ChainEntry, runs: Iterable[Shard], counts: Mappi
 
 
 _PATHS: Once[str] = Once(lambda _: 1, 1 << 12)
-"""The paths of lists that name segments, by root and digest."""
+"""The paths of lists, by root and digest."""
 
 
 def list_path(root: str, digest: str) -> str:
     """Return the path of the list with a digest: one of an earlier release is a table of its rows."""
+    path, earlier = (f"{LISTS}/{digest[:NAMED]}.{suffix}" for suffix in ("json", "parquet"))
 
     def found() -> str:
-        path = f"{LISTS}/{digest[:NAMED]}.json"
-        if storage.connect(root).size(path) is None:
+        store = storage.connect(root)
+        there = [each for each in (path, earlier) if store.size(each) is not None]
+        if not there:
             raise FileNotFoundError(path)
-        return path
+        return there[0]
 
     try:
         return _PATHS.get((root, digest), found)
     except FileNotFoundError:
-        return f"{LISTS}/{digest[:NAMED]}.parquet"
+        return path
 
 
 def pinned_by(root: str, digest: str) -> Pinned:
@@ -79,11 +82,12 @@ def pinned_by(root: str, digest: str) -> Pinned:
     require_digest(body, digest, where, "restore it from a backup")
     if path.endswith(".parquet"):
         rows = pq.read_table(pa.BufferReader(body)).to_pylist()
-        return Pinned(max((row["takedown"] for row in rows), default=0), "", of_rows(rows), (), len(body))
+        last = max((row["takedown"] for row in rows), default=0)
+        return Pinned(last, "", partial(of_rows, rows), (), len(body))
     facts = json.loads(body)
     shards = tuple(map(shard_of, facts["segments"]))
     taken = TakenDown(Segments(root, shards, BATCH_ROWS), facts["counts"])
-    return Pinned(facts["takedown"], facts["entry"], matched(taken, facts["matching"]), shards, len(body))
+    return Pinned(facts["takedown"], facts["entry"], partial(matched, taken, facts["matching"]), shards, len(body))
 
 
 _SEGMENTS: Once[Shards] = Once(len, 1 << 12)
@@ -108,7 +112,7 @@ def is_of(listed: Pinned, chain: Sequence[ChainEntry]) -> bool:
 
 def lacks(root: str, listed: Pinned, *, ever: bool = False) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a list that are not taken down now (or, with `ever`, never were): all of the list is read."""
-    now = replace(taken_down(root), ever=ever)
+    taken, now = listed.taken(), replace(taken_down(root), ever=ever)
     for kind in (DOC, SITE, URL):
-        rows = listed.taken.of_kind(kind)
+        rows = taken.of_kind(kind)
         yield from without(rows, now.held(rows["key"])).to_pylist()

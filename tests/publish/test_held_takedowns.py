@@ -131,7 +131,7 @@ def test_a_log_of_an_earlier_release_goes_on(tmp_path: Path) -> None:
     assert current_rows(root) == before
     pinned = pinned_list(root)
     assert pinned == pinned_list(root), "it follows from the log"
-    assert proofs(pinned_by(root, pinned[PINNED]).taken) == proofs(of_rows(before))
+    assert proofs(pinned_by(root, pinned[PINNED]).taken()) == proofs(of_rows(before))
     assert record(root, [ENTRIES[4], ENTRIES[3]], "again") is None
     recorded = record(root, [ENTRIES[2]], "again")
     assert recorded is not None
@@ -145,6 +145,7 @@ def test_a_list_of_an_earlier_release_is_read_and_compared(tmp_path: Path) -> No
     earlier(root, *ENTRIES[:5])
     pinned = earlier_list(root, told(root, 1))
     path = f"{root}/{list_path(root, pinned[PINNED])}"
+    assert [Path(path).suffix, Path(list_path(root, "0" * 64)).suffix] == [".parquet", ".json"]
     assert proofs(read_list(path, *segments_named(path, pinned[PINNED]))) == proofs(of_rows(told(root, 1)))
     record(root, [("site", "other.example")], "a letter")
     assert holds(root, pinned)
@@ -177,7 +178,7 @@ def test_keys_of_another_way_are_made_anew(tmp_path: Path, monkeypatch: pytest.M
         record(root, [*ENTRIES[:5], *ENTRIES[6:]], "a letter")
         pinned = pinned_list(root)
     assert current_rows(root) == told(root, 1)
-    assert proofs(pinned_by(root, pinned[PINNED]).taken) == proofs(of_rows(told(root, 1)))
+    assert proofs(pinned_by(root, pinned[PINNED]).taken()) == proofs(of_rows(told(root, 1)))
     record(root, [("site", "other.example")], "a letter")
     assert current_rows(root) == told(root, 2)
     assert pinned_list(root) != pinned
