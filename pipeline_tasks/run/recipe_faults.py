@@ -23,13 +23,15 @@ PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 class Finding(NamedTuple):
     """A problem of a stage, a rule or something else (`where`). A `fault` is certain; a note may be meant.
 
-    `error` is the class by which a run refuses a fault: it says whether the run is worth another try.
+    `error` is the class by which a run refuses a fault: it says whether the run is worth another try. `line` is that of
+    the recipe's file, 0 where it is not known.
     """
 
     fault: bool
     where: str
     message: str
     error: type[RefineryError] = RecipeError
+    line: int = 0
 
 
 def check_recipe(recipe: Recipe) -> None:
@@ -132,8 +134,6 @@ def local_params(step: Step) -> object:
     return repoint(params, {uri: localize(uri, digest) for uri, digest in digests.items()})
 
 
-def policy_faults(recipe: Recipe) -> Iterator[Finding]:
-    """Find two stages that keep documents of clusters over days by different policies.
 def empty_sections(recipe: Recipe) -> Iterator[Finding]:
     """Yield a note per stage whose section is empty, which decides more than one may think."""
     for step in recipe.steps:
@@ -142,6 +142,8 @@ def empty_sections(recipe: Recipe) -> Iterator[Finding]:
             yield Finding(fault=False, where=step.stage, message=f"`{step.stage}: {{}}` means {empty}")
 
 
+def policy_faults(recipe: Recipe) -> Iterator[Finding]:
+    """Find two stages that keep documents of clusters over days by different policies.
 
     A document that the one supersedes may be that for which the other rejects its winner: then neither stays. With one
     order of all documents, the first of any documents that are alike is never lost.
