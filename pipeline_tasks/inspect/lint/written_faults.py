@@ -14,6 +14,9 @@ MOST = 50
 REQUIRED = " is required"
 """How a message ends that is of a key which was left out."""
 
+KNOWN = "; known keys are"
+"""Where a message begins to list what nobody wrote."""
+
 Keys = tuple[object, ...]
 """Where a value is: the keys on the way to it."""
 
@@ -57,12 +60,25 @@ def _fault(raw: object, where: str) -> str:
 
 
 def _cause(raw: object, where: str, message: str) -> Keys:
-    """Return the keys of the smallest part without which a fault is gone, and no other is made; none if all have it."""
-    for _, keys in sorted(_parts(raw), key=lambda part: part[0]):
-        without = _fault(_without(raw, keys), where)
-        if without != message and not without.endswith(REQUIRED):
+    """Return the keys of a part without which a fault is gone; none if all have it.
+
+    Of several it is the one whose keys the message has, and the smallest of these: without another stage, say, a gate
+    would have another fault. So would a section that is left empty.
+    """
+    for _, keys in sorted(_parts(raw), key=lambda part: (-sum(str(key) in message for key in part[1]), part[0])):
+        rest = _without(raw, keys)
+        fault = _fault(rest, where)
+        is_of_empty = len(keys) > 1 and not _at(rest, keys[:-1]) and str(keys[-2]) in fault.partition(KNOWN)[0]
+        if fault != message and not fault.endswith(REQUIRED) and not is_of_empty:
             return keys
     return ()
+
+
+def _at(raw: object, keys: Keys) -> object:
+    """Return the value at the keys."""
+    for key in keys:
+        raw = raw[key] if isinstance(raw, Mapping) else None
+    return raw
 
 
 def _parts(raw: object, above: Keys = ()) -> Iterator[tuple[int, Keys]]:
