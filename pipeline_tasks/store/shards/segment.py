@@ -7,18 +7,12 @@ was read.
 """
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
 
 from pipeline_tasks.errors import ContractError, DigestMismatch, JobLost
 from pipeline_tasks.stage import Shard
@@ -26,49 +20,17 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import successor_of
-from pipeline_tasks.store.shards.key_filter import Blocks, blocks_of, key_hashes, may_have
+from pipeline_tasks.text.base.key_filter import Blocks, blocks_of, key_hashes, may_have
+from pipeline_tasks.text.base.key_pages import LENGTH, STEP, Root, decoded, overlaps
 
 TAIL = 16 * 1024
 """Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
-
-STEP = 128
-"""Pages that are requested and decoded together: at most 2 MB, unless a row is larger than a page."""
 
 CACHED_PAGES = 128
 """Pages that a reader caches: keys come in order, so the next key often needs the pages of the last."""
 
 COMPACTED = "compacted"
 """Prefix of segments that merge several (see `compaction`); the parts still exist."""
-
-LENGTH = 8
-"""Bytes of the root's length at the end of the file, and of a page's uncompressed length before it; little-endian."""
-
-CODEC = pa.Codec("zstd", compression_level=1)
-"""A page is compressed as a whole: its many small buffers, each by itself, take three times as long and are larger."""
-
-
-def decoded(page: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows of a page whose bytes have been verified."""
-    plain = CODEC.decompress(pa.py_buffer(page)[LENGTH:], int.from_bytes(page[:LENGTH], "little"))
-    return pa.ipc.read_record_batch(plain, schema)
-
-
-pc: Any = pyarrow.compute
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """The top of a segment: the rows' schema and order, how many index levels are below, and the topmost entries.
-
-    `filter` is where the filter over its keys begins, its bytes and digest; one without levels below the root has none.
-    """
-
-    schema: pa.Schema
-    keys: tuple[str, ...]
-    depth: int
-    entries: pa.RecordBatch
-    filter: tuple[int, int, str] | None = None
-
 
 _FILTERS: Once[Blocks] = Once(lambda blocks: blocks.nbytes, 256 << 20)
 """Filters of segments by their roots and digests: a process reads each once."""
@@ -86,6 +48,7 @@ class Segment:
     def __init__(self, root: str, shard: Shard, batch_rows: int = 4096) -> None:
         self._root_uri, self._shard, self._batch_rows = root, shard, batch_rows
         self._cached: dict[int, pa.RecordBatch] = {}
+        self._whole = b""  # the bytes of a segment that came as a whole with its root
         self.cost: Counter[str] = Counter()
 
     @cached_property
@@ -93,18 +56,14 @@ class Segment:
         """The top of the index, fetched and verified."""
         [body] = self._tail()
         size = self._shard.bytes
+        self._whole = body if len(body) == size else b""
         length = int.from_bytes(body[-LENGTH:], "little")
         if len(body) - LENGTH < length <= size - LENGTH:
             [body] = self._fetch([(size - LENGTH - length, size)])
         body = body[max(len(body) - LENGTH - length, 0) : -LENGTH]
         self._require(body, bytes.fromhex(self._shard.index_digest), "root")
         self.cost["pages"] += 1
-        with pa.ipc.open_stream(body) as stream:
-            facts, entries = stream.schema.metadata, stream.read_next_batch()
-        schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
-        keys = tuple(json.loads(facts[b"keys"]))
-        place = json.loads(facts[b"filter"]) if b"filter" in facts else None
-        return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata(), place)
+        return Root.of(body)
 
     def _tail(self) -> list[bytes]:
         """Return the end of the file, or of the one that an erasure put in its place."""
@@ -122,18 +81,10 @@ class Segment:
 
         Reads at most one page per key and index level, and more only where the rows of one key fill more than one.
         """
-        by = self.root.keys[0]
-        kind = self.root.schema.field(by).type
-        keys = pc.unique(wanted).cast(kind).drop_null()
-        keys = self._possible(keys.take(pc.array_sort_indices(keys)))
-        tables = [pa.Table.from_batches([], schema=self.root.schema)]
-        for pages in self._leaves(self.root.entries, self.root.depth, keys):
-            table = pa.Table.from_batches(pages, schema=self.root.schema)
-            column = table.column(by)
-            near = keys.slice(pc.search_sorted(keys, column[0]).as_py())
-            near = near.slice(0, pc.search_sorted(near, column[-1], side="right").as_py())
-            tables.append(table.filter(pc.is_in(column, value_set=near)))
-        return pa.concat_tables(tables)
+        keys = self._possible(self.root.sorted_keys(wanted))
+        leaves = self._leaves(self.root.entries, self.root.depth, keys)
+        tables = [self.root.matching(pages, keys) for pages in leaves]
+        return pa.concat_tables([self.root.schema.empty_table(), *tables])
 
     def _possible(self, keys: pa.Array) -> pa.Array:
         """Return those of some keys that the segment may have, if its filter says that for less than their pages."""
@@ -171,7 +122,7 @@ class Segment:
     ) -> Iterator[list[pa.RecordBatch]]:
         """Yield the pages of rows below `entries` that can have `keys` (all without), at most `STEP` at a time."""
         if keys is not None:
-            entries = entries.filter(pa.array(_overlaps(entries, keys)))
+            entries = entries.filter(pa.array(overlaps(entries, keys)))
         for start in range(0, entries.num_rows, STEP):
             pages = self._pages(entries.slice(start, STEP), index=depth > 0)
             if depth:
@@ -200,8 +151,8 @@ class Segment:
         return [pages[at] for at, *_ in locations]
 
     def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        if not ranges:
-            return []
+        if self._whole or not ranges:
+            return [self._whole[start:stop] for start, stop in ranges]
         try:
             bodies = storage.connect(self._root_uri).read_ranges(self._shard.path, ranges)
         except FileNotFoundError as error:
@@ -271,10 +222,3 @@ def _runs(locations: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[in
     for start, stop in pairwise([0, *breaks, len(locations)]):
         if start < stop:
             yield list(locations[start:stop])
-
-
-def _overlaps(entries: pa.RecordBatch, keys: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which entries can have rows of `keys`: those with a key between their first and last."""
-    below = pc.search_sorted(keys, entries.column("first"))
-    above = pc.search_sorted(keys, entries.column("last"), side="right")
-    return np.asarray(pc.less(below, above).to_numpy(zero_copy_only=False))
