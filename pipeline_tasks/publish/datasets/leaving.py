@@ -109,7 +109,7 @@ def _starts(batch: pa.RecordBatch, before: pa.RecordBatch) -> npt.NDArray[np.boo
     return starts if before.num_rows else np.append(np.ones(min(batch.num_rows, 1), np.bool_), starts)
 
 
-def _by_document(batches: Batches) -> Batches:
+def _by_document(batches: Iterable[pa.RecordBatch]) -> Batches:
     """Yield batches of which none ends before the last row of a document."""
     rest = pa.RecordBatch.from_pylist([], LEAVING)
     for batch in batches:
