@@ -73,6 +73,16 @@ def digest_of(value: object, length: int = 24) -> str:
     return sha256(canonical(value))[:length]
 
 
+def digest_of_all(values: Iterable[object], length: int = 24) -> str:
+    """Return `digest_of` the list of some values, one of which at a time is in memory."""
+    hashed, between = hashlib.sha256(b"["), b""
+    for value in values:
+        hashed.update(between + canonical(value))
+        between = b","
+    hashed.update(b"]")
+    return hashed.hexdigest()[:length]
+
+
 def visible(names: Iterable[str]) -> list[str]:
     """Return the names of a folder's files that belong to it, sorted: hidden files and folders do not."""
     return sorted(name for name in names if not any(part.startswith(".") for part in name.split("/")))

@@ -284,6 +284,12 @@ class Engine(Protocol):
         that name, and the kernel gets `KnownRows`, those that are known, as its last argument.
         """
 
+    def index(self, kernel: Kernel, *inputs: Shards, by: tuple[str, ...], broadcast: Shards = ()) -> Shards:
+        """Run `kernel` once per shard, as in `map`; it yields rows sorted by these columns.
+
+        A kernel that gets the shards as `broadcast` looks rows up in them by the first column (`HistoryReader`).
+        """
+
     def group(self, kernel: Kernel, rows: Shards, *, by: str, order: Sequence[str] = (), buckets: int) -> Shards:
         """Bring equal `by` values into one bucket, sorted by `by` then `order`; run `kernel` once per bucket.
 

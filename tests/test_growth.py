@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pipeline_tasks.landing.listing import list_snapshot
 from pipeline_tasks.recipe import load_recipe
 from pipeline_tasks.run.bill import Prices, bill_of
 from pipeline_tasks.run.sizes import sizes_of
+from tests import refining
+from tests.documents import documents
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 FEW, MANY = 4, 12
@@ -85,6 +88,22 @@ def test_a_partition_asks_for_nothing_that_other_partitions_have_asked_for(growt
     assert many["requests"] - few["requests"] == 64, "each earlier manifest once, by all partitions together"
     assert few["requests"] <= 4
     assert many["manifest_kb"] == few["manifest_kb"], "what a partition says does not grow with its history"
+
+
+@pytest.mark.parametrize("stage", ["pack", "tokenize"])
+def test_a_shard_does_not_ask_for_each_other_shard(growth: Any, tmp_path: Path, stage: str) -> None:
+    """Each read the counts of all shards, one after the other: 4 billion requests of 65,536 shards."""
+    params = {"pack": {"length": 4, "pad_id": 0}, "tokenize": {"train": {"vocab_size": 300}}}
+    requests = {}
+    for shards in (4, 16):
+        root, tables = tmp_path / str(shards), [documents([f"{at} words and more"]) for at in range(shards)]
+        columns = {"tokens": pa.array([[1, 2, 3]], pa.list_(pa.int32())), "n_tokens": pa.array([3], pa.int64())}
+        tokens = [pa.table({"id": table["id"], **columns}) for table in tables]
+        parent = refining.commit_parent(root, tokens if stage == "pack" else tables)
+        with growth.counted(counts := growth.Requests()):
+            refining.refined(root, stage, parent, params[stage])
+        requests[shards] = counts.total
+    assert requests[16] <= 4 * requests[4]
 
 
 def test_sealing_lists_shards(growth: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.superseded import SUPERSEDED, store_superseded, superseded_facts
+from pipeline_tasks.publish.superseded import SUPERSEDED, publish_superseded
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store.reading import read_committed
 from pipeline_tasks.text.near.vectors import unpacked
@@ -47,6 +47,7 @@ class VectorRoot:
         rows = pa.Table.from_pylist([dict.fromkeys(SUPERSEDED.names) | row for row in superseded], SUPERSEDED)
         digest = read_committed(self.root, path)[1]
         prefix = f"publish/{digest_of([path, rows.to_pylist()])[:24]}"
+        published = publish_superseded(self.root, prefix, snapshot, iter(rows.to_batches()), {})
         fields = {
             "recipe": RECIPE,
             "snapshot": snapshot,
@@ -57,8 +58,8 @@ class VectorRoot:
             "documents": 1,
             "tokens": 0,
             "sequences": 0,
-            "files": tuple(store_superseded(self.root, prefix, rows, {})),
-            **superseded_facts(prefix, snapshot, rows),
+            "files": published.files,
+            **published.facts,
         }
         version_log.append(self.root, fields)
 

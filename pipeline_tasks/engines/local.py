@@ -84,8 +84,7 @@ class LocalEngine:
         shards = inputs[0]
         if sorted_by.key:
             keys = (sorted_by.key, *sorted_by.order)
-            tasks = self.tracker.map_tasks(kernel or unchanged, inputs, (), MapOptions(sorted_by=keys))
-            shards = self._mapped(tasks, inputs)
+            shards = self.index(kernel or unchanged, *inputs, by=keys)
         self.saved = {**self.saved, section: (*self.saved.get(section, ()), *shards)}
         return shards
 
@@ -104,6 +103,10 @@ class LocalEngine:
         state = self.tracker.state(prepare, cache) if prepare else None
         options = MapOptions(layer=layer, shared=shared, reads=reads, state=state)
         return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast, options), inputs)
+
+    def index(self, kernel: Kernel, *inputs: Shards, by: tuple[str, ...], broadcast: Shards = ()) -> Shards:
+        """Run `kernel` once per shard, and store what it yields for lookups; see `stage.Engine`."""
+        return self._mapped(self.tracker.map_tasks(kernel, inputs, broadcast, MapOptions(sorted_by=by)), inputs)
 
     def _mapped(self, tasks: Sequence[Task], inputs: Sequence[Shards]) -> Shards:
         weight = sum(shard.weight for stream in inputs for shard in stream)

@@ -1,13 +1,16 @@
 """Stores the files that are published with a version, and describes them by size and digest."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_tasks.errors import ContractError, DeterminismViolation, DigestMismatch
 from pipeline_tasks.sealed import require_digest
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erased, removed
+from pipeline_tasks.store.shards.file import Source, checked
 
 WAY_OUT = "run its snapshot again: publishing writes it anew"
 """The way out of a damaged file of a snapshot's version; `Version.way_out` has that of each version."""
@@ -50,6 +53,19 @@ def read_published_file(root: str, file: PublishedFile, way_out: str = WAY_OUT) 
     body = storage.connect(root).read(file.path)
     require_digest(body, file.digest, f"{root}/{file.path}", way_out)
     return body
+
+
+@contextlib.contextmanager
+def open_published_file(root: str, file: PublishedFile, way_out: str = WAY_OUT) -> Iterator[Source]:
+    """Open a published file, as `read_published_file` reads it: a large one from this machine's disk."""
+    file = require_size(root, file, way_out)
+    with contextlib.ExitStack() as stack:
+        try:
+            source = stack.enter_context(checked(root, Shard(file.path, 0, file.bytes, file.digest)))
+        except DigestMismatch as error:
+            message = f"{root}/{file.path} is not what a version promises; {way_out} ({error})"
+            raise DigestMismatch(message) from error
+        yield source
 
 
 def require_size(root: str, file: PublishedFile, way_out: str = WAY_OUT) -> PublishedFile:

@@ -1,7 +1,9 @@
 """Lists the documents of earlier snapshots that a version supersedes, and stores them with the version."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,11 @@ from pipeline_tasks.cards import copies_of
 from pipeline_tasks.manifest import Manifest, in_order
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version, stages_that
-from pipeline_tasks.publish.published import Promised, PublishedFile, publish_file, read_published_file
+from pipeline_tasks.publish.published import Promised, PublishedFile, open_published_file, publish_file
+from pipeline_tasks.run.tasks import sorted_runs
+from pipeline_tasks.stage import Batches
 from pipeline_tasks.store.reading import read_history, read_manifest
+from pipeline_tasks.store.shards.row_groups import RowGroups
 
 pc: Any = pyarrow.compute
 
@@ -33,6 +38,11 @@ SUPERSEDED = pa.schema(
 """One row of `superseded.parquet`, sorted by id: a document of an earlier snapshot and its winner."""
 
 
+BATCH_ROWS = 4096
+
+GROUP_ROWS, GROUP_BYTES = 1 << 20, 1 << 28
+"""Rows of a row group of the file, and bytes of their texts, at most: they are in memory while it is written."""
+
 REPLACED = ("id", "snapshot", "by_id", "by_snapshot")
 """Columns of the history of a stage that compares URLs (`Copies.replaced`): a document, and the one in its place."""
 
@@ -49,13 +59,14 @@ def read_replaced(root: str, version: Version) -> Iterator[pa.RecordBatch]:
         yield from read_history(root, manifest, copies_of(stage).replaced, REPLACED)
 
 
-def superseded_by(root: str, manifests: Iterable[Manifest]) -> pa.Table:
-    """Return the documents that a snapshot supersedes: rows of `SUPERSEDED`, from the history of these stages.
+def superseded_by(root: str, manifests: Iterable[Manifest]) -> Batches:
+    """Yield the documents that a snapshot supersedes: rows of `SUPERSEDED`, from the history of these stages.
 
-    A document that two stages supersede has a row of each.
+    They are sorted by id and winner. A document that two stages supersede has a row of each.
     """
-    batches = [batch for manifest in manifests for batch in _superseded(root, manifest)]
-    return pa.Table.from_batches(batches, schema=SUPERSEDED).sort_by([(name, "ascending") for name in ("id", "winner")])
+    batches = (batch for manifest in manifests for batch in _superseded(root, manifest))
+    rows = chain([pa.RecordBatch.from_pylist([], SUPERSEDED)], batches)
+    yield from sorted_runs.in_order(rows, ("id", "winner"), BATCH_ROWS)
 
 
 def _superseded(root: str, manifest: Manifest) -> Iterator[pa.RecordBatch]:
@@ -69,27 +80,64 @@ def _superseded(root: str, manifest: Manifest) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([batch.column("id"), *nodes, *proof], schema=SUPERSEDED)
 
 
-def store_superseded(root: str, prefix: str, rows: pa.Table, promised: Promised) -> list[PublishedFile]:
-    """Store `superseded.parquet` under `prefix` if there are `rows` of `SUPERSEDED`, and return it."""
-    if not rows.num_rows:
-        return []
+@dataclass(slots=True)
+class Superseded:
+    """The documents that a version supersedes: the file that lists them, if there are any, and how many there are.
+
+    `superseding` are the documents of its own snapshot that supersede them.
+    """
+
+    files: tuple[PublishedFile, ...] = ()
+    documents: int = 0
+    superseding: int = 0
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """A version's fields about them."""
+        path = next((file.path for file in self.files), "")
+        return {"superseded": self.documents, "superseding": self.superseding, "superseded_path": path}
+
+
+def publish_superseded(root: str, prefix: str, snapshot: str, rows: Batches, promised: Promised) -> Superseded:
+    """Store `superseded.parquet` of a version of `snapshot` under `prefix`, if there are sorted `rows` of them."""
+    done = Superseded()
     with tempfile.NamedTemporaryFile(prefix="refinery-") as local:
-        pq.write_table(rows, local.name)
-        return [publish_file(root, f"{prefix}/superseded.parquet", Path(local.name), promised)]
+        with pq.ParquetWriter(local.name, SUPERSEDED) as writer:
+            winners = sorted_runs.in_order(_written(rows, snapshot, writer, done), ("winner",), BATCH_ROWS)
+            done.superseding = sum(_new_values(winners))
+        if done.documents:
+            done.files = (publish_file(root, f"{prefix}/superseded.parquet", Path(local.name), promised),)
+    return done
 
 
-def superseded_facts(prefix: str, snapshot: str, rows: pa.Table) -> dict[str, Any]:
-    """Return a version's fields about the documents that it supersedes."""
-    if not rows.num_rows:
-        return {"superseded": 0, "superseding": 0, "superseded_path": ""}
-    own = rows.filter(pc.equal(rows.column("winner_snapshot"), snapshot))
-    path = f"{prefix}/superseded.parquet"
-    return {"superseded": rows.num_rows, "superseding": len(own.column("winner").unique()), "superseded_path": path}
+def _written(rows: Batches, snapshot: str, writer: pq.ParquetWriter, done: Superseded) -> Batches:
+    """Write rows, count their documents, and yield the winners among them that are of this snapshot."""
+    groups = RowGroups(GROUP_ROWS, GROUP_BYTES)
+    for group in chain.from_iterable(chain(map(groups.add, rows), [groups.rest()])):
+        table = pa.Table.from_batches(group).combine_chunks()
+        writer.write_table(table, row_group_size=GROUP_ROWS)
+        done.documents += table.num_rows
+        yield from table.filter(pc.equal(table["winner_snapshot"], snapshot)).select(["winner"]).to_batches()
+    yield pa.RecordBatch.from_pylist([], pa.schema([SUPERSEDED.field("winner")]))
 
 
-def read_superseded(root: str, recipe: str, until: int | None = None) -> pa.Table:
-    """Return the documents that a recipe's current versions (as of entry `until`) supersede: rows of `SUPERSEDED`."""
-    versions = version_log.latest_by_snapshot(root, recipe, until)
-    files = [(version.file("superseded.parquet"), version.way_out) for version in versions if version.superseded_path]
-    tables = [pq.read_table(pa.BufferReader(read_published_file(root, *file))) for file in files]
-    return pa.concat_tables([SUPERSEDED.empty_table(), *tables])
+def _new_values(winners: Batches) -> Iterator[int]:
+    """Yield how many values each of some sorted batches has that are in none before it."""
+    last = None
+    for batch in winners:
+        if batch.num_rows:
+            yield len(batch["winner"].unique()) - (batch["winner"][0].as_py() == last)
+            last = batch["winner"][-1].as_py()
+
+
+def read_superseded(root: str, recipe: str, until: int | None = None) -> Batches:
+    """Yield the documents that a recipe's current versions (as of entry `until`) supersede: rows of `SUPERSEDED`."""
+    for version in version_log.latest_by_snapshot(root, recipe, until):
+        yield from read_superseded_of(root, version)
+
+
+def read_superseded_of(root: str, version: Version, columns: Sequence[str] = SUPERSEDED.names) -> Batches:
+    """Yield the documents that a version supersedes, none if it has no list of them."""
+    if version.superseded_path:
+        with open_published_file(root, version.file("superseded.parquet"), version.way_out) as source:
+            yield from pq.ParquetFile(source).iter_batches(BATCH_ROWS, columns=list(columns))

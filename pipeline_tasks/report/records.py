@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import dropwhile
+from itertools import chain, dropwhile, islice
 from typing import Any
 
 from pipeline_tasks.cards import adds, copies_of, of_stage, refines
@@ -54,18 +54,20 @@ def _document(id_: str, snapshot: str) -> Html:
 
 def superseded(contents: Contents) -> Iterator[Html]:
     """Show documents of earlier snapshots that this snapshot supersedes."""
-    documents = superseded_by(contents.root, near_manifests(contents.manifests))
-    if not documents.num_rows:
+    near = near_manifests(contents.manifests)
+    total = sum(shard.rows for manifest in near for shard in manifest.history.get("superseded", ()))
+    if not total:
         return
+    documents = chain.from_iterable(batch.to_pylist() for batch in superseded_by(contents.root, near))
     rows = [
         (
             _document(row["id"], row["snapshot"]),
             _document(row["winner"], row["winner_snapshot"]),
             f"{row['similarity']:.3f}",
         )
-        for row in documents.slice(0, SAMPLES).to_pylist()
+        for row in islice(documents, SAMPLES)
     ]
-    lead = f"{count(documents.num_rows)} in all, listed in superseded.parquet; published files are not changed."
+    lead = f"{count(total)} in all, listed in superseded.parquet; published files are not changed."
     yield section("Superseded", lead, table(("earlier document", "superseded by", "similarity"), rows, numeric=(2,)))
 
 

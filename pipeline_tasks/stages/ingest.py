@@ -30,11 +30,18 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
+from pipeline_tasks.text.base.tables import unchanged
 
 PAGE_KINDS = ("response", "resource", "conversion", "json", "row")
 KEY = pa.binary()
 SEEN = pa.schema([pa.field("key", KEY)])
 """The key by which later snapshots recognize a page: a 128-bit hash (XXH3) of its URL and payload digest."""
+
+PLACED = pa.schema([pa.field("place", pa.binary()), *SEEN])
+"""A key of a record, and where that is: a 64-bit hash (XXH3) of its file and of `PLACE_BYTES` there."""
+
+PLACE_BYTES = 1 << 30
+"""Bytes of a landed file whose seen keys a task has in memory: a gigabyte has some ten million records at most."""
 
 TAKEN_DOWN = "ingest:taken_down"
 REVISIT, UNCHANGED = "ingest:revisit", "ingest:unchanged"
@@ -43,8 +50,8 @@ NO_PAGE = ("ingest:not_page", REVISIT, UNCHANGED)
 LAYER = Layer(stores=tuple(name for name in PAGE.names if name not in ("payload", "text")), changes=("payload", "text"))
 """Locators are stored; payloads and texts stay in the landed file, but for texts that are HTML documents."""
 
-KEYED = ("kind", "url", "payload_digest", "metadata")
-"""The columns that a record's keys follow from."""
+KEYED = ("file", "offset", "kind", "url", "payload_digest", "metadata")
+"""The columns that a record's keys, and their place, follow from."""
 
 DROPPED = Layer(reads=KEYED, kept_only=("payload", "text"))
 """Which pages are left when what earlier snapshots have is dropped."""
@@ -116,23 +123,19 @@ class Params:
 
 
 def record_keys(pages: Batches) -> Batches:
-    """Yield the keys by which pages and revisits are looked up in earlier snapshots, one row each."""
+    """Yield the keys by which pages and revisits are looked up in earlier snapshots: rows of `PLACED`."""
     for batch in pages:
+        places = _places(batch)
         for keys in (_keys(batch), _original_keys(batch)):
-            yield pa.record_batch([keys.drop_null()], schema=SEEN)
-
-
-def distinct_keys(keys: Batches) -> Batches:
-    """Yield the keys of a bucket, each once or, at the border of two batches, twice."""
-    for batch in keys:
-        yield pa.record_batch([pc.unique(batch["key"])], schema=SEEN)
+            yield pa.record_batch([places, keys], schema=PLACED).filter(keys.is_valid())
 
 
 def seen_keys(keys: Batches, history: HistoryReader) -> Batches:
-    """Yield those of `keys` that an earlier snapshot saved."""
+    """Yield those of `keys` that an earlier snapshot saved, sorted by their place."""
     table = pa.Table.from_batches(keys)
-    is_seen = pc.is_in(table.column("key"), value_set=history.rows(table.column("key")).column("key"))
-    yield pa.record_batch([table.filter(is_seen).column("key").combine_chunks()], schema=SEEN)
+    is_seen = pc.is_in(table["key"], value_set=history.rows(table["key"])["key"])
+    seen = table.filter(is_seen).sort_by([(name, "ascending") for name in PLACED.names])
+    yield from seen.to_batches() or [pa.RecordBatch.from_pylist([], PLACED)]
 
 
 def select_pages(records: Batches, *listed: Keyed, params: Params, revisits: bool = False) -> Batches:
@@ -173,12 +176,15 @@ def _without_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
     return replace_column(batch, "metadata", pa.array(metadata, pa.string()))
 
 
-def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
+def drop_unchanged(pages: Batches, seen: HistoryReader) -> Batches:
     """Reject what an earlier snapshot has: pages whose key is `seen`, and revisits, `unchanged` where that is so."""
     from pipeline_tasks.text.base.sorted_keys import SortedKeys
 
-    known = SortedKeys(pa.Table.from_batches(seen).column("key").combine_chunks())
+    asked, known = pa.array([], PLACED.field("place").type), SortedKeys(pa.array([], KEY))
     for batch in pages:
+        places = _places(batch).unique()
+        if not places.equals(asked):
+            asked, known = places, SortedKeys(seen.rows(places)["key"].combine_chunks())
         is_revisit, is_seen = pc.equal(batch["kind"], "revisit"), pc.is_valid(known.places(_keys(batch)))
         if pc.any(is_revisit).as_py():
             is_seen = pc.or_(is_seen, pc.is_valid(known.places(_original_keys(batch))))
@@ -186,6 +192,16 @@ def drop_unchanged(pages: Batches, seen: Batches) -> Batches:
         revisit = pc.if_else(is_revisit, pa.scalar(REVISIT), pa.scalar(None, pa.string()))
         reasons = pc.if_else(is_seen, pa.scalar(UNCHANGED), revisit)
         yield reject(batch, reasons, _proofs(reasons, batch.select(("kind", "payload_digest")), lambda _, row: row))
+
+
+def _places(batch: pa.RecordBatch) -> pa.Array:
+    """Return the place of each record."""
+    from xxhash import xxh3_64_digest
+
+    parts = pc.divide(batch["offset"], PLACE_BYTES).cast(pa.string())
+    named = pc.binary_join_element_wise(batch["file"], parts, " ").dictionary_encode()
+    hashed = [xxh3_64_digest(name.encode()) for name in named.dictionary.to_pylist()]
+    return pa.array(hashed, PLACED.field("place").type).take(named.indices)
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Array:
@@ -366,15 +382,16 @@ def run(shards: Shards, params: Params, on: Engine) -> Shards:
     """Select the pages of every landed file, and save their keys for later snapshots.
 
     Every file is read once. The keys of all files are looked up together: an earlier snapshot has a segment for each of
-    its files, so one lookup for each file would ask for as many segments as the product of the two.
+    its files, so one lookup for each file would ask for as many segments as the product of the two. Each file then asks
+    for those of its own keys that were seen.
     """
     layer = replace(LAYER, stores=(*LAYER.stores, "status")) if params.rights else LAYER
     earlier, listed = sum(on.history("pages"), ()), on.keyed(params.taken_down)
     if earlier:
         selected = on.map(partial(select_pages, params=params, revisits=True), shards, broadcast=listed, layer=layer)
         keys = on.map(record_keys, selected, reads=KEYED)
-        keys = on.group(distinct_keys, keys, by="key", buckets=buckets_for(keys))
-        seen = on.map(seen_keys, keys, broadcast=earlier)
+        keys = on.group(unchanged, keys, by="key", order=("place",), buckets=buckets_for(keys))
+        seen = on.index(seen_keys, keys, by=tuple(PLACED.names), broadcast=earlier)
         pages = on.map(drop_unchanged, selected, broadcast=seen, layer=DROPPED)
     else:
         pages = on.map(partial(select_pages, params=params), shards, broadcast=listed, layer=layer)

@@ -5,17 +5,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.parquet as pq
 
 from pipeline_tasks.constraints import OMITTED, Range
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.facets import UnitCost, Wiring
 from pipeline_tasks.libraries import UNICODE
-from pipeline_tasks.schema import LOCATOR
+from pipeline_tasks.schema import LOCATOR, Array
 from pipeline_tasks.stage import (
     NO_FILE,
     Batches,
@@ -29,9 +28,7 @@ from pipeline_tasks.stage import (
     reject,
     replace_column,
 )
-
-if TYPE_CHECKING:
-    from pipeline_tasks.text.base.sorted_keys import SortedKeys
+from pipeline_tasks.text.base.key_pages import KeyedFile
 
 pc: Any = pyarrow.compute
 
@@ -74,10 +71,10 @@ class Condition:
 class Params:
     """Conditions on columns of the tokenized documents, all of which a document must meet.
 
-    A build fills in `superseded`: a Parquet file with the columns `id` and `snapshot` of documents that leave because
-    another selected snapshot supersedes them. With `versions: {cluster_sizes: true}` it fills in `clusters`, too: a
-    Parquet file with the `cluster_size` of documents (`id`) that stand for several records. Every document then has
-    this column, 1 where the file says nothing. `taken_down` is a list of what was taken down before.
+    A build fills in `superseded`: a segment by `id`, with the `snapshot` of documents that leave because another
+    selected snapshot supersedes them. With `versions: {cluster_sizes: true}` it fills in `clusters`, too: a segment
+    with the `cluster_size` of documents (`id`) that stand for several records. Every document then has this column, 1
+    where the file says nothing. `taken_down` is a list of what was taken down before.
     """
 
     where: Mapping[str, Condition] = field(default_factory=dict)
@@ -90,7 +87,8 @@ def select(docs: Batches, *listed: Keyed, params: Params) -> Batches:
     """Yield every document; reject those that were taken down, are superseded, or fail a condition."""
     from pipeline_tasks.text.urls.takedown import evidence, read_list
 
-    leaving, taken = _leaving(params), read_list(params.taken_down, *listed)
+    leaving = KeyedFile(params.superseded) if params.superseded else None
+    taken = read_list(params.taken_down, *listed)
     for batch in _sized(docs, params):
         failures = [(name, failing(batch, name, condition)) for name, condition in params.where.items()]
         failed = pa.array([False] * batch.num_rows) if not failures else _any([mask for _, mask in failures])
@@ -111,44 +109,25 @@ def _sized(docs: Batches, params: Params) -> Batches:
     if not params.clusters:
         yield from docs
         return
-    sizes = pq.read_table(params.clusters, columns=["id", SIZE]).combine_chunks()
-    ids, counts = (sizes[name].combine_chunks() for name in ("id", SIZE))
+    sizes = KeyedFile(params.clusters)
     for batch in docs:
-        size = counts.take(pc.index_in(batch["id"], value_set=ids))
-        yield replace_column(batch, SIZE, pc.fill_null(size, 1))
+        rows = sizes.rows(batch["id"]).combine_chunks()
+        size = rows[SIZE].take(pc.index_in(batch["id"], value_set=rows["id"]))
+        yield replace_column(batch, SIZE, pc.fill_null(size, 1).combine_chunks())
 
 
-class Leaving(NamedTuple):
-    """The documents that leave: their keys, and the winner of each; some 90 bytes a document."""
-
-    keys: "SortedKeys"
-    winners: pa.Array
-
-
-def _leaving(params: Params) -> Leaving | None:
-    from pipeline_tasks.text.base.sorted_keys import SortedKeys
-
-    if not params.superseded:
-        return None
-    table = pq.read_table(params.superseded, columns=[*_KEY, "winner"]).combine_chunks()
-    return Leaving(SortedKeys(_keys(table)), _large(table["winner"]))
-
-
-def _keys(rows: pa.RecordBatch | pa.Table) -> pa.Array:
+def _keys(rows: pa.RecordBatch | pa.Table) -> Array:
     """Return the id and the snapshot of each document as one text; ids have 32 digits, and so no other pair has it."""
-    return pc.binary_join_element_wise(*(_large(rows[name]) for name in _KEY), pa.scalar("", pa.large_string()))
+    return pc.binary_join_element_wise(*(rows[name].cast(pa.string()) for name in _KEY), "")
 
 
-def _large(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return whole.cast(pa.large_string())
-
-
-def _winners(batch: pa.RecordBatch, leaving: Leaving | None) -> pa.Array:
+def _winners(batch: pa.RecordBatch, leaving: KeyedFile | None) -> pa.Array:
     """Return the winner of each document that leaves, null for any other."""
     if leaving is None:
-        return pa.nulls(batch.num_rows, pa.large_string())
-    return leaving.winners.take(leaving.keys.places(_keys(batch)))
+        return pa.nulls(batch.num_rows, pa.string())
+    rows = leaving.rows(batch["id"])
+    places = pc.index_in(_keys(batch), value_set=_keys(rows).combine_chunks())
+    return rows["winner"].take(places).combine_chunks()
 
 
 def failing(batch: pa.RecordBatch, name: str, condition: Condition, where: str = "select.where") -> pa.Array:

@@ -23,7 +23,7 @@ from pipeline_tasks.run.history import History
 from pipeline_tasks.run.runner import RunningEngine
 from pipeline_tasks.run.tasks.task import StageIO
 from pipeline_tasks.run.tracker import Tracker
-from pipeline_tasks.stage import Batches, Engine, Shards, reject, replace_column
+from pipeline_tasks.stage import Batches, Engine, HistoryReader, Shards, reject, replace_column
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.testing.refining import commit_parent
 
@@ -61,7 +61,7 @@ def check_engine(name: str, address: str = "") -> None:
         card.address(place)
     card.require_here()
     choose.start(*on)
-    for verb in (mapped, told, grouped, loaded):
+    for verb in (mapped, told, found, grouped, loaded):
         _check_rows(on, verb)
     _check_refusal(on, mapped, refuse, ContractError, "shard 7 ")
     _check_refusal(on, grouped, refuse, ContractError, "shard 7 ")
@@ -81,6 +81,11 @@ def mapped(on: Engine, shards: Shards, kernel: Callable[[Batches], Batches] | No
 def told(on: Engine, shards: Shards) -> Shards:
     """Tell each shard, and its twin, what all shards sum up to."""
     return on.map(learn, shards, shards, broadcast=on.map(add_up, shards))
+
+
+def found(on: Engine, shards: Shards) -> Shards:
+    """Have each shard look up rows that all shards sorted."""
+    return on.map(look_up, shards, broadcast=on.index(in_order, shards, by=("id",)))
 
 
 def grouped(on: Engine, shards: Shards, kernel: Callable[[Batches], Batches] | None = None) -> Shards:
@@ -123,6 +128,17 @@ def learn(batches: Batches, twins: Batches, totals: Batches) -> Batches:
     beside = sum(batch.num_rows for batch in twins)
     for batch in batches:
         yield replace_column(batch, "total", pa.array([total + beside] * batch.num_rows, pa.int64()))
+
+
+def in_order(batches: Batches) -> Batches:
+    """Sort a shard."""
+    yield from pa.Table.from_batches(batches).sort_by("id").combine_chunks().to_batches()
+
+
+def look_up(batches: Batches, rows: HistoryReader) -> Batches:
+    """Add how many of the next ids all shards have."""
+    for batch in batches:
+        yield replace_column(batch, "next", pa.array([rows.rows(pc.add(batch["id"], 1)).num_rows] * batch.num_rows))
 
 
 def load_state() -> int:

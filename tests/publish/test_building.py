@@ -28,8 +28,8 @@ from pipeline_tasks.inspect.search.find import find
 from pipeline_tasks.inspect.verify import account_lines
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.datasets import building
-from pipeline_tasks.publish.datasets.composing import superseded_within
+from pipeline_tasks.publish.datasets import building, leaving
+from pipeline_tasks.publish.datasets.leaving import superseded_within
 from pipeline_tasks.publish.datasets.published_shards import Spot, open_build
 from pipeline_tasks.publish.exports.shards import reached
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
@@ -124,8 +124,7 @@ def _documents(root: str, manifests_of: Sequence[str]) -> dict[str, dict[str, An
 
 def superseded(root: str) -> list[dict[str, Any]]:
     snapshots = [version.snapshot for version in version_log.latest_by_snapshot(root, "tiny")]
-    rows: list[dict[str, Any]] = superseded_within(root, "tiny", snapshots).to_pylist()
-    return rows
+    return [row for batch in superseded_within(root, "tiny", snapshots) for row in batch.to_pylist()]
 
 
 def manifest_of(root: str, published: Mapping[str, Any], stage: str) -> Manifest:
@@ -517,26 +516,6 @@ def test_verify_passes_a_build_and_finds_its_damage(root: str, tmp_path: Path) -
     assert built(copy, recipe_of())["version"] == published["version"]
 
 
-def test_superseded_documents_leave_if_their_winner_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two stages may supersede a document, as `f`: any of its winners will do, and of several the first."""
-    wins = {
-        ("a", "1"): [("b", "2")],
-        ("b", "2"): [("c", "3")],
-        ("d", "1"): [("e", "2")],
-        ("f", "1"): [("g", "3"), ("h", "2")],
-    }
-    monkeypatch.setattr("pipeline_tasks.publish.datasets.composing._winners", lambda *_: wins)
-    for chosen, leaving in {
-        "1": [],
-        "12": [("a", "b"), ("d", "e"), ("f", "h")],
-        "13": [("a", "c"), ("f", "g")],
-        "23": [("b", "c")],
-        "123": [("a", "b"), ("b", "c"), ("d", "e"), ("f", "g")],
-    }.items():
-        rows = superseded_within("", "tiny", list(chosen)).to_pylist()
-        assert [(row["id"], row["winner"]) for row in rows] == leaving, chosen
-
-
 def test_older_pages_of_a_url_are_superseded(root: str) -> None:
     """The recipe has `dedup_url`, and the crawl has pages that changed from one day to the next."""
     select = manifest_of(root, built(root, recipe_of()), "select")
@@ -555,8 +534,10 @@ def test_a_selection_leaves_superseded_documents_out(
     copy = str(shutil.copytree(root, tmp_path / "root"))
     loser, winner = sorted(row["id"] for row in documents(copy).values() if row["language"] == "en")[:2]
     where = {id_: row["snapshot"] for id_, row in documents(copy).items()}
-    wins = {(loser, where[loser]): [(winner, where[winner])]}
-    monkeypatch.setattr("pipeline_tasks.publish.datasets.composing._winners", lambda *_: wins)
+    wins = pa.RecordBatch.from_pylist(
+        [{"id": loser, "snapshot": where[loser], "winner": winner, "winner_snapshot": where[winner]}], leaving.LEAVING
+    )
+    monkeypatch.setattr(leaving, "named_winners", lambda *_: iter([leaving.ranked(wins, 0)]))
     published = built(copy, recipe_of())
     select = manifest_of(copy, published, "select")
     assert select.rejected["select:superseded"] == 1

@@ -74,7 +74,7 @@ def test_publishing_again_heals_damaged_files(small: SmallRoot, damage: str) -> 
         with pytest.raises(ContractError, match=re.escape(version.file(name).path) + f".* {DAYS[1]} of recipe small"):
             read_published_file(small.root, version.file(name), version.way_out)
     with pytest.raises(ContractError, match=rf"superseded\.parquet.* {DAYS[1]} "):
-        read_superseded(small.root, RECIPE)
+        list(read_superseded(small.root, RECIPE))
     assert refine(small, DAYS[1])["version"] == version.number
     assert {name: Path(small.root, version.file(name).path).read_bytes() for name in NAMES} == bodies
 

@@ -57,6 +57,16 @@ def selected(
     return pa.Table.from_batches(chosen(batches, seen, Params(**params))).to_pylist()  # type: ignore[no-any-return]
 
 
+class Keys:
+    """Keys of one place, as what is read behind them."""
+
+    def __init__(self, keys: pa.Table) -> None:
+        self.keys = keys
+
+    def rows(self, _: pa.Array) -> pa.Table:
+        return self.keys
+
+
 def chosen(records: Batches, seen: pa.Table | None, params: Params) -> Batches:
     """Yield the records with their verdicts as the kernels of a day with a history give them, or without one."""
     for batch in select_pages(records, params=params, revisits=seen is not None):
@@ -65,7 +75,7 @@ def chosen(records: Batches, seen: pa.Table | None, params: Params) -> Batches:
             continue
         is_kept = batch["reason"].is_null().to_numpy(zero_copy_only=False)
         kept = batch.filter(pa.array(is_kept)).drop_columns(["reason", "evidence"])
-        dropped = drop_unchanged(iter([kept]), iter(seen.to_batches()))
+        dropped = drop_unchanged(iter([kept]), Keys(seen))
         rows = pa.Table.from_batches([batch.filter(pa.array(~is_kept)), *dropped]).combine_chunks()
         places = np.argsort(np.concatenate([np.flatnonzero(~is_kept), np.flatnonzero(is_kept)]))
         yield from rows.take(pa.array(places)).to_batches()
@@ -194,12 +204,12 @@ def seen(*records: dict[str, Any]) -> pa.Table:
 )
 def test_pages_are_unchanged_whose_keys_were_seen(known: list[int], asked: list[int | None], cut: int) -> None:
     """Also among keys that share their first half, and in slices of arrays."""
-    seen = pa.record_batch({"key": pa.array([_key(number) for number in known], pa.binary())})
+    seen = Keys(pa.table({"key": pa.array([_key(number) for number in known], pa.binary())}))
     keys = pa.array([None if number is None else _key(number) for number in asked], pa.binary()).slice(cut)
     pages = table(*[record()] * len(keys)).combine_chunks().to_batches()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingest, "_keys", lambda _: keys)
-        dropped = [*drop_unchanged(iter(pages), iter([seen]))]
+        dropped = [*drop_unchanged(iter(pages), seen)]
     reasons = [reason for batch in dropped for reason in batch["reason"].to_pylist()]
     assert reasons == ["ingest:unchanged" if number in {*known} else None for number in asked[cut:]]
 
@@ -404,12 +414,31 @@ def test_a_day_of_many_files_is_compacted_by_itself_and_looked_up_once(tmp_path:
     assert compact.compact(str(root), LocalEngine) == []
     news = crawl(tmp_path, "d1", *(pages(f"0/{file}", 3) for file in range(5)))
     spent = {path: published(path, "d1", news).history_reads for path in (root, apart)}
-    assert (spent[root]["requests"], spent[apart]["requests"]) == (2, 2 * compact.FANOUT), "and not for each of 5 files"
+    own = 5  # each file asks for its own keys that were seen
+    requests = spent[root]["requests"], spent[apart]["requests"]
+    assert requests == (1 + own, compact.FANOUT + own), "history is not asked for each of 5 files"
     paths = {path: version_log.current(str(path), "ours").manifests["ingest"] for path in (root, apart)}
     assert (root / paths[root]).read_bytes() == (apart / paths[apart]).read_bytes()
     assert read_manifest(str(root), paths[root]).rejected == {"ingest:unchanged": 10}
     unused = vacuum.find_orphans(str(root), 0.0).files
     assert not [entry for entry, _ in unused if entry.path.startswith("compacted/")]
+
+
+@pytest.mark.parametrize(("place_bytes", "most"), [(ingest.PLACE_BYTES, 1.1), (4000, 2.5)])
+def test_a_file_gets_those_seen_keys_that_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place_bytes: int, most: float
+) -> None:
+    """Each got those of all files: above 134 million a column of Arrow had no room for them."""
+    monkeypatch.setattr(ingest, "PLACE_BYTES", place_bytes)
+    spent = {}
+    for count in (2, 8):
+        root, files = tmp_path / f"root{count}", [pages(str(file), 400) for file in range(count)]
+        for day in ("d0", "d1"):
+            landing = crawl(tmp_path, f"{day} of {count}", *files)
+            spent[count] = published(root, day, landing).history_reads.get("rows", 0)
+        manifest = read_manifest(str(root), version_log.current(str(root), "ours", "d1").manifests["ingest"])
+        assert (manifest.rows, manifest.rejected) == (0, {"ingest:unchanged": 400 * count})
+    assert spent[8] <= most * 4 * spent[2]
 
 
 def test_a_day_of_few_files_stays_as_it_is(tmp_path: Path) -> None:

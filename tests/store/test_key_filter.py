@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import DigestMismatch
 from pipeline_tasks.store.shards import segment
-from pipeline_tasks.store.shards.key_filter import blocks_of, filter_of, key_hashes, may_have
 from pipeline_tasks.store.shards.segment import Segment
+from pipeline_tasks.text.base.key_filter import blocks_of, filter_of, key_hashes, may_have
 from tests.store.test_segment import of, stored, table
 
 KEYS = 40_000

@@ -20,9 +20,10 @@ from pipeline_tasks.store.shards import name_index, table
 from pipeline_tasks.store.shards.file import ShardWriter
 from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
 from pipeline_tasks.store.shards.name_index import NameIndex
-from pipeline_tasks.store.shards.names import NAMES, asked_names, names_of
+from pipeline_tasks.store.shards.names import asked_names, names_of
 from pipeline_tasks.store.shards.rows import Facts, metadata_of
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter
+from pipeline_tasks.text.base.key_pages import NAMES
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, evidence, of_entries
 
 HOSTS = ("a.example", "www.a.example", "b\u00fccher.example", "[::1]", "127.0.0.1", "localhost", "user:x@c.a.example.")

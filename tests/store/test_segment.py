@@ -23,6 +23,7 @@ from pipeline_tasks.store.shards import segment_writer
 from pipeline_tasks.store.shards.rows import read_shard
 from pipeline_tasks.store.shards.segment import Segment, Segments
 from pipeline_tasks.store.shards.segment_writer import SegmentWriter, compact
+from pipeline_tasks.text.base.key_pages import KeyedFile
 from tests.descriptors import descriptors
 from tests.faulty_s3 import FaultyS3
 from tests.store.test_storage import small_files
@@ -81,6 +82,7 @@ def test_any_keys_give_the_rows_that_a_filter_gives(
             chosen: list[Any] = [f"ż{key:03}" for key in numbers] if text else numbers
             array = pa.array(chosen, rows.schema.field("key").type)
             assert segment.rows(array).combine_chunks().equals(of(rows, chosen))
+            assert KeyedFile(f"{root}/{shard.path}").rows(array).combine_chunks().equals(of(rows, chosen))
         assert segment.first("text") == (rows.column("text")[0].as_py() if keys else None)
 
 
@@ -96,6 +98,19 @@ def test_keys_that_are_longer_than_the_end_that_is_fetched_first_are_found(tmp_p
     wanted = rows.column("key").take(pa.array([0, 5, 11]))
     assert segment.rows(wanted.combine_chunks()).equals(rows.take(pa.array([0, 5, 11])))
     assert segment.cost["requests"] > 2
+
+
+def test_a_small_segment_is_read_with_its_root(tmp_path: Path) -> None:
+    rows = table(range(50))
+    segment = Segment(str(tmp_path), stored(tmp_path, rows))
+    assert segment.rows(pa.array([3, 7])).combine_chunks().equals(of(rows, [3, 7]))
+    assert segment.cost["requests"] == 1
+
+
+def test_a_file_that_is_no_segment_is_named(tmp_path: Path) -> None:
+    (tmp_path / "list.parquet").write_bytes(b"PAR1" * 9)
+    with pytest.raises(ContractError, match=r"list\.parquet is no list by key"):
+        KeyedFile(str(tmp_path / "list.parquet"))
 
 
 def test_several_segments_are_read_as_one_after_the_other(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from pipeline_tasks.engines import choose
 from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.recipe import LOCAL
-from pipeline_tasks.store.shards.key_filter import may_have
 from pipeline_tasks.store.shards.name_index import NameIndex
 from pipeline_tasks.store.shards.names import Names, asked_names
+from pipeline_tasks.text.base.key_filter import may_have
 from pipeline_tasks.text.urls.takedown import of_entries
 from pipeline_tasks.upkeep import compact
 from tests import erased_root

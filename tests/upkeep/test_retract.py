@@ -102,7 +102,7 @@ def dataset(root: str) -> set[str]:
         for batch in read_shards(root, read_manifest(root, version.manifests["dedup_minhash"]).shards, ["id"])
         for document in batch.column("id").to_pylist()
     }
-    superseded = set(read_superseded(root, RECIPE).column("id").to_pylist())
+    superseded = {id_ for batch in read_superseded(root, RECIPE) for id_ in batch["id"].to_pylist()}
     assert superseded <= kept
     return kept - superseded
 
@@ -197,7 +197,7 @@ def test_a_dataset_with_every_snapshot_retracted_has_a_status(
 def test_days_supersede_each_other_and_versions_count_it(after: dict[int, Path]) -> None:
     root = str(after[4])
     versions = version_log.versions(root, RECIPE)
-    superseded = read_superseded(root, RECIPE).to_pylist()
+    superseded = [row for batch in read_superseded(root, RECIPE) for row in batch.to_pylist()]
     assert len(superseded) == sum(version.superseded for version in versions) > 0
     assert all(0 < version.superseding <= version.superseded for version in versions if version.superseded)
     for row in superseded:

@@ -279,11 +279,12 @@ def _replaced(
                 outcome = {"became": "outdated", "winner": row["by_id"], "winner_snapshot": row["by_snapshot"]}
                 yield (row["id"], row["snapshot"]), outcome
     names = ("winner", "winner_snapshot", "near", "similarity", "bands")
-    for row in _matching(read_superseded(root, recipe), wanted, "id", "winner"):
-        yield (row["id"], row["snapshot"]), {"became": "superseded", **{name: row[name] for name in names}}
+    for batch in read_superseded(root, recipe):
+        for row in _matching(batch, wanted, "id", "winner"):
+            yield (row["id"], row["snapshot"]), {"became": "superseded", **{name: row[name] for name in names}}
 
 
-def _matching(rows: pa.RecordBatch | pa.Table, wanted: pa.Array, *columns: str) -> list[dict[str, Any]]:
+def _matching(rows: pa.RecordBatch, wanted: pa.Array, *columns: str) -> list[dict[str, Any]]:
     """Return the rows whose value in either of two columns is in `wanted`."""
     first, second = (pc.is_in(rows.column(name), value_set=wanted) for name in columns)
     matches: list[dict[str, Any]] = rows.filter(pc.or_(first, second)).to_pylist()

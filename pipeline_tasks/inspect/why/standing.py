@@ -89,10 +89,11 @@ def _later(root: str, found: Iterable[Record]) -> Iterator[Replaced]:
     for recipe, records in groupby(kept, key=lambda record: record.of.recipe):
         own = {(record.id, record.of.name) for record in records}
         ids = pa.array(sorted({id_ for id_, _ in own}), pa.string())
-        rows = read_superseded(root, recipe)
-        for row in rows.filter(pc.is_in(rows["id"], value_set=ids)).to_pylist():
-            if (row["id"], row["snapshot"]) in own:
-                yield Replaced(recipe, row["snapshot"], row["id"], SUPERSEDED, row["winner"], row["winner_snapshot"])
+        for batch in read_superseded(root, recipe):
+            for row in batch.filter(pc.is_in(batch["id"], value_set=ids)).to_pylist():
+                if (row["id"], row["snapshot"]) in own:
+                    by, by_snapshot = row["winner"], row["winner_snapshot"]
+                    yield Replaced(recipe, row["snapshot"], row["id"], SUPERSEDED, by, by_snapshot)
         first = min(snapshot for _, snapshot in own)
         for version in version_log.latest_by_snapshot(root, recipe):
             for batch in read_replaced(root, version) if version.snapshot > first else ():

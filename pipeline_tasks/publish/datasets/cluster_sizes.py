@@ -50,7 +50,9 @@ def sizes_within(root: str, recipe: str, versions: Sequence[Version], until: int
     exact = _manifests(root, versions, lambda stage: copies_of(stage).equal)
     latest = version_log.latest_by_snapshot(root, recipe, until)
     near = _manifests(root, latest, lambda stage: copies_of(stage).over_snapshots)
-    return sizes_of(root, exact, near, read_superseded(root, recipe, until), {version.snapshot for version in versions})
+    moves = [batch.select(LOST.names) for batch in read_superseded(root, recipe, until)]
+    chosen = {version.snapshot for version in versions}
+    return sizes_of(root, exact, near, pa.Table.from_batches(moves, schema=LOST), chosen)
 
 
 def _has_clusters(stage: str) -> bool:

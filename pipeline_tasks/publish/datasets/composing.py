@@ -1,51 +1,39 @@
 """Composes the input of a training dataset: the documents of a selection of published versions."""
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import has_param
 from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.manifest import Manifest, identified, stage_prefix
 from pipeline_tasks.profiles.columns import merge
-from pipeline_tasks.publish.datasets.cluster_sizes import sizes_within
+from pipeline_tasks.publish.datasets.cluster_sizes import SIZES, sizes_within
+from pipeline_tasks.publish.datasets.leaving import KEYS, LEAVING, superseded_within
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.publish.superseded import read_replaced
 from pipeline_tasks.publish.takedowns import PINNED, beginning, holds, pinned_list
 from pipeline_tasks.recipe import COMPOSE, Versions
 from pipeline_tasks.run.request import RefineRequest
-from pipeline_tasks.sealed import digest_of, path_of
-from pipeline_tasks.stage import Shard
+from pipeline_tasks.sealed import digest_of_all, path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.committing import commit_manifest
 from pipeline_tasks.store.reading import commit_slot, read_committed, read_manifest
-from pipeline_tasks.store.shards.file import ShardWriter
+from pipeline_tasks.store.shards.segment_writer import SegmentWriter
 
 SUPERSEDED = "superseded"
 """The history section of a composition: documents that another selected snapshot supersedes."""
-
-LEAVING = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("snapshot", pa.string()),  # of the document that leaves
-        pa.field("winner", pa.string()),  # the document that stays for it
-        pa.field("winner_snapshot", pa.string()),
-    ]
-)
-"""Rows of `SUPERSEDED`, sorted by id and snapshot."""
 
 CLUSTERS = "clusters"
 """The history section of a composition that counts them (`versions.cluster_sizes`): sizes of clusters."""
 
 
-_VERSION = 2
+_VERSION = 3
+"""Since 3 a section is a segment, where `select` looks ids up. The digest of its rows in `resources` is as before."""
 
 
 class Composition(NamedTuple):
@@ -68,9 +56,9 @@ def compose(root: str, name: str, selection: Versions) -> Composition:
     versions = selected(root, selection)
     _require_documents(name, versions)
     inputs = _inputs(root, versions)
-    sections = _sections(root, selection.recipe, versions, sized=selection.cluster_sizes)
     pinned = _taken_down(root, name, _params(name, versions))
-    return _committed(root, _composed(name, versions, inputs, sections, pinned), sections, versions)
+    with _sections(root, selection.recipe, versions, sized=selection.cluster_sizes) as sections:
+        return _committed(root, _composed(name, versions, inputs, sections, pinned), sections, versions)
 
 
 def _require_documents(name: str, versions: Sequence[Version]) -> None:
@@ -93,10 +81,10 @@ def compose_again(
     """
     recipe, inputs = versions[0].recipe, _inputs(root, versions)
     for entry in reversed(version_log.log(root, recipe)):
-        sections = _sections(root, recipe, versions, sized=CLUSTERS in resources, until=entry.number)
-        whole = _composed(name, versions, inputs, sections, resources)
-        if whole.fingerprint == fingerprint:
-            return _committed(root, whole, sections, versions)
+        with _sections(root, recipe, versions, sized=CLUSTERS in resources, until=entry.number) as sections:
+            whole = _composed(name, versions, inputs, sections, resources)
+            if whole.fingerprint == fingerprint:
+                return _committed(root, whole, sections, versions)
     message = (
         f"{root}: the versions that {name} was composed of do not give compose/{fingerprint} any more: other documents "
         "are superseded than were, by versions that are not in this log, or by another release"
@@ -104,16 +92,41 @@ def compose_again(
     raise ContractError(message)
 
 
-Sections = Mapping[str, pa.Table]
+class Saved(NamedTuple):
+    """A table that a composition saves: on this machine until it is stored, and the digest of its rows."""
+
+    writer: SegmentWriter
+    digest: str
+
+
+Sections = Mapping[str, Saved]
 """The tables that a composition saves, by name."""
 
 
+@contextlib.contextmanager
 def _sections(
     root: str, recipe: str, versions: Sequence[Version], *, sized: bool, until: int | None = None
-) -> Sections:
-    """Return the sections of a composition, with the sizes of clusters if asked; by the log up to entry `until`."""
-    sections = {SUPERSEDED: superseded_within(root, recipe, [version.snapshot for version in versions], until)}
-    return sections | ({CLUSTERS: sizes_within(root, recipe, versions, until)} if sized else {})
+) -> Iterator[Sections]:
+    """Give the sections of a composition, with the sizes of clusters if asked; by the log up to entry `until`."""
+    leaving = superseded_within(root, recipe, [version.snapshot for version in versions], until)
+    with contextlib.ExitStack() as stack:
+        sections = {SUPERSEDED: _saved(leaving, SegmentWriter(LEAVING, KEYS), stack)}
+        if sized:
+            sizes = sizes_within(root, recipe, versions, until)
+            sections[CLUSTERS] = _saved(sizes.to_batches(), SegmentWriter(SIZES, ("id",)), stack)
+        yield sections
+
+
+def _saved(batches: Iterable[pa.RecordBatch], writer: SegmentWriter, stack: contextlib.ExitStack) -> Saved:
+    """Write a section to this machine's disk, where it is until the end."""
+    stack.callback(writer.discard)
+
+    def rows() -> Iterator[dict[str, object]]:
+        for batch in batches:
+            writer.write(batch)
+            yield from batch.to_pylist()
+
+    return Saved(writer, digest_of_all(rows()))
 
 
 Inputs = Sequence[tuple[Manifest, str]]
@@ -148,7 +161,7 @@ def _composed(
         rejected={},
         quarantined={},
         metrics={"kept": merge(manifest.metrics["kept"] for manifest, _ in inputs), "rejects": {}},
-        resources={**pinned, **{section: digest_of(rows.to_pylist()) for section, rows in sections.items()}},
+        resources={**pinned, **{section: saved.digest for section, saved in sections.items()}},
     )
     return identified(whole)
 
@@ -156,7 +169,7 @@ def _composed(
 def _committed(root: str, whole: Manifest, sections: Sections, versions: Sequence[Version]) -> Composition:
     """Store the sections of a composition, and commit its manifest."""
     folder = f"{stage_prefix(COMPOSE, whole.fingerprint)}/data"
-    manifest = replace(whole, history={section: (_stored(root, rows, folder),) for section, rows in sections.items()})
+    manifest = replace(whole, history={name: (saved.writer.store(root, folder),) for name, saved in sections.items()})
     store = storage.connect(root)
     path = commit_slot(store, COMPOSE, manifest.fingerprint)
     return Composition(path, commit_manifest(store, path, manifest), tuple(versions))
@@ -247,62 +260,3 @@ def _named(version: Version) -> dict[str, Any]:
         "snapshot": version.snapshot,
         "manifest": path_of(version.refined),
     }
-
-
-def superseded_within(root: str, recipe: str, snapshots: Sequence[str], until: int | None = None) -> pa.Table:
-    """Return the documents of selected snapshots that one of another selected snapshot supersedes: rows of `LEAVING`.
-
-    A document whose winner was superseded in turn leaves if any document of that line is selected. `until` is the
-    number of the last entry of the recipe's log that counts.
-    """
-    wins = _winners(root, recipe, until)
-    chosen = set(snapshots)
-    losers = [loser for loser in sorted(wins) if loser[1] in chosen]
-    pairs = [(loser, winner) for loser in losers if (winner := _selected_winner(loser, wins, chosen))]
-    rows = [dict(zip(LEAVING.names, (*loser, *winner), strict=True)) for loser, winner in pairs]
-    return pa.Table.from_pylist(rows, schema=LEAVING)
-
-
-Node = tuple[str, str]
-"""A document: its id and its snapshot."""
-
-
-def _winners(root: str, recipe: str, until: int | None) -> dict[Node, list[Node]]:
-    """Return the winners of each superseded document, by the newest version that names it.
-
-    A version supersedes near duplicates, and older pages of the same URL where its recipe compares URLs; several
-    stages may supersede a document.
-    """
-    winners: dict[Node, list[Node]] = {}
-    for version in version_log.latest_by_snapshot(root, recipe, until):
-        named: dict[Node, list[Node]] = defaultdict(list)
-        for batch in read_replaced(root, version):
-            for row in batch.to_pylist():
-                named[row["id"], row["snapshot"]].append((row["by_id"], row["by_snapshot"]))
-        if version.superseded_path:
-            body = read_published_file(root, version.file("superseded.parquet"), version.way_out)
-            table = pq.read_table(pa.BufferReader(body), columns=LEAVING.names)
-            columns = [table[name].to_pylist() for name in LEAVING.names]
-            for id_, snapshot, winner, winner_snapshot in zip(*columns, strict=True):
-                named[id_, snapshot].append((winner, winner_snapshot))
-        winners |= named
-    return winners
-
-
-def _selected_winner(loser: Node, wins: Mapping[Node, list[Node]], chosen: set[str]) -> Node | None:
-    """Return the first winner of a selected snapshot on the lines that lead from a document."""
-    seen, lines = {loser}, deque(wins.get(loser, ()))
-    while lines:
-        node = lines.popleft()
-        if node[1] in chosen and node not in seen:
-            return node
-        lines.extend(wins.get(node, ()) if node not in seen else ())
-        seen.add(node)
-    return None
-
-
-def _stored(root: str, rows: pa.Table, folder: str) -> Shard:
-    writer = ShardWriter(rows.schema)
-    for batch in rows.combine_chunks().to_batches():
-        writer.write(batch)
-    return writer.store(root, folder)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.publish.datasets.composing import superseded_within
+from pipeline_tasks.publish.datasets.leaving import superseded_within
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.schema import EMBEDDING, EMBEDDING_MODEL
@@ -90,10 +90,10 @@ def dataset_of(root: str, recipe: str) -> Dataset:
 
 
 def _left(root: str, recipe: str, snapshots: Sequence[str], entry: int, takedown: int) -> Left:
-    rows = superseded_within(root, recipe, snapshots, entry)
     superseded: dict[str, list[str]] = {}
-    for id_, snapshot in zip(rows["id"].to_pylist(), rows["snapshot"].to_pylist(), strict=True):
-        superseded.setdefault(snapshot, []).append(id_)
+    for batch in superseded_within(root, recipe, snapshots, entry):
+        for id_, snapshot in zip(batch["id"].to_pylist(), batch["snapshot"].to_pylist(), strict=True):
+            superseded.setdefault(snapshot, []).append(id_)
     by_snapshot = {snapshot: pa.array(ids, pa.string()) for snapshot, ids in superseded.items()}
     return Left(by_snapshot, taken_down(root, takedown))
 

@@ -32,7 +32,7 @@ from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.publish.exports.tokenizer import tokenizer_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
-from pipeline_tasks.publish.superseded import near_manifests, store_superseded, superseded_by, superseded_facts
+from pipeline_tasks.publish.superseded import near_manifests, publish_superseded, superseded_by
 from pipeline_tasks.publish.takedowns import taken_down_of
 from pipeline_tasks.publish.version_facts import is_partial, prefix_of, saved_history, sizes_of
 from pipeline_tasks.recipe import BUILD, COMPOSE, PUBLISH
@@ -125,8 +125,8 @@ def publish_snapshot(
     by_stage = {stage: manifest for stage, (manifest, _) in committed.items()}
     prefix = prefix_of(recipe, by_stage)
     promised = version_log.promised_files(root, recipe, prefix)
-    superseded = superseded_by(root, near_manifests(by_stage))
-    files = store_superseded(root, prefix, superseded, promised)
+    rows = superseded_by(root, near_manifests(by_stage))
+    superseded = publish_superseded(root, prefix, snapshot, rows, promised)
     fields = {
         "recipe": recipe,
         "snapshot": snapshot,
@@ -134,12 +134,12 @@ def publish_snapshot(
         "manifests": {stage: reference(path_of(manifests[stage]), digest) for stage, (_, digest) in committed.items()},
         "verdicts": {stage: _verdict(root, referred) for stage, referred in verdicts.items()},
         "prefix": prefix,
-        "files": tuple(files),
+        "files": superseded.files,
         "saved": saved_history(by_stage),
         "partial": is_partial(by_stage),
         "stages": tuple(in_order(by_stage)),
         **sizes_of(by_stage),
-        **superseded_facts(prefix, snapshot, superseded),
+        **superseded.facts,
     }
     version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger, erased)
     ledger.record_version(version)

@@ -11,6 +11,7 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.stage import Batches, Engine, Shards
 from pipeline_tasks.stages.pack.by_shard import PackedDocuments, read_documents, sequences, stretched
 from pipeline_tasks.stages.pack.sequences import Params
+from pipeline_tasks.text.base.tables import gathered
 
 COLUMNS = ("id", "copy", "n_tokens")
 """Columns of documents that are read: their tokens stay where they are."""
@@ -100,4 +101,5 @@ def pack_concat(shards: Shards, params: Params, on: Engine) -> Shards:
     A sequence belongs to the shard in which it begins, so shards in order are sequences in order.
     """
     counts = on.map(partial(count, params=params), shards, reads=COLUMNS)
-    return on.map(partial(pack_documents, params=params), shards, counts, broadcast=counts, reads=COLUMNS)
+    whole = on.map(gathered, counts[:1], broadcast=counts)
+    return on.map(partial(pack_documents, params=params), shards, counts, broadcast=whole, reads=COLUMNS)

@@ -34,6 +34,7 @@ from pipeline_tasks.stages.tokenize.tiktoken_ranks import (
     tiktoken_encoding,
 )
 from pipeline_tasks.text.base.sampling import DRAW_SPAN, uniform_draws
+from pipeline_tasks.text.base.tables import gathered
 from pipeline_tasks.yaml_file import read_bytes
 
 MOST_BYTES = 256 << 20
@@ -58,7 +59,8 @@ def choose_tokenizer(shards: Shards, params: Params, on: Engine) -> Shards:
         return on.group(load, on.map(no_sample, shards[:1]), by="id", order=("text",), buckets=1)
     training = params.train or Training()
     sizes = on.map(count_bytes, shards)
-    counts = on.map(partial(count_words, training=training), shards, broadcast=sizes)
+    total = on.map(gathered, sizes[:1], broadcast=sizes)
+    counts = on.map(partial(count_words, training=training), shards, broadcast=total)
     train_on = partial(train_tokenizer, params=params, training=training)
     return on.group(train_on, counts, by="word", order=("count", "documents", "bytes"), buckets=1)
 

@@ -82,8 +82,12 @@ class HashingStream:
         return self._hasher.hexdigest()
 
 
+Source = pa.NativeFile | BinaryIO
+"""An open file."""
+
+
 @contextlib.contextmanager
-def checked(root: str, shard: Shard) -> Iterator[pa.NativeFile | BinaryIO]:
+def checked(root: str, shard: Shard) -> Iterator[Source]:
     """Open a shard after checking its digest: a small shard in memory, a large shard in a file.
 
     The file is the stored one where that is on this machine: stored files are replaced and never written to, and each

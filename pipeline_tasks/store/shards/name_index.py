@@ -16,11 +16,11 @@ from pipeline_tasks.errors import Transient
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import current
-from pipeline_tasks.store.shards.key_filter import Blocks, Hashes, blocks_of, may_have
-from pipeline_tasks.store.shards.names import KNOWN_BY, NAMES, digest_of
+from pipeline_tasks.store.shards.names import KNOWN_BY, digest_of
 from pipeline_tasks.store.shards.rows import facts_of
-from pipeline_tasks.store.shards.segment import LENGTH, read_root
 from pipeline_tasks.store.shards.table import End
+from pipeline_tasks.text.base.key_filter import Blocks, Hashes, blocks_of, may_have
+from pipeline_tasks.text.base.key_pages import LENGTH, NAMES, Root
 
 KEPT_BYTES = 256 << 20
 """Bytes of filters that an index keeps; more of them are read again when it is asked again."""
@@ -102,7 +102,7 @@ def _of_file(end: End) -> _Said | None:
 
 def _of_segment(end: End) -> _Said | None:
     length = int.from_bytes(end.last(LENGTH), "little") + LENGTH
-    root = read_root(end.last(length)[:-LENGTH])
+    root = Root.of(end.last(length)[:-LENGTH])
     return _said(end, length, root.schema.names, {NAMES.encode(): root.names})
 
 

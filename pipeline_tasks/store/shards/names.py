@@ -15,16 +15,14 @@ import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.sealed import canonical, sha256
-from pipeline_tasks.store.shards.key_filter import Hashes, filter_of, key_hashes
 from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
+from pipeline_tasks.text.base.key_filter import Hashes, filter_of, key_hashes
+from pipeline_tasks.text.base.key_pages import NAMES
 from pipeline_tasks.text.urls.keys import keys
 from pipeline_tasks.text.urls.takedown import DOC, PLACEHOLDER, SITE, URL, TakenDown, keys_of
 from pipeline_tasks.text.urls.tracking import TRACKING
 
 pc: Any = pyarrow.compute
-
-NAMES = "refinery.names"
-"""Key of a table's metadata: where its filter begins, its bytes, and the digest of it and of what it is over."""
 
 PLACE = ("snapshot", "file", "offset", "record_id")
 """Columns that together name a landed record; no stage changes them."""

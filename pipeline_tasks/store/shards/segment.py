@@ -7,10 +7,8 @@ verified, however little of the file was read.
 """
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -25,62 +23,19 @@ from pipeline_tasks.store.erasures import TAKEDOWNS
 from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import successor_of
-from pipeline_tasks.store.shards.key_filter import Blocks, blocks_of, key_hashes, may_have
-from pipeline_tasks.store.shards.names import NAMES
+from pipeline_tasks.text.base.key_filter import Blocks, blocks_of, key_hashes, may_have
+from pipeline_tasks.text.base.key_pages import LENGTH, STEP, Root, decoded, overlaps
+
+pc: Any = pyarrow.compute
 
 TAIL = 16 * 1024
 """Bytes that are fetched to find the root: enough for any index over text keys of up to 40 characters."""
-
-STEP = 128
-"""Pages that are requested and decoded together: at most 2 MB, unless a row is larger than a page."""
 
 CACHED_PAGES = 128
 """Pages that a reader caches: keys come in order, so the next key often needs the pages of the last."""
 
 COMPACTED = "compacted"
 """Prefix of segments that merge several (see `compaction`); the parts still exist."""
-
-LENGTH = 8
-"""Bytes of the root's length at the end of the file, and of a page's uncompressed length before it; little-endian."""
-
-CODEC = pa.Codec("zstd", compression_level=1)
-"""A page is compressed as a whole: its many small buffers, each by itself, take three times as long and are larger."""
-
-
-def decoded(page: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows of a page whose bytes have been verified."""
-    plain = CODEC.decompress(pa.py_buffer(page)[LENGTH:], int.from_bytes(page[:LENGTH], "little"))
-    return pa.ipc.read_record_batch(plain, schema)
-
-
-pc: Any = pyarrow.compute
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """The top of a segment: the rows' schema and order, how many index levels are below, and the topmost entries.
-
-    `filter` is where the filter over its keys begins, its bytes and digest; one without levels below the root has none.
-    `names` is the same of the filter over the names of its rows (`names`), as it is stored; empty in older ones.
-    """
-
-    schema: pa.Schema
-    keys: tuple[str, ...]
-    depth: int
-    entries: pa.RecordBatch
-    filter: tuple[int, int, str] | None = None
-    names: bytes = b""
-
-
-def read_root(body: bytes) -> Root:
-    """Return the top of a segment from its bytes."""
-    with pa.ipc.open_stream(body) as stream:
-        facts, entries = stream.schema.metadata, stream.read_next_batch()
-    schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
-    keys = tuple(json.loads(facts[b"keys"]))
-    place, names = json.loads(facts[b"filter"]) if b"filter" in facts else None, facts.get(NAMES.encode(), b"")
-    return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata(), place, names)
-
 
 _FILTERS: Once[Blocks] = Once(lambda blocks: blocks.nbytes, 256 << 20)
 """Filters of segments by their roots and digests: a process reads each once."""
@@ -105,6 +60,7 @@ class Segment:
         self._root_uri, self._shard, self._batch_rows = root, shard, batch_rows
         self._cached: dict[int, pa.RecordBatch] = {}
         self._asked = 0
+        self._whole = b""  # the bytes of a segment that came as a whole with its root
         self.cost: Counter[str] = Counter()
 
     @cached_property
@@ -112,13 +68,14 @@ class Segment:
         """The top of the index, fetched and verified."""
         [body] = self._tail()
         size = self._shard.bytes
+        self._whole = body if len(body) == size else b""
         length = int.from_bytes(body[-LENGTH:], "little")
         if len(body) - LENGTH < length <= size - LENGTH:
             [body] = self._fetch([(size - LENGTH - length, size)])
         body = body[max(len(body) - LENGTH - length, 0) : -LENGTH]
         self._require(body, bytes.fromhex(self._shard.index_digest), "root")
         self.cost["pages"] += 1
-        return read_root(body)
+        return Root.of(body)
 
     def _tail(self) -> list[bytes]:
         """Return the end of the file, or of the one that an erasure put in its place."""
@@ -136,18 +93,10 @@ class Segment:
 
         Reads at most one page per key and index level, and more only where the rows of one key fill more than one.
         """
-        by = self.root.keys[0]
-        kind = self.root.schema.field(by).type
-        keys = pc.unique(wanted).cast(kind).drop_null()
-        keys = self._possible(keys.take(pc.array_sort_indices(keys)))
-        tables = [pa.Table.from_batches([], schema=self.root.schema)]
-        for pages in self._leaves(self.root.entries, self.root.depth, partial(_overlaps, keys=keys)):
-            table = pa.Table.from_batches(pages, schema=self.root.schema)
-            column = table.column(by)
-            near = keys.slice(pc.search_sorted(keys, column[0]).as_py())
-            near = near.slice(0, pc.search_sorted(near, column[-1], side="right").as_py())
-            tables.append(table.filter(pc.is_in(column, value_set=near)))
-        return pa.concat_tables(tables)
+        keys = self._possible(self.root.sorted_keys(wanted))
+        leaves = self._leaves(self.root.entries, self.root.depth, partial(overlaps, keys=keys))
+        tables = [self.root.matching(pages, keys) for pages in leaves]
+        return pa.concat_tables([self.root.schema.empty_table(), *tables])
 
     def between(self, first: str, stop: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows whose key, a text, is not before `first`, and before `stop`; no other page of rows is read."""
@@ -221,8 +170,8 @@ class Segment:
         return [pages[at] for at, *_ in locations]
 
     def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        if not ranges:
-            return []
+        if self._whole or not ranges:
+            return [self._whole[start:stop] for start, stop in ranges]
         try:
             bodies = storage.connect(self._root_uri).read_ranges(self._shard.path, ranges)
         except FileNotFoundError as error:
@@ -305,10 +254,3 @@ def _runs(locations: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[in
 def _within(entries: pa.RecordBatch, first: str, stop: str) -> pa.Array:
     """Return which entries can have rows whose key is not before `first`, and before `stop`."""
     return pc.and_(pc.greater_equal(entries.column("last"), first), pc.less(entries.column("first"), stop))
-
-
-def _overlaps(entries: pa.RecordBatch, keys: pa.Array) -> pa.Array:
-    """Return which entries can have rows of `keys`: those with a key between their first and last."""
-    below = pc.search_sorted(keys, entries.column("first"))
-    above = pc.search_sorted(keys, entries.column("last"), side="right")
-    return pc.less(below, above)

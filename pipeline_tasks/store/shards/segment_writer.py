@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,10 +17,10 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.shards.key_filter import Hashes, filter_of, key_hashes, may_filter
 from pipeline_tasks.store.shards.names import Names
 from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
-from pipeline_tasks.store.shards.segment import CODEC, LENGTH
+from pipeline_tasks.text.base.key_filter import Hashes, filter_of, key_hashes, may_filter
+from pipeline_tasks.text.base.key_pages import CODEC, LENGTH
 
 PAGE_ROWS = 128
 PAGE_BYTES = 16 * 1024
@@ -174,6 +174,19 @@ class SegmentWriter:
         with contextlib.suppress(OSError):
             self._file.close()
         self._local.unlink(missing_ok=True)
+
+
+def store_segment(
+    root: str, folder: str, schema: pa.Schema, keys: Sequence[str], batches: Iterable[pa.RecordBatch]
+) -> Shard:
+    """Store sorted batches as a segment under `folder`."""
+    writer = SegmentWriter(schema, keys)
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return writer.store(root, folder)
+    finally:
+        writer.discard()
 
 
 def compact(group: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

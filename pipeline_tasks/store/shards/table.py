@@ -13,7 +13,8 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import Stored
 from pipeline_tasks.store.protocol import Store, mismatch
 from pipeline_tasks.store.shards.file import checked
-from pipeline_tasks.store.shards.segment import LENGTH, Segment
+from pipeline_tasks.store.shards.segment import Segment
+from pipeline_tasks.text.base.key_pages import LENGTH
 
 NAMED = 32
 """Digits of its digest that a shard is named by."""

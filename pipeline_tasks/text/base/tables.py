@@ -130,3 +130,8 @@ def rows_by(table: pa.Table, key: str) -> dict[Any, dict[str, Any]]:
 def unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches as they come: a kernel for the order that `group` gives."""
     yield from batches
+
+
+def gathered(_first: Iterable[pa.RecordBatch], rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what is broadcast: many small shards become one, so that each of as many tasks asks for one."""
+    yield from rows

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeline_tasks.store.shards.key_filter import Hashes
 from pipeline_tasks.store.shards.names import (
     CONTENT,
     PLACE,
@@ -18,6 +17,7 @@ from pipeline_tasks.store.shards.names import (
     learned_names,
     record_names,
 )
+from pipeline_tasks.text.base.key_filter import Hashes
 from pipeline_tasks.text.urls.takedown import TakenDown, address_of, evidence
 from pipeline_tasks.upkeep.rewriting.rows import ADDRESS
 
