@@ -19,7 +19,7 @@ from pipeline_tasks.store.shards.layer_columns import CHANGED, ROW, VALUE
 from pipeline_tasks.text.base.key_filter import Hashes, filter_of, key_hashes
 from pipeline_tasks.text.base.key_pages import NAMES
 from pipeline_tasks.text.urls.keys import keys
-from pipeline_tasks.text.urls.takedown import DOC, PLACEHOLDER, SITE, URL, TakenDown, keys_of
+from pipeline_tasks.text.urls.takedown import DOC, PLACEHOLDER, SITE, URL, TakenDown
 from pipeline_tasks.text.urls.tracking import TRACKING
 
 pc: Any = pyarrow.compute
@@ -110,17 +110,15 @@ def learned_names(batch: pa.RecordBatch) -> Hashes:
 
 
 def asked_names(taken: TakenDown) -> Hashes:
-    """Return the hashes of the names by which a row is known that a list of takedowns has."""
-    entries = [(kind, str(proof[kind])) for proof in _proofs(taken) for kind in (DOC, URL, SITE) if kind in proof]
-    by_kind: dict[str, list[str]] = {DOC: [], URL: [], SITE: []}
-    for (kind, _), key in zip(entries, keys_of(entries), strict=True):
-        by_kind[kind].append(f"{_SITE}{key}" if kind == SITE else key)
-    columns = [pa.array(each, pa.string()) for each in by_kind.values()]
-    return np.unique(_hashed([*columns, _folded(pa.array(by_kind[URL], pa.string()))]))
+    """Return the hashes of the names by which a row is known that a list of takedowns has: all of it is read."""
+    ids, urls, sites = (_keys_of(taken, kind) for kind in (DOC, URL, SITE))
+    domains = pc.binary_join_element_wise(_SITE, sites, "")
+    return np.unique(_hashed([ids, urls, domains, _folded(urls)]))
 
 
-def _proofs(taken: TakenDown) -> Iterator[Mapping[str, Any]]:
-    yield from map(json.loads, (*taken.of_ids.to_pylist(), *taken.of_urls.to_pylist(), *taken.sites.values()))
+def _keys_of(taken: TakenDown, kind: str) -> pa.Array:
+    keyed = taken.of_kind(kind)["key"].combine_chunks() if kind in taken.counts else pa.array([], pa.string())
+    return pc.utf8_slice_codeunits(keyed, len(kind) + 1)
 
 
 def record_names(batch: pa.RecordBatch, known_by: str) -> pa.Array:
