@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from pipeline_tasks.cards import stage_card
 from pipeline_tasks.engines.each import Work
+from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_sound
 from pipeline_tasks.inspect.verify.manifests import REFINE_AGAIN, Committed
 from pipeline_tasks.manifest import Manifest, schema_pairs
@@ -32,7 +33,10 @@ def check_rows(work: Work, reads: Iterable[Committed], findings: Findings, known
     `known` has all manifests by fingerprint. A landed snapshot has no rows yet, and those of a composition are checked
     where they were refined. Where a shard is damaged, the rows of all layers over it say nothing.
     """
-    gone = erased_by_path(work.place)
+    try:
+        gone = erased_by_path(work.place)
+    except ContractError:  # the log of erasures is damaged, a problem of its own: nobody reads a row before it is healed
+        return
     lineages = {read.path: (read, tuple(_lineage(read.manifest, known))) for read in reads if _has_rows(read.manifest)}
     sound = [each for each in lineages.values() if not _is_damaged(work.place, each[1], findings)]
     parts = [part for read, lineage in sound for part in _parts(read, profiled=not _is_erased(lineage, gone))]
