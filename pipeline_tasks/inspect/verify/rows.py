@@ -35,7 +35,7 @@ def check_rows(work: Work, reads: Iterable[Committed], findings: Findings, known
     """
     try:
         gone = erased_by_path(work.place)
-    except ContractError:  # the log of erasures is damaged, a problem of its own: nobody reads a row before it is healed
+    except ContractError:  # the log of erasures is damaged, a problem of its own: until then nobody reads a row
         return
     lineages = {read.path: (read, tuple(_lineage(read.manifest, known))) for read in reads if _has_rows(read.manifest)}
     sound = [each for each in lineages.values() if not _is_damaged(work.place, each[1], findings)]
