@@ -78,7 +78,7 @@ ALLOWED = {
     "plugins/refinery_airflow/embedded/standalone.py": set(),
     "plugins/refinery_airflow/embedded/up.py": {"demo.show", "run.loops", "service.daemon", "shipped", *VOCABULARY},
     "plugins/refinery_airflow/tasks/failures.py": {"alerts.sent", "deployment", "flow.failures"},
-    "plugins/refinery_airflow/texts/find.py": READS | {"text.urls.takedown"},
+    "plugins/refinery_airflow/texts/find.py": READS | {"text.urls.takedown", "text.urls.takedown_entries"},
     "plugins/refinery_airflow/runs/form.py": VOCABULARY,
     "plugins/refinery_airflow/texts/intruder.py": READS,
     "plugins/refinery_airflow/internals.py": set(),
