@@ -1,7 +1,7 @@
 """Notes what publishers say of the use of each page, in itself and in robots.txt, and rejects or tags opt-outs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import pairwise
@@ -262,14 +262,14 @@ class _Answer:
 class RobotsFiles:
     """The robots.txt files of some hosts, oldest first; those of others are read where a redirect leads to them."""
 
-    def __init__(self, reader: HistoryReader, origins: pa.Array, agents: Sequence[str]) -> None:
-        self._reader = reader
+    def __init__(self, rows: Callable[[pa.Array], pa.Table], origins: pa.Array, agents: Sequence[str]) -> None:
+        self._rows = rows
         self._agents = agents
         self._answers: dict[str, list[_Answer]] = {}
         self._read(origins)
 
     def _read(self, origins: pa.Array) -> None:
-        rows = self._reader.rows(origins).select(ROBOTS_FILES.names).to_pylist()
+        rows = self._rows(origins).select(ROBOTS_FILES.names).to_pylist()
         for row in sorted(rows, key=lambda row: (row["fetched"], row["file"], row["offset"])):
             self._answers.setdefault(row["origin"], []).append(_Answer(RobotsFile(**row), self._agents))
 
@@ -338,7 +338,7 @@ def judge(pages: Batches, files: HistoryReader, *, params: Params) -> Batches:
 def _said(
     urls: pa.Array, hosts: pa.Array, moments: pa.Array, files: HistoryReader, agents: Sequence[str]
 ) -> Iterator[Said]:
-    known = RobotsFiles(files, pc.unique(hosts).drop_null(), agents)
+    known = RobotsFiles(files.rows, pc.unique(hosts).drop_null(), agents)
     for url, origin, moment in zip(urls.to_pylist(), hosts.to_pylist(), moments.to_pylist(), strict=True):
         yield said_of(url, known.in_force(origin, moment) if origin else None)
 

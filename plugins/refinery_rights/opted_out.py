@@ -5,10 +5,11 @@ are stored with it, or by `ingest` as unchanged, whose header fields are. Of eac
 the snapshots of the root or of archives that are named.
 """
 
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -23,13 +24,16 @@ from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import load_recipe
-from pipeline_tasks.schema import PAGE, Array
-from pipeline_tasks.stage import HistoryReader, Shards
+from pipeline_tasks.run.tasks.sorted_runs import in_order
+from pipeline_tasks.schema import PAGE
+from pipeline_tasks.stage import Batches, Shard
 from pipeline_tasks.stages import check_rights, ingest
 from pipeline_tasks.stages.check_rights import ROBOTS_FILES, Params, RobotsFiles, said_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.store.shards.segment import Segments
+from pipeline_tasks.store.shards.segment import Segment, Segments
+from pipeline_tasks.store.shards.segment_writer import store_segment
+from pipeline_tasks.text.base.key_pages import KeyedFile
 from pipeline_tasks.text.base.timestamps import sortable_timestamps
 from pipeline_tasks.text.rights.signals import Signal
 from pipeline_tasks.text.urls.keys import origins
@@ -51,53 +55,40 @@ class OptedOut:
     signal: Signal
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """The newest record of an address: when it was crawled, and the signal of it that rejects, if there is one."""
+RESERVED = pa.schema(
+    [
+        pa.field("key", pa.string()),  # of an address
+        pa.field("moment", pa.int64()),  # when its record was crawled
+        *(pa.field(name, pa.string()) for name in Signal._fields),
+    ]
+)
+"""Records with the signal of each that rejects."""
 
-    moment: int
-    signal: Signal | None
+BATCH_ROWS = 4096
 
-
-class _Files:
-    """The robots.txt files of several places, looked up by origin as in the history of one."""
-
-    def __init__(self, root: str, saved: Shards, read: pa.Table) -> None:
-        self._saved: HistoryReader | None = Segments(root, saved) if saved else None
-        self._read = read
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        yield from self._read.to_batches()
-
-    def first(self, column: str) -> object:
-        """Return the value of the first row that was read."""
-        return self._read[column][0].as_py() if self._read.num_rows else None
-
-    def rows(self, wanted: Array) -> pa.Table:
-        """Return the files of the origins that are wanted."""
-        own = self._read.filter(pc.is_in(self._read["origin"], value_set=wanted))
-        saved = [self._saved.rows(wanted).select(ROBOTS_FILES.names)] if self._saved else []
-        return pa.concat_tables([own, *saved])
+RUN_BYTES = 128 << 20
+"""Bytes of rows that are sorted in memory, where they are twice for a moment."""
 
 
 def opted_out(root: str, recipe: str = "", archives: Sequence[str] = ()) -> list[OptedOut]:
     """Return the addresses of published documents that are opted out by now, sorted.
 
     By the policy of `recipe`, or of the newest version that was refined by one; `archives` are folders or files with
-    robots.txt records. RecipeError without a policy, for one that rejects nothing, or archives without a robots.txt.
+    robots.txt records. Signals are read once, robots.txt files once, and of all records and documents the address and
+    the time. What rejects is sorted on this machine's disk; in memory are batches, and what is found. RecipeError
+    without a policy, for one that rejects nothing, or archives without a robots.txt.
     """
     versions = [version for name in _snapshot_recipes(root) for version in version_log.latest_by_snapshot(root, name)]
     checked = [read_manifest(root, each.manifests[CHECK_RIGHTS]) for each in versions if CHECK_RIGHTS in each.manifests]
     params = _policy(recipe, checked, root)
-    rejecting = params.signals_with("reject")
-    saved = tuple(shard for manifest in checked for shard in manifest.history["robots"])
-    hosts = _hosts(root, versions) if archives else pa.array([], pa.string())
-    files = _Files(root, saved, _read_files(archives, hosts))
-    newest = _newest_records(root, versions, checked, params, rejecting)
     signals: dict[str, Signal] = {}
-    for batch in _documents(root, versions, ["url", "crawled_at"]):
-        for url, signal in _against(batch, files, newest, params, rejecting):
-            signals.setdefault(url, signal)
+    with tempfile.TemporaryDirectory(prefix="refinery-") as folder:
+        files = _newest_files(root, checked, archives, folder)
+        signaled, dated = _signaled(root, versions, checked, params), _dated(root, versions, checked)
+        reserved = reserved_by(signaled, dated, folder)
+        for batch in _documents(root, versions):
+            for url, signal in _against(batch, files, reserved, params):
+                signals.setdefault(url, signal)
     return [OptedOut(url, signals[url]) for url in sorted(signals)]
 
 
@@ -125,80 +116,133 @@ def _policy(recipe: str, checked: Sequence[Manifest], root: str) -> Params:
     return policy
 
 
-def _documents(root: str, versions: Iterable[Version], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _documents(root: str, versions: Iterable[Version]) -> Batches:
     for version in versions:
-        yield from read_shards(root, read_manifest(root, version.refined).shards, columns)
+        yield from read_shards(root, read_manifest(root, version.refined).shards, ["url", "crawled_at"])
 
 
-def _hosts(root: str, versions: Iterable[Version]) -> pa.Array:
-    """Return the origins of all documents."""
-    hosts = [pc.unique(origins(batch["url"])) for batch in _documents(root, versions, ["url"])]
-    return pa.chunked_array(hosts, pa.string()).unique().drop_null()
+def _last_of_each(batches: Batches, by: str) -> Batches:
+    """Yield of rows in order the last of each value of a column."""
+    rest: list[pa.RecordBatch] = []
+    for batch in batches:
+        whole = pa.concat_batches([*rest, batch])
+        end = max(whole.num_rows - 1, 0)
+        yield whole.slice(0, end).filter(pc.not_equal(whole[by].slice(1), whole[by].slice(0, end)))
+        rest = [whole.slice(end)]
+    yield from rest
+
+
+def _last_by(batches: Iterable[pa.RecordBatch], schema: pa.Schema, order: Sequence[str], folder: str) -> Shard:
+    """Store of rows the last of each value of the first column, by the others and then as they come."""
+    rows = in_order(chain([pa.RecordBatch.from_pylist([], schema)], batches), order, BATCH_ROWS, RUN_BYTES)
+    return store_segment(folder, "sorted", schema, order[:1], _last_of_each(rows, order[0]))
 
 
 # --- Records -----------------------------------------------------------------------------------------------------
 
 
-def _newest_records(
-    root: str, versions: Sequence[Version], checked: Sequence[Manifest], params: Params, rejecting: Sequence[str]
-) -> dict[str, _State]:
-    """Return by key of its address the newest record, of addresses of which a record has a signal that rejects."""
-    newest: dict[str, _State] = {}
-    known = partial(_records, root, versions, checked, params)
-    for keyed in known():
-        for key, moment, signals in keyed:
-            signal = check_rights.first(signals, rejecting)
-            if signal and (key not in newest or newest[key].moment <= moment):
-                newest[key] = _State(moment, signal)
-    for keyed in known() if newest else ():
-        for key, moment, signals in keyed:
-            if key in newest and newest[key].moment < moment:  # what was reserved is no longer
-                newest[key] = _State(moment, check_rights.first(signals, rejecting))
-    return newest
+def reserved_by(signaled: Batches, dated: Batches, folder: str) -> KeyedFile:
+    """Return by address the newest record with a signal that rejects, of addresses that have no newer record.
+
+    `signaled` are the records with such a signal, rows of `RESERVED`, and `dated` has address and time of all.
+    """
+    newest = _last_by(signaled, RESERVED, ("key", "moment"), folder)
+    known = KeyedFile(f"{folder}/{newest.path}")
+    newer = _newer(dated, known) if newest.rows else ()
+    freed = _last_by(newer, pa.schema([RESERVED.field("key")]), ("key",), folder)  # what was reserved is no longer
+    free = KeyedFile(f"{folder}/{freed.path}")
+    rows = (_without(batch, free) for batch in Segment(folder, newest, BATCH_ROWS))
+    return KeyedFile(f"{folder}/{store_segment(folder, 'reserved', RESERVED, ('key',), rows).path}")
 
 
-Keyed = Iterator[tuple[str, int, list[Signal]]]
+def _without(batch: pa.RecordBatch, free: KeyedFile) -> pa.RecordBatch:
+    return batch.filter(pc.invert(pc.is_in(batch["key"], value_set=free.rows(batch["key"])["key"])))
 
 
-def _records(root: str, versions: Sequence[Version], checked: Sequence[Manifest], params: Params) -> Iterator[Keyed]:
-    """Yield key, moment and signals of records, a batch at a time, without those of robots.txt."""
+def _signaled(root: str, versions: Sequence[Version], checked: Sequence[Manifest], params: Params) -> Batches:
+    """Yield the records with a signal that rejects, other than those of robots.txt."""
+    rejecting = params.signals_with("reject")
     for manifest in checked:
-        for shards in (manifest.shards, manifest.rejects):
-            for batch in read_shards(root, shards, ["url", "crawled_at", "rights"]):
-                rights = [[Signal(**right) for right in row] for row in batch["rights"].to_pylist()]
-                yield _keyed(batch, [[each for each in row if each.source != "robots.txt"] for row in rights])
+        for batch in read_shards(root, (*manifest.shards, *manifest.rejects), ["url", "crawled_at", "rights"]):
+            own = batch.filter(pc.fill_null(pc.greater(pc.list_value_length(batch["rights"]), 0), fill_value=False))
+            rights = [[Signal(**right) for right in row] for row in own["rights"].to_pylist()]
+            signals = [[each for each in row if each.source != "robots.txt"] for row in rights]
+            yield _rejected(own, signals, rejecting)
     agents = frozenset(agent.lower() for agent in params.agents)
+    for batch in _unchanged(root, versions, "metadata"):
+        yield _rejected(batch, check_rights.header_rights(batch["metadata"], agents), rejecting)
+
+
+def _unchanged(root: str, versions: Sequence[Version], *columns: str) -> Batches:
+    """Yield the records that `ingest` rejected as unchanged, of versions whose rights were checked."""
     for version in versions:
         first = next(filter(reads_records, version.manifests if CHECK_RIGHTS in version.manifests else ()), "")
         rejects = read_manifest(root, version.manifests[first]).rejects if first else ()
-        for batch in read_shards(root, rejects, ["url", "crawled_at", "metadata", "reason"]):
-            again = batch.filter(pc.equal(batch["reason"], ingest.UNCHANGED))
-            yield _keyed(again, list(check_rights.header_rights(again["metadata"], agents)))
+        for batch in read_shards(root, rejects, ["url", "crawled_at", "reason", *columns]):
+            yield batch.filter(pc.equal(batch["reason"], ingest.UNCHANGED))
 
 
-def _keyed(batch: pa.RecordBatch, signals: Sequence[list[Signal]]) -> Keyed:
-    keys = keys_of((URL, url or "") for url in batch["url"].to_pylist())
-    moments = sortable_timestamps(batch["crawled_at"]).to_pylist()
-    return ((key, moment, each) for key, moment, each in zip(keys, moments, signals, strict=True) if key)
+def _dated(root: str, versions: Sequence[Version], checked: Sequence[Manifest]) -> Batches:
+    """Yield address and time of all records."""
+    for manifest in checked:
+        yield from read_shards(root, (*manifest.shards, *manifest.rejects), ["url", "crawled_at"])
+    yield from _unchanged(root, versions)
+
+
+def _rejected(batch: pa.RecordBatch, signals: Iterable[Sequence[Signal]], rejecting: Sequence[str]) -> pa.RecordBatch:
+    """Return the rows that have an address and a signal that rejects: rows of `RESERVED`."""
+    strongest = [check_rights.first(each, rejecting) for each in signals]
+    rows = [
+        {"key": key, "moment": moment, **signal._asdict()}
+        for key, moment, signal in zip(_keys(batch), _moments(batch), strongest, strict=True)
+        if key and signal
+    ]
+    return pa.RecordBatch.from_pylist(rows, RESERVED)
+
+
+def _newer(records: Batches, known: KeyedFile) -> Batches:
+    """Yield the keys of records that are newer than the one that is known of their address."""
+    for batch in records:
+        keys = pa.array(_keys(batch), pa.string())
+        rows = known.rows(keys)
+        reserved = rows["moment"].combine_chunks().take(pc.index_in(keys, value_set=rows["key"]))
+        is_newer = pc.greater(pa.array(_moments(batch), pa.int64()), reserved)
+        yield pa.record_batch([keys.filter(is_newer)], schema=pa.schema([RESERVED.field("key")]))
+
+
+def _keys(batch: pa.RecordBatch) -> list[str]:
+    return keys_of((URL, url or "") for url in batch["url"].to_pylist())
+
+
+def _moments(batch: pa.RecordBatch) -> list[int]:
+    moments: list[int] = sortable_timestamps(batch["crawled_at"]).to_pylist()
+    return moments
 
 
 # --- robots.txt --------------------------------------------------------------------------------------------------
 
 
-def _read_files(archives: Sequence[str], hosts: pa.Array) -> pa.Table:
-    """Return the robots.txt files of archives that are of these hosts."""
-    rows = [ROBOTS_FILES.empty_table()]
+def _newest_files(root: str, checked: Sequence[Manifest], archives: Sequence[str], folder: str) -> KeyedFile:
+    """Return by origin the newest robots.txt file of the root and of archives."""
+    saved = tuple(shard for manifest in checked for shard in manifest.history["robots"])
+    own = (batch.select(ROBOTS_FILES.names) for batch in (Segments(root, saved) if saved else ()))
+    order = ("origin", "fetched", "file", "offset")
+    shard = _last_by(chain(_read_files(archives), own), ROBOTS_FILES, order, folder)
+    return KeyedFile(f"{folder}/{shard.path}")
+
+
+def _read_files(archives: Sequence[str]) -> Batches:
+    """Yield the robots.txt files of archives."""
     for uri in archives:
         count = 0
         for files in _robots_files(uri):
             count += files.num_rows
-            rows.append(pa.Table.from_batches([files.filter(pc.is_in(files["origin"], value_set=hosts))]))
+            yield files
         if not count:
             message = (
                 f"{uri} has no robots.txt; name files that have, as `refinery pull cc --kind robotstxt` lands them"
             )
             raise RecipeError(message)
-    return pa.concat_tables(rows)
 
 
 def _robots_files(uri: str) -> Iterator[pa.RecordBatch]:
@@ -216,16 +260,18 @@ def _robots_files(uri: str) -> Iterator[pa.RecordBatch]:
 
 
 def _against(
-    batch: pa.RecordBatch, files: HistoryReader, newest: Mapping[str, _State], params: Params, rejecting: Sequence[str]
+    batch: pa.RecordBatch, files: KeyedFile, reserved: KeyedFile, params: Params
 ) -> Iterator[tuple[str, Signal]]:
     """Yield the addresses of documents that a signal is against, with the strongest."""
-    urls, hosts = batch["url"].to_pylist(), origins(batch["url"])
-    known = RobotsFiles(files, pc.unique(hosts).drop_null(), params.agents)
-    moments = sortable_timestamps(batch["crawled_at"]).to_pylist()
-    keys = keys_of((URL, url or "") for url in urls)
-    for url, host, moment, key in zip(urls, hosts.to_pylist(), moments, keys, strict=True):
-        state = newest.get(key)
-        of_record = [state.signal] if state and state.signal and state.moment >= moment else []
+    urls, hosts, keys = batch["url"].to_pylist(), origins(batch["url"]), _keys(batch)
+    known, rejecting = (
+        RobotsFiles(files.rows, pc.unique(hosts).drop_null(), params.agents),
+        params.signals_with("reject"),
+    )
+    states = {row["key"]: row for row in reserved.rows(pa.array(keys, pa.string())).to_pylist()}
+    for url, host, moment, key in zip(urls, hosts.to_pylist(), _moments(batch), keys, strict=True):
+        row = states.get(key)
+        of_record = [Signal(*(row[name] for name in Signal._fields))] if row and row["moment"] >= moment else []
         of_host = said_of(url, known.in_force(host, EVER)).signals if host else []
         signal = check_rights.first([*of_host, *of_record], rejecting)
         if url and signal:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,7 +82,7 @@ class HashingStream:
         return self._hasher.hexdigest()
 
 
-Source = pa.NativeFile | BinaryIO
+Source: TypeAlias = pa.NativeFile | BinaryIO
 """An open file."""
 
 
