@@ -15,6 +15,7 @@ from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.attempt import Attempt, Part
 from pipeline_tasks.flow.lines import amount, funnel_line, log, log_idle, log_reply, sample_text, stale_line, states_of
 from pipeline_tasks.flow.plan import LANDED
+from pipeline_tasks.landing.listing import left_out_lines
 from pipeline_tasks.recipe import (
     COMPOSE,
     LAND,
@@ -59,8 +60,8 @@ def land(at: Attempt, *, fields: Mapping[str, str], next_cut: Mapping[str, Any])
     log_reply(at, LAND, reply, f"{amount(reply)}{sample_text(run, reply)}")
     for name in reply["ignored"]:
         log.warning("land  %s is no crawl file and was left out", name)
-    for name, reason in reply["skipped"]:
-        log.warning("land  %s was left out: %s", name, reason)
+    for line in left_out_lines(reply["skipped"]):
+        log.warning("land  %s", line)
     for name in reply["missing"]:
         log.warning("land  %s is promised and has not landed whole: refined without it", name)
     at.push(LANDED, {"manifest": reply["manifest"], "landing": reply["landing"], "earlier": history["earlier"]})

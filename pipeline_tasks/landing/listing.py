@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pipeline_tasks.binding import require_known, require_mapping
 from pipeline_tasks.constraints import OMITTED, FieldName, Share
+from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError, DigestMismatch, NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing import brought_formats, cuts
 from pipeline_tasks.landing.brought_formats import PACKED, brought_format, library_of, versions_of
@@ -26,6 +27,7 @@ from pipeline_tasks.landing.first_look import UNREAD, refusal_of_table, require_
 from pipeline_tasks.landing.folder import Folder, hidden_part, look, refuse_overlap, refuse_table, shown
 from pipeline_tasks.landing.formats import NO_FIELDS
 from pipeline_tasks.landing.sampling import Piece, sampled
+from pipeline_tasks.landing.splits import WAY_OUT, other_splits, split_of_folder
 from pipeline_tasks.manifest import WRITER, Manifest, dump, identified, manifest_path, rows_by
 from pipeline_tasks.recipe import LAND
 from pipeline_tasks.schema import FIELDS
@@ -117,10 +119,10 @@ def list_snapshot(uri: str, snapshot: str = "", accept: float = 1.0) -> Listing:
 
     A producer can promise files in `snapshot.json` or Common Crawl's `warc.paths.gz`: SnapshotIncomplete is raised
     while a promised file is missing or has another size, or while `refinery pull` has not ended. Without a promise the
-    snapshot is all archives in the folder, or all tables if there are no archives. Its name is `snapshot`, else the one
-    in `snapshot.json`, else that of the folder. NothingLanded is raised where there are no files, or none are promised,
-    RecipeError for the folder of a Delta, Iceberg or Hudi table, and for one that contains several promised snapshots
-    and promises no files itself.
+    snapshot is all archives in the folder, or all tables if there are no archives: without those of other splits than
+    train (`splits`). Its name is `snapshot`, else the one in `snapshot.json`, else that of the folder. NothingLanded is
+    raised where there are no files, or none are promised, RecipeError for the folder of a Delta, Iceberg or Hudi table,
+    and for one that contains several promised snapshots and promises no files itself.
 
     With less than 1 to `accept` a share of the promised files is enough: the others are `missing`.
     """
@@ -276,8 +278,17 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
     refuse_table(folder)
     _refuse_parent(uri, folder)
     visible = folder.visible
-    chosen = _of_kind(visible, ARCHIVES) or _of_kind(visible, TABLES) or list(filter(brought_format, visible))
+    tables = _of_kind(visible, TABLES)
+    others = _other_splits(uri, tables)
+    train = [name for name in tables if name not in others]
+    chosen = _of_kind(visible, ARCHIVES) or train or list(filter(brought_format, visible))
     skipped = _skipped(folder)
+    if not chosen and others:
+        splits = " and ".join(sorted(set(others.values())))
+        message = (
+            f"{uri} has no data to train on: its {counted(len(others), 'table')} are of the split {splits}; {WAY_OUT}"
+        )
+        raise NothingLanded(message)
     if not chosen:
         entries = len(folder.files) + len(folder.skipped)
         message = f"{uri} is an empty snapshot: none of its {entries} files is WARC, ARC, WET, JSONL or Parquet"
@@ -287,8 +298,18 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
         if skipped:
             message += f"; {len(skipped)} are skipped, first {skipped[0][0]} ({skipped[0][1]})"
         raise NothingLanded(message)
-    ignored = tuple(sorted(set(visible) - set(chosen)))
+    left_out = {name: f"of the split {split}; {WAY_OUT}" for name, split in others.items()} if chosen == train else {}
+    ignored = tuple(sorted(set(visible) - set(chosen) - left_out.keys()))
+    skipped = tuple(sorted((*skipped, *left_out.items())))
     return Listing(snapshot, tuple((name, folder.files[name], "") for name in chosen), ignored, skipped)
+
+
+def _other_splits(uri: str, tables: Sequence[str]) -> dict[str, str]:
+    """Return the tables of other splits; none of one file that is named itself, nor of the split whose folder is."""
+    last = uri.rstrip("/").rpartition("/")[2]
+    if tables == [last]:
+        return {}
+    return other_splits(tables, split_of_folder(last))
 
 
 def _refuse_parent(uri: str, folder: Folder) -> None:
@@ -466,6 +487,14 @@ def stores_of(uri: str) -> list[str]:
 def missing_line(names: Sequence[str]) -> str:
     """Return in words which promised files are not there: `had not landed whole: a, b and 3 more`."""
     return f"had not landed whole: {_some(map(shown, names))}"
+
+
+def left_out_lines(skipped: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each reason for which entries are not read: how many, the first names, and the reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in skipped:
+        names.setdefault(reason, []).append(name)
+    return [f"{counted(len(each), 'file')} left out: {_some(each)} ({reason})" for reason, each in names.items()]
 
 
 def folder_of(uri: str, listing: Listing) -> str:

@@ -159,7 +159,7 @@ def test_without_names_of_its_own_a_snapshot_is_what_it_was(tmp_path: Path) -> N
 def test_what_describes_a_dataset_is_no_data_of_it(tmp_path: Path) -> None:
     about = ("README.md", "LICENSE", ".gitattributes", "dataset_infos.json", "dataset_dict.json", "state.json")
     more = ("data/state.json", "croissant.json", "metadata.json", "config.json")
-    data = ["data/test-00000-of-00001.parquet", "data/train-00000-of-00001.parquet"]
+    data = ["data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet"]
     body = table([{"text": PROSE}])
     files = dict.fromkeys([*about, *more], b'{"default": {"features": {"text": "string"}}}') | dict.fromkeys(data, body)
     listing = list_snapshot(folder(tmp_path, files))

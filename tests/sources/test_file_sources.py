@@ -191,6 +191,23 @@ def table(rows: list[dict[str, Any]]) -> bytes:
     return sink.getvalue()
 
 
+def test_tables_of_other_splits_stay_where_they_are_unless_patterns_choose_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = tmp_path / "in"
+    place.mkdir()
+    for name in ("train-0.csv", "test-0.csv", "test-1.csv"):
+        (place / name).write_text(CSV)
+    landed, _ = pull_source(csv_source(place), tmp_path / "train")
+    assert [file["path"] for file in promise_of(landed)["files"]] == ["train-0.csv.parquet"]
+    assert [line for line in caplog.messages if "2 files left out: test-0.csv, test-1.csv (of the split test" in line]
+    landed, _ = pull_source(csv_source(place, include=["test-*"]), tmp_path / "test")
+    assert len(promise_of(landed)["files"]) == 2
+    (place / "train-0.csv").unlink()
+    with pytest.raises(RecipeError, match="of splits train alone is taken; name others by `include`"):
+        pull_source(csv_source(place), tmp_path / "none")
+
+
 def test_lines_and_tables_land_as_they_are_and_are_read_by_their_names(tmp_path: Path) -> None:
     row = {"doc": {"body": PROSE, "lang": "en"}, "link": "https://a.org/"}
     line = json.dumps(row).encode() + b"\n"

@@ -108,6 +108,26 @@ def test_patterns_choose_the_files(hub: HubServer, tmp_path: Path) -> None:
     assert not any("train" in asked.path for asked in hub.downloads())
 
 
+def test_train_is_pulled_and_other_splits_are_named_unless_a_pattern_chooses_them(
+    hub: HubServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.files |= {"data/test-00000-of-00001.parquet": table(3), "data/validation-00000-of-00001.parquet": table(3)}
+    landed, _ = pull_source(source(), tmp_path / "train")
+    assert {file["path"] for file in promise_of(landed)["files"]} == {
+        *("data/few.jsonl", "data/train 1.parquet", "data/train 2.parquet")
+    }
+    left_out = [line for line in caplog.messages if "left out" in line]
+    assert [line.partition(" (")[0] for line in left_out] == [
+        "kelp/ferries: 1 file left out: data/test-00000-of-00001.parquet",
+        "kelp/ferries: 1 file left out: data/validation-00000-of-00001.parquet",
+    ]
+    landed, _ = pull_source(source(include=["data/test-*"]), tmp_path / "test")
+    assert [file["path"] for file in promise_of(landed)["files"]] == ["data/test-00000-of-00001.parquet"]
+    hub.files = {"data/test-00000-of-00001.parquet": table(3)}
+    with pytest.raises(RecipeError, match="train alone is taken; name others by `include`"):
+        pull_source(source(), tmp_path / "none")
+
+
 def test_a_token_goes_to_the_hub_and_to_no_other_host(
     hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ from refinery_sources.in_place import locate, query_of, require_bucket
 from refinery_sources.lines_part import write_lines
 from refinery_sources.parquet_part import require_columns, write_part
 from refinery_sources.source import Flow, Occasion, Part, Received, Terms
+from refinery_sources.splits import NAME_THEM, log_unasked, unasked_splits
 from refinery_sources.web import Web
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {
@@ -158,7 +159,10 @@ class Files:
         _require_form(self)
         require_bucket(self.place, in_place=self.in_place, store=self.store)
         query = replace(self, place=web_place(self.place, self.paths)) if on_web(self.place) else _of_folder(self)
-        files = _chosen(query).files(_asked(query, occasion.web))
+        chosen = _chosen(query)
+        listed = chosen.listed(_asked(query, occasion.web))
+        log_unasked(query.place, chosen.unasked(listed))
+        files = chosen.asked(listed)
         if not files:
             raise _without_files(query)
         _require_read(query, files)
@@ -360,7 +364,10 @@ def _without_files(query: Files) -> RecipeError:
         state = "is empty" if is_folder else "does not exist, or has no objects"
         return RecipeError(f"{query.place} {state}; correct `place`")
     patterns = ", ".join(query.include) or ", ".join(ENDINGS[query.format])
-    return RecipeError(f"{query.place} has no {query.format} files ({patterns}); correct place, format or include")
+    splits = f"; of splits {NAME_THEM}" if _chosen(query).has_splits else ""
+    return RecipeError(
+        f"{query.place} has no {query.format} files ({patterns}{splits}); correct place, format or include"
+    )
 
 
 def _require_read(query: Files, files: Sequence[File]) -> None:
@@ -391,9 +398,23 @@ class _Chosen:
     exclude: tuple[str, ...]
     store: str
     paths: str
+    has_splits: bool
 
     def files(self, web: Web | None) -> tuple[File, ...]:
         """List them, sorted by path, by the web, or by the store where that is None."""
+        return self.asked(self.listed(web))
+
+    def asked(self, listed: Sequence[File]) -> tuple[File, ...]:
+        """Return the listed files without those of splits that nobody asked for."""
+        unasked = self.unasked(listed)
+        return tuple(file for file in listed if file.path not in unasked)
+
+    def unasked(self, listed: Sequence[File]) -> dict[str, str]:
+        """Return the files of other splits than train, by path, with their split."""
+        return unasked_splits([file.path for file in listed], self.include) if self.has_splits else {}
+
+    def listed(self, web: Web | None) -> tuple[File, ...]:
+        """List the files that patterns and endings choose, of any split."""
         known = (
             named_files(web, self.place, self.paths)
             if web
@@ -412,7 +433,8 @@ class _Chosen:
 
 def _chosen(query: Files) -> _Chosen:
     endings = tuple(f"{ending}{packed}" for ending in ENDINGS[query.format] for packed in ("", *PACKED))
-    return _Chosen(query.place, endings, query.include, query.exclude, query.store, query.paths)
+    has_splits = query.format in (*DELIMITERS, "jsonl", "parquet") and not on_web(query.place)
+    return _Chosen(query.place, endings, query.include, query.exclude, query.store, query.paths, has_splits)
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

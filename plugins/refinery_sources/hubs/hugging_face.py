@@ -23,6 +23,7 @@ from refinery_sources.fields import COMMIT, Fields, asked_before, names_at_sourc
 from refinery_sources.first_records import require_text
 from refinery_sources.hubs.hub import TOKEN, Hub, gated, has_token, own_address, page, redirected
 from refinery_sources.source import RIGHTS, Flow, Occasion, Part, Received, Terms
+from refinery_sources.splits import NAME_THEM, log_unasked, unasked_splits
 from refinery_sources.web import Web, require_address
 
 CARD = re.compile(r"(?i)(?:readme|licen[cs]e|notice)(?:\.(?:md|txt))?")
@@ -47,9 +48,9 @@ class _File(NamedTuple):
 class HuggingFace:
     """Files of the dataset `repository` at `revision`: a branch, a tag or a commit.
 
-    Files are those that a landing reads; with `include` those of them whose paths match a pattern of it, without those
-    that match `exclude`. `address` is the Hub's, by default that of `HF_ENDPOINT`. A pull asks once what commit a name
-    is.
+    Files are those that a landing reads, of the split train where names tell others; with `include` those whose paths
+    match a pattern of it, of any split, without those that match `exclude`. `address` is the Hub's, by default that of
+    `HF_ENDPOINT`. A pull asks once what commit a name is.
     """
 
     repository: str
@@ -140,10 +141,14 @@ class HuggingFace:
         every = list(_files(web, self))
         _require_whole(every, _info(web, replace(self, revision=self.commit)), self)
         listed = [file for file in every if not file.path.startswith((".", "_")) and "/." not in file.path]
-        chosen = [file for file in listed if self._takes(file.path)]
+        taken = [file for file in listed if self._takes(file.path)]
+        tables = [file.path for file in taken if TABLES.search(file.path)]
+        unasked = unasked_splits(tables, self.include)
+        log_unasked(self.repository, unasked)
+        chosen = [file for file in taken if file.path not in unasked]
         place = f"{self.address}/datasets/{self.repository}"
         if not chosen:
-            patterns = ", ".join(self.include) or "WARC, JSON lines, Parquet"
+            patterns = ", ".join(self.include) or f"WARC, JSON lines, Parquet; of splits {NAME_THEM}"
             first = ", ".join(file.path for file in listed[:5]) or "none"
             message = f"{place} has no files to land ({patterns}) at {self.commit}; its files are: {first}"
             raise RecipeError(message)

@@ -1,0 +1,58 @@
+"""Tells by the names of files which are of another split than train, as the Hub and `datasets` name them."""
+
+import re
+from collections.abc import Iterable
+
+TRAIN = "train"
+
+_MEANINGS = {
+    TRAIN: ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+_MEANING = {word: split for split, words in _MEANINGS.items() for word in words}
+_WORDS = "|".join(sorted(_MEANING, key=len, reverse=True))
+_FIRST = re.compile(rf"(?i)({_WORDS})(?:[-.]|_\d)")
+_ANYWHERE = re.compile(rf"(?i)(?<![a-z])({_WORDS})(?![a-z])")
+_DIGITS = re.compile(r"\d+")
+
+WAY_OUT = (
+    "a landing takes train; to read another split, name one file or the folder of the split as the input, or list "
+)
+WAY_OUT += "its files in snapshot.json"
+"""What to do about files that are left out."""
+
+
+def other_splits(names: Iterable[str], asked: str = "") -> dict[str, str]:
+    """Return the files of splits other than train, by name, with their split; `asked` is one that is wanted, too.
+
+    A split is a folder's whole name, the beginning of a file's (`test-00000-of-00001.parquet`), or a word inside it
+    where the same name exists with `train` (`c4-validation.00000-of-00008.json.gz`).
+    """
+    every = list(names)
+    trains = {_form(name) for name in every}
+    found = {name: _split(name, trains) for name in every}
+    return {name: split for name, split in found.items() if split not in ("", TRAIN, asked)}
+
+
+def split_of_folder(name: str) -> str:
+    """Return the split that a folder is of by its name, "" for none."""
+    return _MEANING.get(name.lower(), "")
+
+
+def _split(name: str, trains: set[str]) -> str:
+    *folders, own = name.split("/")
+    first = _FIRST.match(own)
+    if first is not None:
+        return _MEANING[first[1].lower()]
+    start = len(name) - len(own)
+    for word in _ANYWHERE.finditer(name, start):
+        split = _MEANING[word[1].lower()]
+        if split != TRAIN and _form(f"{name[: word.start()]}{TRAIN}{name[word.end() :]}") in trains:
+            return split
+    return next(filter(None, map(split_of_folder, reversed(folders))), "")
+
+
+def _form(name: str) -> str:
+    """Return a name without the numbers of its shards."""
+    return _DIGITS.sub("", name)
