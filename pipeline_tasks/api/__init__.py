@@ -124,11 +124,19 @@ def versions(root: str | Path, recipe: str = "") -> list[Version]:
 
 
 def sql(
-    root: str | Path, query: str, *, recipe: str = "", version: int | str = "", dataset: str = "", purpose: str = ""
+    root: str | Path,
+    query: str,
+    *,
+    recipe: str = "",
+    version: int | str = "",
+    dataset: str = "",
+    purpose: str = "",
+    **limits: float,
 ) -> pa.Table:
     """Return the rows of a query over the views of a version, as `refinery sql` does: checked, and logged as a look.
 
     `version` is a number or a snapshot (default: the one published last), or `dataset` is `NAME` or `NAME@NUMBER`.
+    `limits` are those of the command: `seconds`, and `memory` in gigabytes.
     RecipeError for a query that is none, ContractError for a shard that is damaged, LookRefused without a purpose where
     one is needed.
     """
@@ -138,7 +146,7 @@ def sql(
     from pipeline_tasks.inspect.command import chosen_of
 
     options = Namespace(root=str(root), recipe=recipe, chosen=str(version), dataset=dataset)
-    answered: pa.Table = module_of("sql").table(str(root), chosen_of(options), query, purpose)
+    answered: pa.Table = module_of("sql").table(str(root), chosen_of(options), query, purpose, **limits)
     return answered
 
 

@@ -17,7 +17,8 @@ from refinery_study.sql.column_types import type_of, united
 from refinery_study.sql.querying import described
 from refinery_study.sql.writing import SHOWN
 
-from pipeline_tasks.errors import ContractError, DigestMismatch, LookRefused, RecipeError
+from pipeline_tasks.api import sql
+from pipeline_tasks.errors import ContractError, DigestMismatch, LookRefused, NoMemory, RecipeError
 from pipeline_tasks.inspect.chosen import chosen_version, ordered_manifests
 from pipeline_tasks.inspect.funnel import funnel
 from pipeline_tasks.manifest import Manifest
@@ -59,6 +60,30 @@ def rows_of(root: str, query: str, number: int | str = 0, recipe: str = RECIPE) 
 
 def manifests(root: str, version: Version) -> dict[str, Manifest]:
     return ordered_manifests(root, version)
+
+
+# --- Limits ---------------------------------------------------------------------------------------------------------
+
+ENDLESS = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b WHERE hash(a.range, b.range) = 1"
+LARGE = "SELECT list(hash(range)) AS all_of_them FROM range(200000000)"  # one value: nothing of it can be spilled
+
+
+def test_a_query_is_stopped_when_its_time_is_over(small_root: SmallRoot, version: Version, refinery: Refinery) -> None:
+    with pytest.raises(RecipeError, match=r"stopped after 0\.5 seconds.*--seconds"):
+        table(small_root.root, version, ENDLESS, seconds=0.5)
+    done = refinery("sql", small_root.root, ENDLESS, "--seconds", "0.5")
+    assert (done.returncode, "stopped after 0.5 seconds" in done.stderr) == (78, True)
+
+
+def test_a_query_that_needs_more_memory_than_it_may_take_ends_with_the_way_out(small_root: SmallRoot) -> None:
+    with pytest.raises(NoMemory, match="--memory"):
+        sql(small_root.root, LARGE, memory=0.1)
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 0}, {"seconds": float("nan")}, {"memory": 0}, {"memory": -1}])
+def test_limits_that_are_none_are_refused(small_root: SmallRoot, version: Version, limits: dict[str, float]) -> None:
+    with pytest.raises(RecipeError, match="give it more than 0 s"):
+        table(small_root.root, version, "SELECT 1 AS one", **limits)
 
 
 # --- Views ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from pipeline_tasks.inspect.unpublished import say
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.store.access_log import NAMED
 from pipeline_tasks.store.storage import require_root
-from refinery_study.sql.querying import Answer, described, queried
+from refinery_study.sql.querying import MEMORY, SECONDS, Answer, Limits, described, queried
 from refinery_study.sql.writing import FORMATS, JSONL, PARQUET, TABLE, read_text, write
 
 MOST = 1_000_000
@@ -44,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"how rows are written (default: as the name of TO ends, or {TABLE})",
     )
     parser.add_argument("--to", default="", metavar="FILE", help="a new file to write to, outside of ROOT")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help=f"stop the query after so many seconds (default: {SECONDS:g})"
+    )
+    parser.add_argument(
+        "--memory", type=float, default=MEMORY, metavar="GB", help=f"memory that it may take (default: {MEMORY:g} GB)"
+    )
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -71,13 +77,16 @@ def answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def table(root: str, version: Version, query: str, purpose: str = "") -> pa.Table:
+def table(
+    root: str, version: Version, query: str, purpose: str = "", *, seconds: float = SECONDS, memory: float = MEMORY
+) -> pa.Table:
     """Return all rows that a query gives over a version; it is logged as a look, as that of the command is.
 
-    RecipeError for a query that is none, ContractError for a shard that is damaged, LookRefused without a purpose where
-    one is needed.
+    RecipeError for a query that is none, or takes more `seconds`; NoMemory for one that takes more than `memory` (GB);
+    ContractError for a shard that is damaged, LookRefused without a purpose where one is needed.
     """
-    options = argparse.Namespace(root=root, command="sql", query=query, purpose=purpose)
+    how = {"seconds": seconds, "memory": memory}
+    options = argparse.Namespace(root=root, command="sql", query=query, purpose=purpose, **how)
     with _looked_at(options, version) as (given, looking):
         schema, batches = given.read()
         rows = list(looking.over(batches))
@@ -163,7 +172,7 @@ def _looked_at(options: argparse.Namespace, version: Version) -> Iterator[tuple[
     An answer that ends in an error is logged, too: what DuckDB says of a value may have words of a document.
     """
     looking = _Looking()
-    with queried(options.root, version, options.query) as given:
+    with queried(options.root, version, options.query, Limits(options.seconds, options.memory)) as given:
         try:
             yield given, looking
         finally:

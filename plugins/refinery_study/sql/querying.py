@@ -4,7 +4,9 @@ DuckDB reads a view as an Arrow dataset: the columns and the rows that a query n
 What does not fit into memory, as a large sort, is spilled into a folder that is removed with the answer.
 """
 
+import math
 import re
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +34,9 @@ BATCH = 8192
 MOST = 300
 """Characters of what DuckDB says that an error repeats: it may repeat a whole text."""
 
+SECONDS, MEMORY = 600.0, 4.0
+"""Seconds and gigabytes that a query may take unless it is given others: it shares its machine."""
+
 MAIN = "main"
 """DuckDB's name of the schema of names without one."""
 
@@ -44,6 +49,21 @@ _SETTINGS: Mapping[str, Any] = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",  # no variable of this process is a table
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds until a query is stopped, and gigabytes of memory above which it spills to disk, or ends."""
+
+    seconds: float = SECONDS
+    memory: float = MEMORY
+
+    def __post_init__(self) -> None:
+        if not (0 < self.seconds <= threading.TIMEOUT_MAX and MEMORY / 64 <= self.memory < math.inf):
+            message = (
+                f"a query takes {self.seconds:g} s and {self.memory:g} GB; give it more than 0 s and {MEMORY / 64:g} GB"
+            )
+            raise RecipeError(message)
 
 
 class Catalog(NamedTuple):
@@ -147,15 +167,16 @@ class Answer:
 
 
 @contextmanager
-def queried(root: str, version: Version, query: str) -> Iterator[Answer]:
+def queried(root: str, version: Version, query: str, limits: Limits) -> Iterator[Answer]:
     """Compute a query over the views of a version; the answer ends with the context.
 
-    RecipeError for what DuckDB does not take, with the views and columns that there are; ContractError for a shard that
-    is not what its manifest promises, also while the answer is read.
+    RecipeError for what DuckDB does not take, with the views and columns that there are, and for a query that takes
+    longer than its limit; NoMemory for one that needs more; ContractError for a shard that is not what its manifest
+    promises, also while the answer is read.
     """
     hidden, faults = Hidden(of_rows(current_rows(root))), list[BaseException]()
     catalog = Catalog(root, version)
-    with _database() as connection, _own_errors(catalog, hidden, faults):
+    with _database(limits) as connection, _own_errors(catalog, hidden, faults, limits), _stopped(connection, limits):
         named = named_in(connection, query)
         _define(connection, catalog, named, hidden, faults)
         connection.execute("SET lock_configuration = true")
@@ -169,12 +190,24 @@ def described(root: str, version: Version) -> dict[str, pa.Schema]:
 
 
 @contextmanager
-def _database() -> Iterator["DuckDBPyConnection"]:
+def _stopped(connection: "DuckDBPyConnection", limits: Limits) -> Iterator[None]:
+    """Let DuckDB stop what it computes once its time is over."""
+    timer = threading.Timer(limits.seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _database(limits: Limits) -> Iterator["DuckDBPyConnection"]:
     """Open a database that reads no file but what it spills itself."""
     import duckdb
 
     with TemporaryDirectory(prefix="refinery-sql-") as place:
-        settings = {**_SETTINGS, "temp_directory": f"{place}/spilled"}
+        settings = {**_SETTINGS, "temp_directory": f"{place}/spilled", "memory_limit": f"{limits.memory}GB"}
         with duckdb.connect(":memory:", config=settings) as connection:
             yield connection
 
@@ -209,7 +242,7 @@ def _register(
 
 
 @contextmanager
-def _own_errors(catalog: Catalog, hidden: Hidden, faults: list[BaseException]) -> Iterator[None]:
+def _own_errors(catalog: Catalog, hidden: Hidden, faults: list[BaseException], limits: Limits) -> Iterator[None]:
     """Raise Refinery's own error for one of DuckDB: of the shard that was read, or of the query."""
     import duckdb
 
@@ -218,6 +251,12 @@ def _own_errors(catalog: Catalog, hidden: Hidden, faults: list[BaseException]) -
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         if faults:
             raise faults[0] from None
+        if isinstance(error, duckdb.InterruptException) or "INTERRUPT" in str(error):  # Arrow's error has only the text
+            message = (
+                f"the query was stopped after {limits.seconds:g} seconds; ask for fewer rows or columns, or give it "
+                "longer (--seconds)"
+            )
+            raise RecipeError(message) from None
         if isinstance(error, duckdb.OutOfMemoryException):
             raise _no_room(str(error)) from None
         if not isinstance(error, duckdb.Error):
@@ -229,7 +268,7 @@ def _no_room(message: str) -> RefineryError:
     first = message.partition("\n")[0]
     if "temp" in first and "size" in first:
         return NoSpace(f"{first}; free space in TMPDIR, or query less")
-    return NoMemory(f"{first}; query fewer columns or groups, or run where there is more memory")
+    return NoMemory(f"{first}; query fewer columns or groups, or give it more memory (--memory)")
 
 
 def _refusal(message: str, catalog: Catalog, hidden: Hidden) -> str:
