@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import distributions, version
 from pathlib import Path
 
+from pipeline_tasks.demo.show import FOLDER
 from pipeline_tasks.engines.card import engine_cards
 from pipeline_tasks.engines.early_start import variable_of
 from pipeline_tasks.errors import RecipeError
@@ -51,7 +52,7 @@ def environment(home: Path) -> dict[str, str]:
         "GX_ANALYTICS_ENABLED": "false",
         "NUMBA_CACHE_DIR": numba_folder(),
         "REFINERY_LANDING": str(state_folder() / "landing"),
-        "REFINERY_ROOT": str(state_folder() / "root"),
+        "REFINERY_ROOT": str(root_here()),
     }
     defaults |= {
         variable_of(name): json.dumps({"conn_type": card.conn_type, "host": card.here})
@@ -66,6 +67,17 @@ def environment(home: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
     return {key: os.environ.get(key, value) for key, value in defaults.items()} | fixed
+
+
+def root_here() -> Path:
+    """Return the root of this machine: the usual one, or that of the demo where there is no other yet."""
+    usual, demo = state_folder() / "root", demo_root()
+    return demo if demo.is_dir() and not usual.exists() else usual
+
+
+def demo_root() -> Path:
+    """Return where `refinery demo` writes to, if it is not told otherwise."""
+    return Path(FOLDER).absolute() / "root"
 
 
 DATABASE = "database"

@@ -19,6 +19,7 @@ from pipeline_tasks.run.loops import ensure_compiled
 from pipeline_tasks.service import daemon
 from pipeline_tasks.shipped import state_folder
 from refinery_airflow.embedded import airflow_home, postgresql
+from refinery_airflow.embedded.airflow_home import demo_root
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 """Words for Airflow's metadata database: a file of the home, and a server of this machine."""
@@ -68,7 +69,7 @@ def _run(home: Path) -> int:
         if not _is_ready(airflow, env["AIRFLOW__API__BASE_URL"]):
             message = f"Airflow did not start; its log: {log}"
             raise RecipeError(message)
-        sys.stdout.write(_welcome(home, env))
+        sys.stdout.write(welcome(home, env))
         sys.stdout.flush()
         return airflow.wait()
     except KeyboardInterrupt:
@@ -126,17 +127,23 @@ def _is_ready(airflow: "subprocess.Popen[bytes]", url: str) -> bool:
     return False
 
 
-def _welcome(home: Path, env: Mapping[str, str]) -> str:
+def welcome(home: Path, env: Mapping[str, str]) -> str:
+    """Return what is said once Airflow is ready: address, login, folders, and what to try first."""
     passwords = json.loads((home / "simple_auth_manager_passwords.json.generated").read_text())
     logins = ", ".join(f"{user} / {password}" for user, password in passwords.items())
     return (
         f"Airflow is ready: {env['AIRFLOW__API__BASE_URL']}\n"
         f"  login     {logins}\n"
         f"  snapshots land in  {env['REFINERY_LANDING']}/<date>\n"
-        f"  output goes to     {env['REFINERY_ROOT']}\n"
+        f"  output goes to     {env['REFINERY_ROOT']}{_of_demo(env['REFINERY_ROOT'])}\n"
         "  unpause the DAG `refine` to refine one every day; Ctrl-C stops everything\n"
         f"{_first_run()}"
     )
+
+
+def _of_demo(root: str) -> str:
+    """Return that a root is the demo's, if it is, and how to name another."""
+    return " (the demo's, which the pages show; REFINERY_ROOT names another)" if Path(root) == demo_root() else ""
 
 
 def _first_run() -> str:
