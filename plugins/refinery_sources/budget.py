@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from pipeline_tasks.errors import RecipeError, SourceBusy, SourceRefused
 from pipeline_tasks.store.temporary import SHORT, user_folder
+from refinery_sources.rate_limits import LONGEST
 
 PLACE = SHORT
 """Where the budgets of a user are: one place for all processes, whatever their TMPDIR."""
@@ -238,10 +239,16 @@ def _clock(moment: float) -> str:
 
 
 def _read(stream: TextIO) -> _State:
-    """Return the stored state, the first one where a process was killed while it wrote."""
+    """Return the stored state, the first one where a process was killed while it wrote.
+
+    What closes a host for longer than any answer may was written by another clock, or another release: it is left out.
+    """
     stream.seek(0)
     try:
-        return _State(**json.loads(stream.read() or "{}"))
+        state = _State(**json.loads(stream.read() or "{}"))
+        latest = time.time() + LONGEST
+        is_possible = state.paused_until <= latest and state.refused_until <= latest
+        return state if is_possible else replace(state, paused_until=0.0, refused_until=0.0, refusal="")
     except (ValueError, TypeError):
         return _State()
 

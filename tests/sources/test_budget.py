@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from refinery_sources.budget import LONGEST_WAIT, MOST_SLOWED, RECOVERY, Budget, Rate, Stopped
+from refinery_sources.budget import LONGEST_WAIT, MOST_SLOWED, OPEN, RECOVERY, Budget, Rate, Stopped, circuits
 from refinery_sources.rate_limits import LONGEST, retry_after, until_reset
 
 from pipeline_tasks.errors import SourceBusy, SourceRefused
@@ -165,6 +165,20 @@ def test_a_clock_that_was_set_back_holds_nobody_for_long() -> None:
 
     assert taken(Budget("host", Rate(1_000.0), Clock()))
     assert waits == [100.0]
+
+
+@pytest.mark.parametrize("closed", ["paused_until", "refused_until"])
+def test_a_host_that_was_closed_for_years_is_open(closed: str) -> None:
+    """One absurd answer, kept by an earlier release, closed it for all processes."""
+    budget = Budget("host", Rate(1_000.0))
+    budget.path.write_text(json.dumps({closed: time.time() + 3 * 365 * LONGEST, "host": "host"}))
+    assert [circuit.state for circuit in circuits() if circuit.host == "host"] == [OPEN]
+    assert taken(budget)
+    budget.path.write_text(json.dumps({closed: time.time() + LONGEST - 60, "host": "host"}))
+    with pytest.raises((SourceBusy, SourceRefused), match="--again"):
+        taken(budget)
+    budget.reopen()
+    assert taken(budget)
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:
