@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from shlex import quote
 from typing import BinaryIO
 
@@ -33,6 +34,7 @@ _NAME_IT = (
 )
 _HAS_TEXT = ""
 _START = 1 << 10
+_FILLING = re.compile(r"[\s_-]+")
 
 UNREAD = re.compile(r"(?i)\.(csv|tsv|arrow|feather|orc|avro|xlsx?)(?:\.(?:gz|bz2|xz|zst|zip))?\Z")
 """Files of other tables, by their names."""
@@ -87,19 +89,29 @@ def _missing(uri: str, name: str, fields: Mapping[str, str]) -> str | None:
     try:
         with storage.open_landed(uri) as stream:
             if stream.read(len(parquet_rows.MAGIC)) == parquet_rows.MAGIC:
-                return _named(_missing_column(stream, fields))
+                return _named(_missing_column(stream, fields), fields)
             stream.seek(0)
             if stream.read(_START).lstrip().startswith(b"["):
                 return _ARRAY
             stream.seek(0)
-            return _named(_missing_field(stream, name, fields))
+            return _named(_missing_field(stream, name, fields), fields)
     except FileNotFoundError:  # whoever reads all of it says so
         return None
 
 
-def _named(missing: str | None) -> str | None:
+def _named(missing: str | None, fields: Mapping[str, str]) -> str | None:
     """Return why no text is read, with the way out: another name. A file that has one, or may have, is as it was."""
-    return missing and f"{missing}. {_NAME_IT}"
+    return missing and f"{missing}{_nearest(missing, fields)}. {_NAME_IT}"
+
+
+def _nearest(missing: str, fields: Mapping[str, str]) -> str:
+    """Return which field of a record is written nearly as one that was looked for, "" for none."""
+    there = missing.partition(json_lines.THERE)[2].removesuffix("...").split(", ")
+    folded = {_FILLING.sub("", name).casefold(): name for name in there}
+    for wanted in json_lines.names_of(fields)["text"]:
+        if near := get_close_matches(_FILLING.sub("", wanted).casefold(), folded, n=1, cutoff=0.8):
+            return f" (did you mean {folded[near[0]]!r}?)"
+    return ""
 
 
 def _missing_column(stream: BinaryIO, fields: Mapping[str, str]) -> str | None:

@@ -21,6 +21,9 @@ Names = Mapping[str, Sequence[str]]
 HTML = "text/html; charset=utf-8"
 """Content type of a field that is HTML: it goes through extraction as a page does."""
 
+THERE = "; the fields are "
+"""Words of an `error_detail` before the names of the fields that a record has."""
+
 DETAIL = 200
 """Characters of an `error_detail`."""
 
@@ -122,12 +125,25 @@ def parse(line: bytes) -> tuple[Any, str | None, str | None, int]:
     except orjson.JSONDecodeError as error:
         if "depth" in error.msg:
             return None, "json_depth", "nested too deeply", 0
+        if encoding := _other_encoding(line):
+            return None, "json", encoding, 0
         if "surrogate" in error.msg or "infinity" in error.msg or _CONSTANT.search(line):
             return _parse_slowly(line)
         return None, "json", f"{error.msg[:80]} at byte {error.pos}", 0
     if len(_KEY.findall(line)) == _keys(value):
         return value, None, None, 0
     return _parse_slowly(line)
+
+
+def _other_encoding(line: bytes) -> str:
+    """Return why a line is no text in UTF-8, "" for one that is."""
+    if b"\0" in line:
+        return "not UTF-8: it has NUL bytes, as UTF-16 has"
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 at byte {error.start}"
+    return ""
 
 
 def _keys(value: object) -> int:
@@ -258,7 +274,7 @@ def _string(value: object) -> str | None:
 def missing(target: str, there: Iterable[str], names: Names) -> str:
     """Return which fields were looked for in a record without one of `schema.FIELDS`, and which it has, cut short."""
     known = ", ".join(name if name.isprintable() else ascii(name) for name in there) or "none"
-    detail = f"no {target}: looked for {', '.join(names[target])}; the fields are {known}"
+    detail = f"no {target}: looked for {', '.join(names[target])}{THERE}{known}"
     return detail if len(detail) <= DETAIL else f"{detail[: DETAIL - 3]}..."
 
 

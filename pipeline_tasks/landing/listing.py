@@ -72,6 +72,11 @@ Data and of Kaggle. Other files about data (`README.md`, `LICENSE`) have endings
 
 _ABOUT = re.compile(r"(?i)(?:readme|licen[cs]e|notice|citation)(?:\.\w{1,4})?|\.gitattributes")
 
+BESIDE_ARCHIVES = (
+    "the name is a table's, and beside archives no tables are read; land it by itself, or name it .warc if it is one"
+)
+"""Why tables are left out, and what to do."""
+
 LISTING_BYTES = 64 << 20
 """Bytes that `snapshot.json` or a list of paths may have, inflated; Common Crawl's have 14 MB."""
 
@@ -298,7 +303,9 @@ def _unpromised(uri: str, folder: Folder, snapshot: str) -> Listing:
         if skipped:
             message += f"; {len(skipped)} are skipped, first {skipped[0][0]} ({skipped[0][1]})"
         raise NothingLanded(message)
-    left_out = {name: f"of the split {split}; {WAY_OUT}" for name, split in others.items()} if chosen == train else {}
+    left_out = {name: f"of the split {split}; {WAY_OUT}" for name, split in others.items()}
+    if chosen != train:
+        left_out = dict.fromkeys(tables, BESIDE_ARCHIVES)
     ignored = tuple(sorted(set(visible) - set(chosen) - left_out.keys()))
     skipped = tuple(sorted((*skipped, *left_out.items())))
     return Listing(snapshot, tuple((name, folder.files[name], "") for name in chosen), ignored, skipped)

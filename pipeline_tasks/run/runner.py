@@ -16,6 +16,7 @@ from pipeline_tasks.errors import (
     RowsVanished,
     SchemaBroken,
 )
+from pipeline_tasks.landing.damaged_files import COLUMNS, damaged_files
 from pipeline_tasks.manifest import (
     Manifest,
     folded,
@@ -307,19 +308,13 @@ def _check(planned: Plan, manifest: Manifest) -> None:
     if damaged > budget.rows and damaged > budget.share * max(manifest.rows_in, 1):
         message = (
             f"{planned.card.name}: {damaged} of {manifest.rows_in} records of this partition are damaged "
-            f"{dict(manifest.quarantined)}, one of them {_damaged_row(planned.request.root, manifest.quarantine)}; the "
+            f"{dict(manifest.quarantined)}: "
+            f"{damaged_files(read_shards(planned.request.root, manifest.quarantine, COLUMNS))}; the "
             f"budget is {budget.rows:g} rows or {budget.share:.1%}. Land the files again; or, in the recipe, name "
             "their fields under `fields:` if those are not found, or raise `run: error_budget:` if they are as good as "
             "they get"
         )
         raise BudgetExceeded(message)
-
-
-def _damaged_row(root: str, shards: Shards) -> str:
-    """Return the reason and evidence of a quarantined row, and where it is."""
-    columns = ("file", "offset", "reason", "evidence")
-    row = next(row for batch in read_shards(root, shards, columns) for row in batch.to_pylist())
-    return f"{row['reason']} {row['evidence'] or ''} at {row.get('offset')} of {row.get('file')}"
 
 
 def _check_writes(planned: Plan, manifest: Manifest) -> None:

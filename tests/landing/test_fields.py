@@ -145,12 +145,42 @@ def test_records_of_a_later_file_without_text_are_named_with_their_fields(tmp_pa
         assert word in str(refusal.value)
 
 
+def test_all_files_with_damaged_records_are_named_with_their_causes(tmp_path: Path) -> None:
+    whole = json.dumps({"text": PROSE}).encode() + b"\n"
+    files = {
+        "a.jsonl": whole * 3,
+        "broken.jsonl": b'{"text": "a"\n' * 2,
+        "latin1.jsonl": '{"text": "café"}\n'.encode("latin-1") * 3,
+        "utf16.jsonl": whole.decode().encode("utf-16") * 20,
+        **{f"z{number:02}.jsonl": b"{\n" for number in range(9)},
+    }
+    landing = folder(tmp_path, files)
+    path, _ = landed(tmp_path, landing, {})
+    with pytest.raises(BudgetExceeded) as refusal:
+        refined(tmp_path / "root", "ingest", path, landing=landing)
+    said = str(refusal.value)
+    for words in ("3 of latin1.jsonl (error:json", "2 of broken.jsonl (error:json", "of utf16.jsonl (error:json"):
+        assert words in said
+    assert "not UTF-8 at byte 13" in said
+    assert "not UTF-8: it has NUL bytes, as UTF-16 has" in said
+    assert "those of 2 other files; the budget is" in said
+    assert "a.jsonl (" not in said
+
+
 def test_without_names_of_its_own_a_snapshot_is_what_it_was(tmp_path: Path) -> None:
     landing = folder(tmp_path, {"a.jsonl": lines([{"text": PROSE}])})
     _, manifest = landed(tmp_path, landing, {})
     assert dict(manifest.params) == {"snapshot": "landing"}
     [shard] = manifest.shards
     assert shard.identity == f"{shard.digest} landing:a.jsonl"
+
+
+@pytest.mark.parametrize(("there", "wanted"), [("Body text", "Body Text"), ("body_text", "body-text"), ("Text", "")])
+def test_a_field_that_is_written_nearly_so_is_named(there: str, wanted: str, tmp_path: Path) -> None:
+    for name, body in (("a.jsonl", json.dumps({there: PROSE}).encode()), ("b.parquet", table([{there: PROSE}]))):
+        landing = folder(tmp_path / name.replace(".", "-"), {name: body})
+        with pytest.raises(RecipeError, match=re.escape(f"(did you mean {there!r}?). Name the field")):
+            landed(tmp_path, landing, {"text": wanted} if wanted else {})
 
 
 # --- What lies beside data ---------------------------------------------------------------------------------------

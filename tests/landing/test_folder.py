@@ -12,7 +12,7 @@ import pytest
 from pipeline_tasks.errors import NothingLanded, RecipeError, SnapshotIncomplete
 from pipeline_tasks.landing.arrival import MISSING, arrival_of
 from pipeline_tasks.landing.folder import refuse_overlap
-from pipeline_tasks.landing.listing import land, list_snapshot
+from pipeline_tasks.landing.listing import BESIDE_ARCHIVES, land, list_snapshot
 from pipeline_tasks.store import storage
 
 
@@ -179,7 +179,8 @@ def test_files_that_are_called_like_a_part_of_a_table_are_no_table(crawl: Path) 
     for name in ("x.metadata.json", ".metadata.json", "metadata/notes.json", "my_delta_log/x"):
         (crawl / name).parent.mkdir(exist_ok=True)
         (crawl / name).write_bytes(b"{}")
-    assert skipped(crawl) == {".metadata.json": HIDDEN}
+    beside = dict.fromkeys(("metadata/notes.json", "x.metadata.json"), BESIDE_ARCHIVES)
+    assert skipped(crawl) == {".metadata.json": HIDDEN, **beside}
 
 
 # --- input and output -----------------------------------------------------------------------------------------

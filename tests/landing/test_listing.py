@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline_tasks.errors import ContractError, NothingLanded, RecipeError, RefineryError, SnapshotIncomplete
 from pipeline_tasks.landing.arrival import COMPLETE, INCOMPLETE, MISSING, arrival_of
-from pipeline_tasks.landing.listing import NAMED, land, landing_of, list_snapshot
+from pipeline_tasks.landing.listing import BESIDE_ARCHIVES, NAMED, land, landing_of, list_snapshot
 from pipeline_tasks.store.storage import connect
 
 
@@ -207,9 +207,9 @@ def test_without_a_promise_archives_go_before_tables(any_root: str) -> None:
     )
     listing = list_snapshot(any_root)
     assert [name for name, _, _ in listing.files] == ["a.warc.gz", "c.warc"]
-    assert listing.ignored == ("b.jsonl", "d.txt")
+    assert listing.ignored == ("d.txt",)
     hidden = "hidden: its name begins with . or _"
-    assert listing.skipped == ((".hidden.warc", hidden), ("_SUCCESS", hidden))
+    assert listing.skipped == ((".hidden.warc", hidden), ("_SUCCESS", hidden), ("b.jsonl", BESIDE_ARCHIVES))
     assert listing.snapshot == any_root.rpartition("/")[2]
 
 

@@ -10,7 +10,7 @@ from pipeline_tasks.errors import NothingLanded
 from pipeline_tasks.flow import work
 from pipeline_tasks.flow.attempt import Attempt, Run
 from pipeline_tasks.landing.arrival import MISSING, arrival_of
-from pipeline_tasks.landing.listing import land, left_out_lines, list_snapshot
+from pipeline_tasks.landing.listing import BESIDE_ARCHIVES, land, left_out_lines, list_snapshot
 from pipeline_tasks.landing.splits import other_splits
 from pipeline_tasks.service.handle import handle
 
@@ -89,7 +89,7 @@ def test_archives_have_no_splits(tmp_path: Path) -> None:
         "test.warc",
         "train.warc",
     ]
-    assert list_snapshot(str(tmp_path / "crawl")).ignored == ("test-0.jsonl",)
+    assert dict(list_snapshot(str(tmp_path / "crawl")).skipped) == {"test-0.jsonl": BESIDE_ARCHIVES}
 
 
 def test_other_splits_do_not_change_what_landed(tmp_path: Path) -> None:
