@@ -324,7 +324,8 @@ class Stage(Generic[P]):
     model whose vectors the stage makes, or that its own files were made of, by params whose files are on this machine.
     `buckets` says how its documents come out in buckets. `no_page` are those of its reasons that say that a record
     brings no new page. `remarks` yields what lint says of params that let everything pass, or that decide what nobody
-    checked; they have the secret that they need where the environment has it. `languages` returns the languages that
+    checked; they have the secret that they need where the environment has it. `empty` says what an empty section of a
+    recipe means, where that is narrower than one may think. `languages` returns the languages that
     params decide on, as a manifest has these. `unread` returns what is idle for documents in these languages. `spans`
     says where in texts it finds something. `dials` returns the params that say how much of its source a text has. These
     are facets (`facets`): they are no identity.
@@ -367,6 +368,7 @@ class Stage(Generic[P]):
     buckets: Grouped | None = None
     no_page: tuple[str, ...] = ()
     remarks: Callable[[P], Iterator[str]] | None = None
+    empty: str = ""
     languages: Callable[[Mapping[str, Any]], Languages] | None = None
     unread: Callable[[P, Iterable[str]], tuple[Idle, ...]] | None = None
     spans: Spans | None = None

@@ -19,6 +19,7 @@ from pipeline_tasks.engines.address import is_cluster
 from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import NoSpace, RefineryError, Transient
 from pipeline_tasks.gate.checks import check_bounds
+from pipeline_tasks.inspect.empty_sections import empty_sections
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, engine_of, is_trial, trial_of
@@ -175,7 +176,7 @@ def recipes(planned: PlannedRun) -> Iterator[Finding]:
     for recipe in planned.recipes:
         yield from tried(RECIPE, partial(check_bounds, recipe))[1]
         faults = (*order_faults(recipe), *policy_faults(recipe), *missing_files(planned.on_this_machine(recipe)))
-        yield from (_of_recipe(recipe, fault) for fault in faults)
+        yield from (_of_recipe(recipe, each) for each in (*faults, *empty_sections(recipe)))
         if planned.has_secrets:
             yield from tried(RECIPE, partial(check_secrets, recipe))[1]
 

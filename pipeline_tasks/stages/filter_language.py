@@ -513,6 +513,8 @@ STAGE = Stage(
         Bound("threshold", params.threshold, UNSURE, ("language_score",), is_exact=params.mixed != "reject"),
     ),
     remarks=remarks,
+    empty="English alone, where the model is sure by 0.65: all else is rejected; name the languages that you want in "
+    "`keep` (`keep: []` keeps all), as recipe web does",
     languages=languages,
     cost=UnitCost(0.21, 1.01, 0.02, 5, requests=Requests(20, 5), rows=0.934, published=0.40),
 )

@@ -16,6 +16,7 @@ from pipeline_tasks.cli.main import main
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.inspect.lint import Finding
 from pipeline_tasks.inspect.lint import lint as every_finding
+from pipeline_tasks.inspect.preflight import PlannedRun, recipes
 from pipeline_tasks.recipe import kept_languages, load_recipe, recipe_names
 from pipeline_tasks.stages.filter_quality import FILTERS, Params, filter_texts, signals_column
 from tests.documents import documents
@@ -32,8 +33,12 @@ def recipe(folder: Path, quality: dict[str, Any], stages: dict[str, Any] = UP_TO
 
 
 def lint(*arguments: Any, **named: Any) -> list[Finding]:
-    """Return all findings but what is idle, which is no fault of the rules that are tested here."""
-    return [finding for finding in every_finding(*arguments, **named) if not finding.message.startswith("idle: ")]
+    """Return all findings but what is idle or empty, which is no fault of the rules that are tested here."""
+    return [each for each in every_finding(*arguments, **named) if is_of_rules(each.message)]
+
+
+def is_of_rules(message: str) -> bool:
+    return not message.startswith("idle: ") and "{}` means" not in message
 
 
 def faults(findings: list[Finding]) -> dict[str, str]:
@@ -49,6 +54,25 @@ def test_the_default_recipe_says_what_of_it_is_idle() -> None:
     idle = [finding for finding in every_finding("web") if finding.message.startswith("idle: ")]
     assert [finding.where for finding in idle] == ["filter_url", "score_quality", "decontaminate", "score_quality"]
     assert "ar, hi, ko" in idle[-1].message
+
+
+def test_an_empty_section_says_what_it_means(tmp_path: Path) -> None:
+    """It rejected a third of a book about a programming language, and nothing said that it means English prose."""
+    path = recipe(tmp_path, {})
+    meant = {each.where: each for each in every_finding(path) if "{}` means" in each.message}
+    assert list(meant) == ["filter_language", "filter_quality"]
+    assert not any(each.fault for each in meant.values())
+    assert "English alone" in meant["filter_language"].message
+    for word in (*FILTERS, "gopher_quality, c4", "web", "fineweb2"):
+        assert word in meant["filter_quality"].message
+    loaded = load_recipe(path)
+    said = [
+        each.message for each in recipes(PlannedRun(str(tmp_path / "root"), (loaded,))) if "{}` means" in each.message
+    ]
+    assert [line.split(": ")[:2] for line in said] == [[f"recipe {loaded.name}", stage] for stage in meant]
+    stages = UP_TO_QUALITY | {"filter_language": {"keep": ["en"]}}
+    named = recipe(tmp_path, {"packs": "builtin"}, stages)
+    assert not [each for each in every_finding(named) if "{}` means" in each.message], "who writes it knows it"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +261,7 @@ def test_rules_are_tried_on_stored_signals(tmp_path: Path, capsys: pytest.Captur
     capsys.readouterr()
     assert main(["lint", sound, "--root", str(tmp_path), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)["notes"]
-    assert {note["where"] for note in shown if not note["message"].startswith("idle: ")} == set(notes)
+    assert {note["where"] for note in shown if is_of_rules(note["message"])} == set(notes)
 
 
 def test_signals_of_other_settings_are_not_used(tmp_path: Path) -> None:

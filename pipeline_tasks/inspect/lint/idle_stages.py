@@ -8,6 +8,7 @@ from dataclasses import replace
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import adds, stage_card
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.inspect.empty_sections import empty_sections
 from pipeline_tasks.recipe import Recipe, Step, kept_languages
 from pipeline_tasks.run.plan import secret_of
 from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
@@ -26,6 +27,7 @@ def idle_stages(recipe: Recipe) -> Iterator[Finding]:
         idle = card.idle(params, {}) if card.idle else ()
         for message in (*map(str, idle), *(card.remarks(params) if card.remarks else ())):
             yield Finding(fault=False, where=step.stage, message=message)
+    yield from empty_sections(recipe)
     yield from _unread_languages(recipe)
     yield from _model_of_unknown_languages(recipe)
 
