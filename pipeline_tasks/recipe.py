@@ -292,10 +292,16 @@ def recipe_names(folder: Path = RECIPES) -> list[str]:
 
 def load_recipe(name: str, folder: Path = RECIPES) -> Recipe:
     """Read a recipe by name, or by path when `name` ends in `.yaml`."""
+    path = recipe_path(name, folder)
+    return parse_recipe(read_yaml(path), str(path))
+
+
+def recipe_path(name: str, folder: Path = RECIPES) -> Path:
+    """Return the file of a recipe by name, or by path when `name` ends in `.yaml`; RecipeError if there is none."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not _is_there(path):
         raise RecipeError(_unknown(name, recipe_names(folder), is_file=path.parent != folder))
-    return parse_recipe(read_yaml(path), str(path))
+    return path
 
 
 def _unknown(name: str, names: list[str], *, is_file: bool) -> str:

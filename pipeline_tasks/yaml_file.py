@@ -31,6 +31,19 @@ def read_yaml(path: Path) -> object:
     return parse_yaml(read_bytes(path), str(path))
 
 
+def key_lines(path: Path) -> dict[tuple[str, ...], int]:
+    """Return the line of each key of a YAML file that can be read, by the keys on the way to it."""
+    lines = dict[tuple[str, ...], int]()
+    left: list[tuple[tuple[str, ...], Any]] = [((), yaml.compose(_decoded(read_bytes(path), str(path)), _FastLoader))]
+    while left:
+        above, node = left.pop()
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+            keys = (*above, str(key.value))
+            lines[keys] = key.start_mark.line + 1
+            left.append((keys, value))
+    return lines
+
+
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file of at most `most` bytes; RecipeError for anything else."""
     try:

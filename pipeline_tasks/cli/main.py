@@ -5,6 +5,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import Protocol, cast
@@ -213,8 +214,22 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
     if len(rest) == 1 and not rest[0].startswith("-") and getattr(options, "query", None) == "":
         options.query = rest.pop()
     if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{_meant(parser, rest)}")
     return options
+
+
+def _meant(parser: argparse.ArgumentParser, rest: Sequence[str]) -> str:
+    """Return which option of the command is most like the first one that it does not have, "" for none."""
+    known = [name for each in _parsers(parser) for action in each._actions for name in action.option_strings]  # noqa: SLF001 -- as above
+    wanted = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
+    near = get_close_matches(wanted, known, n=1, cutoff=0.6) if wanted else []
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _parsers(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Return the parsers of the commands of one."""
+    choices = (action.choices for action in parser._actions)  # noqa: SLF001 -- as above
+    return [each for commands in choices if isinstance(commands, Mapping) for each in commands.values()]
 
 
 def _has_default_root(options: argparse.Namespace) -> bool:

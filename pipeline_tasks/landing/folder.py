@@ -73,6 +73,8 @@ def require_place(uri: str) -> None:
         exists = "://" in uri or Path(uri).exists()
     except OSError:
         return  # `look` says what is wrong
+    if storage.is_other_kind(uri):
+        storage.connect(uri)
     if not exists:
         raise _nothing(uri, "does not exist")
 

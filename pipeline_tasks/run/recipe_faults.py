@@ -23,13 +23,15 @@ PII_CONNECTION = "AIRFLOW_CONN_REFINERY_PII"
 class Finding(NamedTuple):
     """A problem of a stage, a rule or something else (`where`). A `fault` is certain; a note may be meant.
 
-    `error` is the class by which a run refuses a fault: it says whether the run is worth another try.
+    `error` is the class by which a run refuses a fault: it says whether the run is worth another try. `line` is that of
+    the recipe's file, 0 where it is not known.
     """
 
     fault: bool
     where: str
     message: str
     error: type[RefineryError] = RecipeError
+    line: int = 0
 
 
 def check_recipe(recipe: Recipe) -> None:

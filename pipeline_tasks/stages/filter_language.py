@@ -207,12 +207,22 @@ def check_files(params: Params) -> None:
 def _unknown(param: str, code: str, known: set[str]) -> str:
     """Return that the model does not have a language, and which it has that may be meant."""
     in_any_script = parse_language(code).language
-    near = [in_any_script] if in_any_script in known else get_close_matches(code, sorted(known), 3, cutoff=0.5)
+    named = _code_of(code)
+    near = [in_any_script] if in_any_script in known else [named] if named in known else []
+    near = near or get_close_matches(code, sorted(known), 3, cutoff=0.5)
     hint = f" (the nearest: {', '.join(map(repr, near))})" if near else ""
     return (
         f"filter_language: {param}: the model has no language {code!r}, so no text would have it; write a code of the "
         f"model{hint}"
     )
+
+
+def _code_of(name: str) -> str:
+    """Return the code of a language by its name in English, "" where nobody knows one."""
+    from babel import Locale  # of trafilatura; it takes a tenth of a second
+
+    names = {named.casefold(): code for code, named in Locale("en").languages.items() if "_" not in code}
+    return str(parse_language(names[name.casefold()])) if name.casefold() in names else ""
 
 
 SPAN = pa.struct(

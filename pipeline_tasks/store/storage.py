@@ -26,8 +26,11 @@ from pipeline_tasks.store.s3.client import require_reachable
 from pipeline_tasks.store.s3.store import S3Store
 from pipeline_tasks.store.temporary import user_folder
 
-_OTHER_KIND = re.compile(r"(?!(?:s3|gs|az)://[^/]|file:///)[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)")
-"""The start of a URI that names no store, or of one that is mistyped: `s3:/bucket`, `S3://bucket`, `s3://` alone."""
+_OTHER_KIND = re.compile(r"(?!(?:s3|gs|az)://[^/]|file:///)(?:[A-Za-z][A-Za-z0-9+.-]*:(?:/|\Z)|(?:s3|gs|az)//)")
+"""The start of a URI that names no store, or of one that is mistyped: `s3:/bucket`, `s3//bucket`, `s3://` alone."""
+
+_MISTYPED = re.compile(r"(?i)(s3|gs|az)(?::/{0,3}|//+)([^/:].*)")
+"""What is meant for a bucket: its kind, and the rest."""
 
 
 T = TypeVar("T")
@@ -58,7 +61,10 @@ def is_other_kind(uri: str) -> bool:
 def _connect(uri: str, named: str, fence: Fence | None) -> Store:
     if is_other_kind(uri):
         brought = "".join(f" or {scheme}://" for scheme in parts(STORES))
-        message = f"{uri}: no storage of this kind; give s3://, gs:// or az://bucket/prefix{brought}, or a local path"
+        meant = _MISTYPED.fullmatch(uri)
+        hint = f" (did you mean {meant[1].lower()}://{meant[2]}?)" if meant else ""
+        kinds = f"s3://, gs:// or az://bucket/prefix{brought}"
+        message = f"{uri}: no storage of this kind{hint}; give {kinds}, or a local path"
         raise RecipeError(message)
     if uri.startswith("s3://"):
         return S3Store(uri, named)

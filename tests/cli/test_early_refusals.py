@@ -7,6 +7,7 @@ import pytest
 
 from pipeline_tasks.errors import RecipeError
 from tests.chain import command
+from tests.commands import Refinery
 
 HEAVY = ("airflow", "great_expectations", "numba", "pandas", "pyspark", "ray")
 
@@ -45,3 +46,19 @@ def test_a_wrong_word_is_refused_before_anything_heavy_is_imported(wrong: str, t
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout) == [RecipeError.exit_code, []]
     assert words[wrong].partition("=")[0] in run.stderr
+
+
+@pytest.mark.parametrize("mistyped", ["s3//bucket/x", "s3:/bucket/x", "S3://bucket/x"])
+def test_a_mistyped_bucket_is_named_as_it_is_meant(mistyped: str, refinery: Refinery, tmp_path: Path) -> None:
+    for words in (("--input", mistyped, tmp_path / "root"), ("--input", tmp_path, mistyped)):
+        done = refinery("run", *words)
+        assert (done.returncode, "did you mean s3://bucket/x?" in done.stderr) == (78, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"), [("--partitons=2", "--partitions"), ("--recepie=a", "--recipe"), ("--what", "")]
+)
+def test_an_option_that_is_none_names_the_nearest(option: str, meant: str, refinery: Refinery) -> None:
+    done = refinery("run", "root", "--input", "crawl", option)
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith(f"(did you mean {meant}?)" if meant else f"unrecognized arguments: {option}")

@@ -232,7 +232,7 @@ def test_a_disk_that_is_too_small_is_named_before_anything_is_written(
     assert list(small_disk.iterdir()) == []
 
 
-@pytest.mark.parametrize("mistyped", ["s3:/bucket/x", "gs:/bucket/x", "AZ:/container"])
+@pytest.mark.parametrize("mistyped", ["s3:/bucket/x", "gs:/bucket/x", "AZ:/container", "s3//bucket/x"])
 def test_a_mistyped_bucket_makes_no_folder_of_that_name(
     mistyped: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

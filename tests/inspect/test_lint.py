@@ -234,6 +234,42 @@ def test_stages_out_of_order_are_found(tmp_path: Path) -> None:
     assert "put it after extract" in findings[0].message
 
 
+def test_all_faults_are_said_at_once_with_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        """titel: Mine
+stages:
+  ingest: {}
+  extract: {min_chars: many}
+  filter_url: {}
+  filter_language:
+    keep: [English, xx]
+    treshold: 0.5
+  filter_quality: {gopher_quality: {min_doc_word: 3}}
+  dedup_minhas: {}
+  scrub_pii: {action: redact}
+run:
+  partitions: -1
+"""
+    )
+    assert main(["lint", str(path)]) == 78
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAULT")]
+    numbers = [int(found[1]) for line in lines if (found := re.match(r"FAULT  line (\d+): ", line))]
+    assert sorted(numbers) == [1, 4, 6, 8, 9, 10, 13]
+    assert len(numbers) == len(lines)
+    said = "\n".join(lines)
+    for hint in ("'title'", "'threshold'", "'min_doc_words'", "'dedup_minhash'", "nearest: 'en'"):
+        assert hint in said
+
+
+def test_a_fault_of_a_stage_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("stages:\n  ingest: {}\n  filter_language: {}\n  extract: {}\n")
+    assert main(["lint", str(path), "--json"]) == 78
+    [fault] = json.loads(capsys.readouterr().out)["faults"]
+    assert (fault["where"], fault["line"]) == ("filter_language", 3)
+
+
 def test_a_missing_file_is_found(tmp_path: Path) -> None:
     stages = UP_TO_QUALITY | {"filter_url": {"domains": str(tmp_path / "no.txt")}}
     findings = faults(lint(recipe(tmp_path, {}, stages)))

@@ -15,12 +15,12 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.deployment import DEPLOYMENT, deployed, require_one_root, resolved_lines
 from pipeline_tasks.errors import RecipeError, RefineryError
 from pipeline_tasks.filters import Filter, Rule, packs
-from pipeline_tasks.gate.checks import check_bounds
 from pipeline_tasks.inspect.command import DEFAULT_RECIPE, NEWEST, add_json, number, print_result
 from pipeline_tasks.inspect.lint.canceled_params import absent_bounds, canceled_params
 from pipeline_tasks.inspect.lint.idle_stages import idle_stages
 from pipeline_tasks.inspect.lint.required_verdict import required_verdict
 from pipeline_tasks.inspect.lint.size_findings import Workers, history_findings, size_findings
+from pipeline_tasks.inspect.lint.written_faults import written_faults
 from pipeline_tasks.inspect.whatif import (
     Decision,
     decision_of,
@@ -32,7 +32,7 @@ from pipeline_tasks.inspect.whatif import (
 from pipeline_tasks.landing.listing import Listing, folder_of, list_snapshot, require_readable
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe
+from pipeline_tasks.recipe import LAND, Recipe, Step, load_recipe, recipe_path
 from pipeline_tasks.run.bill import Prices, bill_lines, bill_of
 from pipeline_tasks.run.recipe_faults import Finding, recipe_faults
 from pipeline_tasks.run.sizes import size_facts, size_lines, sizes_of
@@ -40,6 +40,7 @@ from pipeline_tasks.run.tasks.task import repoint
 from pipeline_tasks.seams import all_parts
 from pipeline_tasks.stages import filter_quality
 from pipeline_tasks.store import storage
+from pipeline_tasks.yaml_file import key_lines
 
 FINDINGS = "refinery.findings"
 """The seam of findings about a recipe by what a root has: functions of the root and the recipe's name."""
@@ -168,12 +169,12 @@ def lint(
     reasons of rules that are off on purpose; `others` are findings about the same recipe. RecipeError if there is no
     such snapshot or reason.
     """
-    try:
-        loaded = load_recipe(recipe)
-        check_bounds(loaded)
-    except RefineryError as error:  # unknown keys, wrong types, no YAML: nothing else can be checked
-        return [Finding(fault=True, where=recipe, message=str(error))]
-    findings = [*recipe_faults(loaded), *_undeployed(loaded)]
+    written, loaded = written_faults(recipe)
+    if loaded is None:
+        return written
+    if written:  # of what is left only faults are said: it is less than was meant
+        return [*written, *_lined(recipe, recipe_faults(loaded))]
+    findings = [*_lined(recipe, recipe_faults(loaded)), *_undeployed(loaded)]
     findings += [*idle_stages(loaded), *canceled_params(loaded), *absent_bounds(loaded)]
     findings += required_verdict(loaded, root)
     for step in loaded.steps:
@@ -184,6 +185,12 @@ def lint(
     findings += others
     _require_known(allow, [finding.where for finding in findings])
     return [finding for finding in findings if finding.where not in allow]
+
+
+def _lined(recipe: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings of stages with the lines on which these are written."""
+    lines = key_lines(recipe_path(recipe))
+    yield from (finding._replace(line=lines.get(("stages", finding.where), 0)) for finding in findings)
 
 
 def _found_by_others(root: str, recipe: str) -> Iterator[Finding]:
@@ -378,6 +385,7 @@ def finding_lines(recipe: str, findings: Sequence[Finding]) -> Iterator[str]:
     for finding in sorted(findings, key=lambda finding: not finding.fault):
         is_named = finding.message.startswith(finding.where)
         text = finding.message if is_named else f"{finding.where}: {finding.message}"
+        text = f"line {finding.line}: {text}" if finding.line else text
         yield f"{'FAULT' if finding.fault else 'note '}  {text}"
     faults = sum(finding.fault for finding in findings)
     yield (
@@ -389,6 +397,8 @@ def finding_lines(recipe: str, findings: Sequence[Finding]) -> Iterator[str]:
 
 def finding_facts(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings as plain JSON values."""
-    faults = [{"where": finding.where, "message": finding.message} for finding in findings if finding.fault]
-    notes = [{"where": finding.where, "message": finding.message} for finding in findings if not finding.fault]
-    return {"faults": faults, "notes": notes}
+    facts = [
+        (finding.fault, {"where": finding.where, "message": finding.message, "line": finding.line})
+        for finding in findings
+    ]
+    return {"faults": [each for fault, each in facts if fault], "notes": [each for fault, each in facts if not fault]}
