@@ -210,8 +210,9 @@ class RecipeGate:
 
 
 def warnings_of(review: Review, verdict: JudgeReply) -> list[Alert]:
-    """Return the alert of a gate that lets pass and warns, none if it does not."""
-    return [gate_warned(review.gate, review.data, review.lines)] if verdict["outcome"] == "warn" else []
+    """Return the alert of a gate that lets pass and warns: a bound is broken, and not just undecided by few rows."""
+    warns = verdict["outcome"] == "warn" and verdict["failures"]
+    return [gate_warned(review.gate, review.data, review.lines)] if warns else []
 
 
 def rows_of(reply: Mapping[str, Any]) -> dict[str, str]:

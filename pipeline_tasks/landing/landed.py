@@ -11,3 +11,8 @@ def text_field_of(landed: Manifest) -> str:
 def missing_of(landed: Manifest) -> tuple[str, ...]:
     """Return the promised files that a snapshot was refined without."""
     return tuple(landed.params.get("missing", ()))
+
+
+def is_sample(landed: Manifest) -> bool:
+    """Return whether a trial read a share of the snapshot."""
+    return "sample" in landed.params

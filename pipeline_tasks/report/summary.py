@@ -15,6 +15,7 @@ from typing import Any
 from pipeline_tasks.cards import has_sequences, is_stage
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import ContractError
+from pipeline_tasks.gate.facts.rows import no_pages
 from pipeline_tasks.gate.verdicts import Verdict, read_verdict
 from pipeline_tasks.manifest import PARTITION, Manifest
 from pipeline_tasks.publish.logs.version_log import Version
@@ -23,7 +24,7 @@ from pipeline_tasks.sealed import digest_of, seal, unseal
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_in_order
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout of a summary, part of its path."""
 
 SUMMARIZED = "path"
@@ -41,7 +42,8 @@ class StageSummary:
 
     `means` are those of the profiled columns of kept rows. `history` are the fingerprints of the history that was
     read, and `saves_history` is whether the stage saved some for later snapshots. `partial` are the rows that were
-    quarantined with their partitions, which failed every try.
+    quarantined with their partitions, which failed every try; `no_page` those that were rejected as they bring no new
+    page.
     """
 
     stage: str
@@ -58,6 +60,7 @@ class StageSummary:
     outcome: str = ""
     override: str = ""
     partial: int = 0
+    no_page: int = 0
 
     @property
     def kept(self) -> float | None:
@@ -166,6 +169,7 @@ def _stage_summary(manifest: Manifest, verdict: Verdict | None) -> StageSummary:
         rejected=sum(manifest.rejected.values()),
         quarantined=sum(manifest.quarantined.values()),
         partial=manifest.quarantined.get(PARTITION, 0),
+        no_page=no_pages(manifest),
         tokens=manifest.tokens,
         means={name: mean for name in sorted(kept) if (mean := mean_of(kept[name])) is not None},
         outcome=verdict.outcome if verdict else "",

@@ -414,11 +414,23 @@ def test_reasons_are_compared_of_snapshots_that_both_have_earlier_ones_or_none(
     good = healthy("ingest")
     before, now = (
         replace(manifest, parents=("a" * 24,) * (1 + earlier), parent_digests=("b" * 64,) * (1 + earlier))
-        for manifest, earlier in zip((good, kept(good, 0.5, "ingest:unchanged")), histories, strict=True)
+        for manifest, earlier in zip((good, kept(good, 0.5, "ingest:not_html")), histories, strict=True)
     )
     assert (compute_facts(str(tmp_path), now, before)["reasons_psi"] is not None) == compared
     verdict = judged(tmp_path, now, before)
     assert ("reasons_psi" in {failure.column for failure in verdict.failures}) == compared
+
+
+def test_pages_that_an_earlier_snapshot_has_are_no_drift(tmp_path: Path) -> None:
+    """The third day repeats more of the second than that of the first."""
+    good = healthy("ingest")
+    before, now = (
+        replace(manifest, parents=("a" * 24,) * 2, parent_digests=("b" * 64,) * 2)
+        for manifest in (good, kept(good, 0.5, "ingest:unchanged"))
+    )
+    found = compute_facts(str(tmp_path), now, before)["reasons_psi"]
+    assert found
+    assert found.value == pytest.approx(0, abs=0.01)
 
 
 def test_silent_rules_are_those_of_enabled_profiles(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ def _imported() -> None:
     import refinery_airflow.tasks.arrivals  # noqa: F401 -- Airflow configures logging when it is first imported
 
 
-def publish(root: str, landing: Path) -> str:
+def publish(root: str, landing: Path, sample: float = 1.0) -> str:
     """Publish a day of two stages as the DAG does; return what its publication says of late files."""
     about = {"root": root, "recipe": RECIPE, "snapshot": DAY}
-    landed = reply("land", **about, input=str(landing))
+    landed = reply("land", **about, input=str(landing), sample=sample)
     manifests, verdicts, parent = {"land": landed["manifest"]}, {}, landed["manifest"]
     for stage in ("ingest", "extract"):
         request = {"stage": stage, "params": {}, "parent": parent, "landing": landed["landing"]}
@@ -60,3 +60,14 @@ def test_files_that_come_late_are_named_until_a_rerun_takes_them(
     assert (newest.number, late_files(root, [newest])) == (2, {})
     shutil.rmtree(landing)
     assert late_files(root, [newest]) == {}, "a landing that was cleaned accuses nobody"
+
+
+def test_what_a_trial_leaves_out_did_not_come_late(tmp_path: Path, refinery: Refinery) -> None:
+    root, landing = str(tmp_path / "root"), tmp_path / "landing" / DAY
+    landing.mkdir(parents=True)
+    for number, name in enumerate("abcd"):
+        (landing / f"{name}.warc.gz").write_bytes(archive_of(number))
+    assert publish(root, landing, sample=0.3) == ""
+    [trial] = version_log.latest_by_snapshot(root, RECIPE)
+    assert late_files(root, [trial]) == {}
+    assert "came after" not in refinery("status", root, "--recipe", RECIPE).stdout

@@ -11,6 +11,7 @@ from pipeline_tasks.profiles.columns import profile
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.report import summary
+from pipeline_tasks.stages.ingest import NO_PAGE
 from pipeline_tasks.store.reading import read_manifest
 from tests.small_root import DAYS, RECIPE, STAGES, SmallRoot
 
@@ -33,6 +34,8 @@ def test_a_summary_has_the_numbers_of_the_manifests(root: str) -> None:
     version = newest(root)
     read = summary.read_summary(root, version)
     assert [stage.stage for stage in read.stages] == list(STAGES)
+    ingested = read_manifest(root, version.manifests["ingest"]).rejected
+    assert read.stages[0].no_page == sum(ingested.get(reason, 0) for reason in NO_PAGE)
     for stage in read.stages:
         manifest = read_manifest(root, version.manifests[stage.stage])
         assert (stage.rows_in, stage.rows, stage.bytes_in) == (manifest.rows_in, manifest.rows, manifest.bytes_in)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_tasks.cards import has_sequences
+from pipeline_tasks.cards import has_sequences, known_card
 from pipeline_tasks.gate.estimates import (
     COMPARED,
     Estimate,
@@ -129,7 +129,10 @@ def _amounts(subject: Subject) -> Facts:
 
 
 def _outcomes(manifest: Manifest) -> Tally:
-    return {**manifest.rejected, "kept": manifest.rows}
+    """Return the reasons and kept rows of records that could be new pages: how many are known is no drift."""
+    card = known_card(manifest.stage)
+    rejected = {reason: rows for reason, rows in manifest.rejected.items() if not card or reason not in card.no_page}
+    return {**rejected, "kept": manifest.rows}
 
 
 PREVIOUS = Family(
@@ -141,8 +144,8 @@ PREVIOUS = Family(
         "chance gives on average",
         "<column>_ks": "largest difference between the shares below any value of a profiled column of numbers, in this "
         "and the previous snapshot (the statistic of Kolmogorov and Smirnov)",
-        "reasons_psi": "population stability index of reasons and kept rows against the previous snapshot; none where "
-        "just one of both was compared with earlier snapshots",
+        "reasons_psi": "population stability index of reasons and kept rows against the previous snapshot, without "
+        "records that bring no new page; none where just one of both was compared with earlier snapshots",
     },
 )
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError
-from pipeline_tasks.landing.landed import missing_of
+from pipeline_tasks.landing.landed import is_sample, missing_of
 from pipeline_tasks.landing.listing import list_snapshot, missing_line
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.recipe import LAND
@@ -25,7 +25,7 @@ NAMED = 5
 def late_files(root: str, versions: Sequence[Version]) -> dict[str, list[str]]:
     """Return the files, by snapshot, that the newest of these versions did not read and that a rerun would.
 
-    A snapshot whose landing is gone, or cannot be listed from here, has none.
+    A snapshot whose landing is gone, or cannot be listed from here, has none, and neither has a trial.
     """
     newest = sorted(versions, key=lambda version: version.snapshot)[-LOOKED:]
     with ThreadPoolExecutor(LOOKED) as pool:
@@ -57,7 +57,10 @@ def _late(root: str, version: Version) -> list[str]:
     if LAND not in version.manifests:
         return []
     try:
-        read = _landed(root, version.manifests[LAND]).files
+        landed = _landed(root, version.manifests[LAND])
+        if landed.is_sample:
+            return []  # what a trial leaves out came before it
+        read = landed.files
         is_folder = version.landing.rstrip("/").endswith(f"/{version.snapshot}")
         if len(read) == 1 and not is_folder:
             return []  # the input may have been that file, and its neighbors be others'
@@ -69,10 +72,14 @@ def _late(root: str, version: Version) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Landed:
-    """The bytes of each landed file that was read, infinite for one that was read in pieces, and files that lacked."""
+    """The bytes of each landed file that was read, infinite for one that was read in pieces, and files that lacked.
+
+    `is_sample` is whether a trial left files out.
+    """
 
     files: Mapping[str, float]
     missing: tuple[str, ...]
+    is_sample: bool
 
 
 @lru_cache(maxsize=4 * LOOKED)
@@ -86,4 +93,4 @@ def _landed(root: str, landed: str) -> _Landed:
         shard.path.removeprefix(LANDING): float(shard.bytes) if shard.start == WHOLE else math.inf
         for shard in manifest.shards
     }
-    return _Landed(sizes, missing_of(manifest))
+    return _Landed(sizes, missing_of(manifest), is_sample(manifest))

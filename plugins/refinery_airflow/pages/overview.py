@@ -29,7 +29,7 @@ WORST = ("refuse", "warn", "pass")
 QUALITY = ("score", "language_score")
 """Columns of quality, the best one first: the model's score, else the certainty of the language."""
 
-RETENTION = Measure("Retention", "share", "{:.1%}", "Published documents per landed record.")
+RETENTION = Measure("Retention", "share", "{:.1%}", "Published documents per landed record that could be a new page.")
 DOCUMENTS = Measure("Documents", "number", "{:,.0f}", "Documents of each published snapshot.")
 COST = Measure("Cost", "dollars", "${:,.4f}", "Dollars per thousand published documents, at the ledger's prices.")
 SCORE = Measure("Quality", "number", "{:.3f}", "Mean quality score of the kept documents.")
@@ -219,7 +219,7 @@ def _trends(overview: Overview) -> Iterable[Plot]:
     """Yield the trends of the published snapshots that have at least two points."""
     published = overview.published
     series: list[tuple[Measure, Mapping[str, float | None]]] = [
-        (RETENTION, {state.snapshot: _retention(state) for state in published}),
+        (RETENTION, {state.snapshot: retention(state) for state in published}),
         (DOCUMENTS, {state.snapshot: float(state.version.documents) for state in published if state.version}),
         _quality(published),
         (COST, {state.snapshot: _unit_cost(state) for state in published}),
@@ -231,8 +231,10 @@ def _trends(overview: Overview) -> Iterable[Plot]:
             yield trend(measure, points)
 
 
-def _retention(state: SnapshotState) -> float | None:
-    records = state.summary.stages[0].rows_in if state.summary and state.summary.stages else 0
+def retention(state: SnapshotState) -> float | None:
+    """Return the published share of the records that could be a new page; None where that is not known."""
+    stages = state.summary.stages if state.summary else ()
+    records = stages[0].rows_in - sum(stage.no_page for stage in stages) if stages else 0
     return state.version.documents / records if state.version and records else None
 
 
