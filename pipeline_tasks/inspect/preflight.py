@@ -19,6 +19,7 @@ from pipeline_tasks.engines.address import is_cluster
 from pipeline_tasks.engines.card import EngineCard, engine_card
 from pipeline_tasks.errors import NoSpace, RefineryError, Transient
 from pipeline_tasks.gate.checks import check_bounds
+from pipeline_tasks.inspect.empty_sections import empty_sections
 from pipeline_tasks.landing.folder import refuse_overlap, require_place
 from pipeline_tasks.landing.listing import Listing, list_snapshot, require_readable
 from pipeline_tasks.recipe import LAND, LOCAL, Recipe, engine_of, is_trial, trial_of

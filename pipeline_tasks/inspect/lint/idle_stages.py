@@ -8,6 +8,7 @@ from dataclasses import replace
 from pipeline_tasks.binding import bind
 from pipeline_tasks.cards import adds, stage_card
 from pipeline_tasks.errors import RefineryError
+from pipeline_tasks.inspect.empty_sections import empty_sections
 from pipeline_tasks.recipe import Recipe, Step, kept_languages
 from pipeline_tasks.run.plan import secret_of
 from pipeline_tasks.run.recipe_faults import Finding, empty_sections, maker_of_vectors, vectors_of
