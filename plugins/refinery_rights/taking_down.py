@@ -18,7 +18,7 @@ from pipeline_tasks.landing.listing import PROMISE
 from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.ledger.lost_log import require_takedowns
 from pipeline_tasks.publish.logs import version_log
-from pipeline_tasks.publish.takedowns import Entry, Takedown, record, takedowns, valid_entries
+from pipeline_tasks.publish.takedowns import LOG, Entry, Takedown, record, takedowns, valid_entries
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -57,6 +57,7 @@ def take_down(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = 
     recorded = record(root, entries, reason, undo=undo)
     with Ledger.open(ledger_of(root)) as ledger:
         ledger.record_takedowns(root, takedowns(root))
+        ledger.record_log(root, LOG)
     return recorded
 
 

@@ -26,6 +26,7 @@ from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores, classifiers_of
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
+from pipeline_tasks.ledger.lost_log import recorded_datasets
 from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -72,7 +73,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     storage.require_root(root)
     report = Report(root, "full" if scope.full else "fast")
     findings = report.findings
-    names = [scope.recipe] if scope.recipe else version_log.recipes(root)
+    names = [scope.recipe] if scope.recipe else sorted({*version_log.recipes(root), *recorded_datasets(root)})
     report.logs = [check_log(root, name, findings) for name in names]
     manifests = Manifests(root, findings, complete=all(log.whole for log in report.logs))
     every = [version for log in report.logs for version in log.versions]
