@@ -19,7 +19,7 @@ from pipeline_tasks.inspect.verify.objects import run_all
 from pipeline_tasks.ledger.lost_log import Recorded, last_and_recorded
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import takedowns
-from pipeline_tasks.publish.logs import ablation_log
+from pipeline_tasks.publish.logs import ablation_log, model_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import require_digest, sha256, split_reference, unseal
 from pipeline_tasks.store import access_log, erasures, log_chain, storage
@@ -150,6 +150,14 @@ def _check_evidence(root: str, referred: str, findings: Findings) -> None:
         body = storage.connect(root).read(path)
         findings.count("evidence of ablations", len(body))
         require_digest(body, digest, f"{root}/{path}", ablation_log.LOG.way_out)
+
+
+def check_models(root: str, findings: Findings) -> None:
+    """Check the log of each name by which the root publishes models."""
+    paths = (entry.path.split("/") for entry in storage.connect(root).list(model_log.MODELS))
+    for name in sorted({path[1] for path in paths if "log" in path[2:3]}):
+        for _ in _check_chain(root, model_log.log_of(name), findings):
+            pass
 
 
 def check_accesses(root: str, findings: Findings) -> None:

@@ -17,6 +17,7 @@ from pipeline_tasks.inspect.verify.log import (
     check_archived,
     check_erasures,
     check_log,
+    check_models,
     check_takedowns,
 )
 from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
@@ -24,6 +25,7 @@ from pipeline_tasks.inspect.verify.objects import Expected, check_object, run_al
 from pipeline_tasks.inspect.verify.published import check_entry, check_exports, published_files
 from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores, classifiers_of
+from pipeline_tasks.inspect.verify.stored import check_stored
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
 from pipeline_tasks.ledger.lost_log import recorded_datasets
@@ -98,6 +100,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     check_accesses(root, findings)
+    check_models(root, findings)
     for part in all_parts(CHECKS).values():
         check: Callable[[str, Findings], None] = part.load()
         check(root, findings)
@@ -105,6 +108,8 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     run_all(_object_checks(root, pairs, findings, full=scope.full))
     run_all(_content_checks(root, pairs, findings, full=scope.full))
     report.scores = list(_rescored(root, pairs, scope.scores, findings))
+    if not scope.recipe and not scope.snapshot:
+        check_stored(root, every, findings, full=scope.full)
     if not scope.snapshot:
         for merged, heal in list(check_compactions(root, manifests.by_fingerprint, findings)):
             run_all(
