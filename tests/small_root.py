@@ -19,6 +19,7 @@ from pipeline_tasks.engines import choose
 from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LOCAL
+from pipeline_tasks.store.log_chain import dataset_log
 from pipeline_tasks.upkeep import compact
 from tests.chain import reply
 
@@ -55,6 +56,7 @@ def build(folder: Path) -> SmallRoot:
     refine(small, RETRACTED)
     with Ledger.open(ledger_of(small.root)) as ledger:
         ledger.record_retraction(version_log.retract(small.root, RECIPE, RETRACTED, "a test"))
+        ledger.record_log(small.root, dataset_log(RECIPE))
     return small
 
 

@@ -26,7 +26,6 @@ from pipeline_tasks.recipe import LAND, LOCAL, Recipe, engine_of, is_trial, tria
 from pipeline_tasks.run.recipe_faults import (
     Finding,
     check_secrets,
-    empty_sections,
     file_faults,
     missing_files,
     order_faults,

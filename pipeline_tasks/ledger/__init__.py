@@ -34,6 +34,7 @@ from pipeline_tasks.run.tasks.state_cost import NO_STATES, SECONDS, StateCost
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.credential import database_of, variable_of
+from pipeline_tasks.store.log_chain import ChainEntry, Log, read_chain
 from pipeline_tasks.store.taken_down import Takedown
 
 _GIVEN: dict[str, str] = {}
@@ -219,6 +220,12 @@ class Ledger:
         with self._database.transaction():
             put_ablations(self._database, root, log)
 
+    def record_log(self, root: str, log: Log) -> None:
+        """Record the digests of a log's entries, so that the ledger is a witness of each."""
+        chain = read_chain(root, log)
+        with self._database.transaction():
+            put_log(self._database, root, log, chain)
+
     def record_failure(self, root: str, failure: RunFailure) -> None:
         """Record why the newest run of a snapshot into a root has ended."""
         row = {**asdict(failure), "stage": failure.stage, "root": name_in_ledger(root), "recorded_at": _now()}
@@ -331,6 +338,17 @@ def put_retraction(database: Database, retraction: Retraction) -> None:
     key = {"recipe": retraction.recipe, "number": retraction.number}
     row = {**key, "snapshot": retraction.snapshot, "reason": retraction.reason, "retracted_at": retraction.at}
     database.put("retractions", tuple(key), row)
+
+
+def put_log(database: Database, root: str, log: Log, chain: Iterable[ChainEntry]) -> None:
+    """Put the entries of a log of which the ledger has no digest; one that it has is not changed."""
+    key = {"root": name_in_ledger(root), "log": log.folder}
+    known = database.run("SELECT number FROM log_entries WHERE root = :root AND log = :log AND digest <> ''", key)
+    numbers = {row["number"] for row in known}
+    for entry in chain:
+        if entry.number not in numbers:
+            row = {**key, "number": entry.number, "digest": entry.digest}
+            database.put("log_entries", ("root", "log", "number"), row)
 
 
 def put_takedowns(database: Database, root: str, log: Iterable[Takedown]) -> None:

@@ -21,7 +21,9 @@ from pipeline_tasks.ledger import (
     HARDWARE_KEY,
     MISSING_KEY,
     STAGE_KEY,
+    name_in_ledger,
     put_ablations,
+    put_log,
     put_manifest,
     put_retraction,
     put_takedowns,
@@ -31,10 +33,14 @@ from pipeline_tasks.ledger import (
 from pipeline_tasks.ledger.database import Database, Row, is_postgres, sqlite_path
 from pipeline_tasks.ledger.lost_log import account_of
 from pipeline_tasks.publish.logs import version_log
+from pipeline_tasks.publish.logs.ablation_log import LOG as ABLATIONS
 from pipeline_tasks.publish.logs.ablation_log import ablations
 from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.sealed import path_of
 from pipeline_tasks.store import storage
+from pipeline_tasks.store.erasures import LOG as ERASURES
+from pipeline_tasks.store.erasures import TAKEDOWNS
+from pipeline_tasks.store.log_chain import dataset_log, read_chain
 from pipeline_tasks.store.reading import read_manifest
 from pipeline_tasks.store.taken_down import takedowns
 
@@ -59,6 +65,7 @@ LOGGED: Mapping[str, tuple[str, ...]] = {
     "takedowns": ("root", "number"),
     "ablations": ("root", "number"),
     "ablation_differences": DIFFERENCE_KEY,
+    "log_entries": ("root", "log", "number"),
 }
 """Tables that repeat logs of the root: rows of other roots are copied, where a ledger serves several."""
 
@@ -128,6 +135,7 @@ def _fill(database: Database, root: str, rebuilt: Rebuilt, old: Path | None = No
             else:
                 put_retraction(database, entry)
                 rebuilt.retractions += 1
+        _put_logs(database, root)
         try:
             put_takedowns(database, root, takedowns(root))
         except ContractError as error:
@@ -136,6 +144,14 @@ def _fill(database: Database, root: str, rebuilt: Rebuilt, old: Path | None = No
             put_ablations(database, root, ablations(root))
         except ContractError as error:
             rebuilt.missing.append(f"ablations: {error}")
+
+
+def _put_logs(database: Database, root: str) -> None:
+    """Put the digests of all logs as the root has them now: who makes a ledger anew takes the root for right."""
+    database.run("DELETE FROM log_entries WHERE root = :root", {"root": name_in_ledger(root)})
+    for log in (*map(dataset_log, version_log.recipes(root)), TAKEDOWNS, ABLATIONS, ERASURES):
+        with contextlib.suppress(RefineryError):  # a damaged log is named where its entries are read
+            put_log(database, root, log, read_chain(root, log))
 
 
 def _entries(

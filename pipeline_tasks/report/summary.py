@@ -6,6 +6,7 @@ them too, so that it is not taken for another's, and a seal shows damage. Which 
 summaries alone.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ SUMMARIZED = "path"
 
 KEPT = 4096
 """Summaries that a process keeps; of about a kilobyte each."""
+
+_WAY_OUT = "remove it: it is computed again"
 
 _References = tuple[tuple[str, str], ...]
 
@@ -131,14 +134,19 @@ def _summary(root: str, recipe: str, manifests: _References, verdicts: _Referenc
 
 def _stored(root: str, path: str) -> Summary | None:
     """Return a stored summary, None if it is missing, damaged, or that of other manifests or verdicts."""
-    try:
-        fields = unseal(storage.connect(root).read(path), f"{root}/{path}", "it is computed again")
-        if fields.pop(SUMMARIZED) != path:
-            return None
-        stages = [{**stage, "history": tuple(stage["history"])} for stage in fields.pop("stages")]
-        return Summary(**fields | {"stages": tuple(StageSummary(**stage) for stage in stages)})
-    except (FileNotFoundError, ContractError, ValueError, TypeError, KeyError):
-        return None
+    with contextlib.suppress(FileNotFoundError, ContractError, ValueError, TypeError, KeyError):
+        return unsealed_summary(root, path)
+    return None
+
+
+def unsealed_summary(root: str, path: str) -> Summary:
+    """Return the summary at a path; ContractError if it is damaged or that of another version."""
+    fields = unseal(storage.connect(root).read(path), f"{root}/{path}", _WAY_OUT)
+    if fields.pop(SUMMARIZED) != path:
+        message = f"{root}/{path} is the summary of another version; {_WAY_OUT}"
+        raise ContractError(message)
+    stages = [{**stage, "history": tuple(stage["history"])} for stage in fields.pop("stages")]
+    return Summary(**fields | {"stages": tuple(StageSummary(**stage) for stage in stages)})
 
 
 def summary_path(recipe: str, manifests: Mapping[str, str], verdicts: Mapping[str, str]) -> str:

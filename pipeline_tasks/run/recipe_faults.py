@@ -134,14 +134,6 @@ def local_params(step: Step) -> object:
     return repoint(params, {uri: localize(uri, digest) for uri, digest in digests.items()})
 
 
-def empty_sections(recipe: Recipe) -> Iterator[Finding]:
-    """Yield a note per stage whose section is empty, which decides more than one may think."""
-    for step in recipe.steps:
-        empty = stage_card(step.stage).empty
-        if empty and not step.params:
-            yield Finding(fault=False, where=step.stage, message=f"`{step.stage}: {{}}` means {empty}")
-
-
 def policy_faults(recipe: Recipe) -> Iterator[Finding]:
     """Find two stages that keep documents of clusters over days by different policies.
 

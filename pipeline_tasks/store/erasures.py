@@ -13,12 +13,18 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline_tasks.errors import ContractError, cause
+from pipeline_tasks.sealed import split_reference
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.log_chain import ChainEntry, Log, numbers, read_chain
 
 FOLDER = "erasures"
 CERTIFICATES = f"{FOLDER}/certificates"
 """Where certificates are, each named by the number of the last entry that it tells of."""
+
+CERTIFIED_ANEW = (
+    "restore it from a backup; without one, remove it, and run `refinery erase` again, which certifies anew"
+)
+"""The way out of a damaged certificate."""
 
 LOG = Log(
     FOLDER,
@@ -69,7 +75,8 @@ class Erasure:
     The first of an erasure names no object: it is a fence. What was read before it is not committed after it
     (`run.tasks.fence`), and what was committed before it is looked at.
     Of an expiry `takedown` is 0 and `retention` names the policy. Of an erasure, as of every entry of an earlier
-    release, `retention` is "", and is not stored.
+    release, `retention` is "", and is not stored. The last of an erasure refers to its `certificate`; it names no
+    object, and its `takedown` is 0: it is no fence.
     """
 
     number: int
@@ -78,16 +85,23 @@ class Erasure:
     at: str
     by: str
     retention: str = ""
+    certificate: str = ""
 
     @property
     def stored(self) -> dict[str, Any]:
         """The fields of the entry as the log has them."""
-        return {name: value for name, value in asdict(self).items() if name != "retention" or value}
+        optional = ("retention", "certificate")
+        return {name: value for name, value in asdict(self).items() if name not in optional or value}
 
 
 def erasures(root: str) -> list[Erasure]:
     """Return all erasures, oldest first; ContractError unless their chain is whole."""
     return [_erasure(root, entry) for entry in read_chain(root, LOG)]
+
+
+def certificates(root: str) -> dict[str, str]:
+    """Return the SHA-256 of each certificate by its path, as the last entry that names it has it."""
+    return dict(split_reference(entry.certificate) for entry in erasures(root) if entry.certificate)
 
 
 def newest(root: str) -> int:

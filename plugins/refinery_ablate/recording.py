@@ -115,4 +115,5 @@ def entered(ablation: Ablation, evidence: Evidence, roots: list[str], also: str)
         recorded = record_ablation(root, replace(ablation, evidence=keep_evidence(root, evidence)))
         with Ledger.open(ledger_of(root)) as ledger:
             ledger.record_ablations(root, ablations(root))
+            ledger.record_log(root, LOG)
         yield Recorded(root, recorded.number)

@@ -22,7 +22,7 @@ from pipeline_tasks.publish.takedowns import record
 from pipeline_tasks.sealed import require_digest
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.reading import read_manifest, read_shards
-from pipeline_tasks.store.taken_down import Takedown, takedowns
+from pipeline_tasks.store.taken_down import LOG, Takedown, takedowns
 from pipeline_tasks.text.urls.takedown import DOC, URL, Entry
 from pipeline_tasks.text.urls.takedown_entries import valid_entries
 
@@ -59,6 +59,7 @@ def take_down(root: str, entries: Sequence[Entry], reason: str, *, undo: bool = 
     recorded = record(root, entries, reason, undo=undo)
     with Ledger.open(ledger_of(root)) as ledger:
         ledger.record_takedowns(root, takedowns(root))
+        ledger.record_log(root, LOG)
     return recorded
 
 

@@ -1,5 +1,6 @@
 """A log that was cut together with its heads, or removed, is noticed: the ledger and pinned lists are its witnesses."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from pipeline_tasks.errors import ContractError
 from pipeline_tasks.inspect.verify.verification import verify
 from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.ledger.lost_log import require_takedowns
-from pipeline_tasks.store.log_chain import Log, dataset_log
+from pipeline_tasks.sealed import seal, sha256
+from pipeline_tasks.store.log_chain import Log, append, dataset_log, head_body, read_chain
 from pipeline_tasks.store.taken_down import FOLDER, LOG, takedowns
 from pipeline_tasks.store.taken_down_lists import LISTS
 from tests.chain import reply
@@ -127,3 +129,73 @@ def test_a_ledger_that_cannot_be_read_is_no_problem_of_a_log(root: str) -> None:
     report = verify(root)
     assert report.findings.problems == []
     assert any("no witness" in note for note in report.findings.notes)
+
+
+def test_verify_names_a_log_that_was_removed_as_a_whole(root: str) -> None:
+    """It looked for recipes in what was removed, and was content with the others."""
+    log = dataset_log(RECIPE)
+    shutil.rmtree(Path(root, log.folder))
+    assert problems(root)[0] == f"{root}/{log.entry_path(1)}"
+
+
+@pytest.fixture
+def outside(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The root, whose ledger is kept outside of it."""
+    monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "outside" / "ledger.sqlite"))
+    with Ledger.open(ledger_of(root)) as ledger:
+        for log in (dataset_log(RECIPE), LOG):
+            ledger.record_log(root, log)
+    return root
+
+
+def test_a_root_that_was_rolled_back_is_named_by_a_ledger_that_was_not(outside: str, tmp_path: Path) -> None:
+    earlier = shutil.copytree(outside, tmp_path / "earlier")
+    assert main(["takedown", outside, "--site", "later.example", "--reason", "a letter"]) == 0
+    assert problems(outside) == []
+    shutil.rmtree(outside)
+    shutil.move(earlier, outside)
+    assert problems(outside) == [f"{outside}/{LOG.entry_path(3)}"]
+
+
+@pytest.mark.parametrize("log", [dataset_log(RECIPE), LOG])
+def test_a_log_that_was_written_anew_with_its_heads_is_named_by_the_ledger(log: Log, outside: str) -> None:
+    chain = read_chain(outside, log)
+    shutil.rmtree(Path(outside, log.folder) if log is not LOG else Path(outside, FOLDER, "heads"))
+    for path in Path(outside, log.folder).glob("*.json"):
+        path.unlink()
+    for entry in chain:
+        fields = {name: value for name, value in entry.fields.items() if name not in ("number", *log.facts)}
+        assert append(outside, log, read_chain(outside, log), fields | {"at": "2026-01-01T00:00:00+00:00"})
+    assert problems(outside)[0] == f"{outside}/{log.entry_path(1)}"
+
+
+def rewritten(path: Path) -> None:
+    """Change a field of a sealed entry, and seal it anew."""
+    path.write_bytes(seal({**json.loads(path.read_bytes()), "reason": "another"}))
+
+
+def changed_head(path: Path) -> None:
+    """Change a digit, so that it still looks like the head of an entry."""
+    body = path.read_text()
+    path.write_text(f"{'0' if body[0] != '0' else '1'}{body[1:]}")
+
+
+@pytest.mark.parametrize("log", [dataset_log(RECIPE), LOG])
+def test_of_an_entry_its_head_and_the_ledger_the_one_is_named_that_two_contradict(log: Log, root: str) -> None:
+    """A damaged last head accused the entry, which was right."""
+    last = max(read_chain(root, log), key=lambda entry: entry.number)
+    head, entry = Path(root, log.head_path(last.number)), Path(root, log.entry_path(last.number))
+    right = entry.read_bytes()
+    changed_head(head)
+    [problem] = verify(root).findings.problems
+    assert (problem.object, problem.heal.count(last.digest)) == (str(head), 1)
+    head.write_bytes(head_body(last.digest))
+    rewritten(entry)
+    [problem] = verify(root).findings.problems
+    assert (problem.object, problem.expected) == (str(entry), f"SHA-256 {last.digest}")
+    assert sha256(entry.read_bytes()) not in problem.heal, "two say that it is wrong"
+    entry.write_bytes(right)
+    Path(ledger_of(root)).unlink()
+    changed_head(head)
+    [problem] = verify(root).findings.problems
+    assert "or if it is right, store its digest" in problem.heal, "nothing says which of the two is right"

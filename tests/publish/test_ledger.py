@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ from pipeline_tasks.publish.logs.ablation_log import AblatedArm, Ablation, RateD
 from pipeline_tasks.publish.logs.version_log import Retraction, Version
 from pipeline_tasks.run.tasks.state_cost import StateCost
 from pipeline_tasks.stage import Shard
+from pipeline_tasks.store.erasures import TAKEDOWNS
+from pipeline_tasks.store.log_chain import append
 from pipeline_tasks.store.taken_down import Takedown
 
 CLOCKED = ("recorded_at",)
@@ -142,6 +145,9 @@ def fill(ledger: Ledger) -> None:
     ledger.record_retraction(retraction(3, "2026-44"))
     ledger.record_takedowns("/root", [Takedown(1, (("site", "a.example"),), "100% a letter", "2026-11-21T14:30:05")])
     ledger.record_ablations("/root", [ablation()])
+    with TemporaryDirectory() as root:
+        append(root, TAKEDOWNS, [], {"reason": "100% a letter"})
+        ledger.record_log(root, TAKEDOWNS)
     ledger.record_failure(
         "/root", RunFailure("web", "2026-47", "publish_gate", "GateRefused", "100% spam; see :ticket")
     )
@@ -169,7 +175,7 @@ def ablation() -> Ablation:
     )
 
 
-OF_THE_ROOT = ("takedowns",)
+OF_THE_ROOT = ("logs", "takedowns")
 """Queries about what is recorded of a root, and of none of its recipes."""
 
 
@@ -412,7 +418,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO schema_version (version, name) VALUES (999, 'later')")
     connection.close()
-    with pytest.raises(RecipeError, match=r"999.*010_kinds_of_ablations"):
+    with pytest.raises(RecipeError, match=r"999.*011_log_entries"):
         Ledger.open(path)
 
 

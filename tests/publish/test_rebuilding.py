@@ -15,7 +15,7 @@ from pipeline_tasks.ledger.lost_log import require_log
 from pipeline_tasks.ledger.rebuilding import rebuild
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.sealed import path_of
-from pipeline_tasks.store.log_chain import entry_path, head_path
+from pipeline_tasks.store.log_chain import dataset_log, entry_path, head_path
 from tests.chain import reply
 from tests.small_root import DAYS, RECIPE, RETRACTED, SmallRoot
 
@@ -125,18 +125,19 @@ def test_a_whole_log_has_all_that_the_ledger_knows(root: str, capsys: pytest.Cap
     require_log(root, "another")
 
 
-def test_a_ledger_of_several_roots_says_nothing_of_a_log(
+def test_a_ledger_of_several_roots_is_a_witness_of_the_log_of_each(
     root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It said nothing of any before, as a version in it names no root."""
     monkeypatch.setenv("REFINERY_LEDGER", str(tmp_path / "shared.sqlite"))
+    other = str(shutil.copytree(root, tmp_path / "other"))
     with Ledger.open(ledger_of(root)) as ledger:
-        ledger.record_version(version_log.Version(9, RECIPE, "day", "s3://in", {}, {}, "p/1", 8, 9, 1))
+        ledger.record_log(other, dataset_log(RECIPE))
+    shutil.rmtree(Path(root, "datasets"))
     require_log(root, RECIPE)
-    monkeypatch.delenv("REFINERY_LEDGER")
-    with Ledger.open(ledger_of(root)) as ledger:
-        ledger.record_version(version_log.Version(9, RECIPE, "day", "s3://in", {}, {}, "p/1", 8, 9, 1))
-    with pytest.raises(ContractError, match=re.escape(f"{root}/datasets/{RECIPE} ")):
-        require_log(root, RECIPE)
+    shutil.rmtree(Path(other, "datasets"))
+    with pytest.raises(ContractError, match=re.escape(f"{other}/datasets/{RECIPE} ")):
+        require_log(other, RECIPE)
 
 
 def test_a_ledger_of_several_roots_keeps_the_rows_of_the_others(

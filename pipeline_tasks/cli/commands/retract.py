@@ -21,6 +21,7 @@ from pipeline_tasks.publish.logs.version_log import Retraction, Version, stages_
 from pipeline_tasks.publish.takedowns import taken_down_of
 from pipeline_tasks.recipe import BUILD, LAND, is_trial, load_recipe
 from pipeline_tasks.stage import LANDING, Shards
+from pipeline_tasks.store.log_chain import dataset_log
 from pipeline_tasks.store.reading import read_manifest, read_shards
 from pipeline_tasks.store.storage import absolute
 from pipeline_tasks.upkeep.followers import follow
@@ -178,10 +179,11 @@ def record(root: str, recipe: str, snapshot: str, reason: str = "", *, undo: boo
     """
     if not undo:
         ledger.record_retraction(version_log.retract(root, recipe, snapshot, reason))
-        return
-    if snapshot in version_log.retractions(root, recipe):
-        version_log.restore(root, recipe, snapshot)
-    ledger.record_version(version_log.current(root, recipe, snapshot))
+    else:
+        if snapshot in version_log.retractions(root, recipe):
+            version_log.restore(root, recipe, snapshot)
+        ledger.record_version(version_log.current(root, recipe, snapshot))
+    ledger.record_log(root, dataset_log(recipe))
 
 
 def landed(root: str, version: Version) -> str:

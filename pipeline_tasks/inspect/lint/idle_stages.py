@@ -11,7 +11,7 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.inspect.empty_sections import empty_sections
 from pipeline_tasks.recipe import Recipe, Step, kept_languages
 from pipeline_tasks.run.plan import secret_of
-from pipeline_tasks.run.recipe_faults import Finding, empty_sections, maker_of_vectors, vectors_of
+from pipeline_tasks.run.recipe_faults import Finding, maker_of_vectors, vectors_of
 from pipeline_tasks.schema import EMBEDDING
 from pipeline_tasks.stage import P, Secret, Stage
 

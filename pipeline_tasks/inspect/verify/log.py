@@ -1,13 +1,13 @@
 """Checks the chain of a log: every entry, its link to the one before, its head, and what was archived.
 
-An entry has two witnesses that name its digest: its head, and the entry after it. An entry that neither of them names
-was replaced; where one of the two names it, the other is wrong. The last entries may be removed together with their
-heads: the ledger is a witness of these, and of takedowns so are the lists that landings pin.
+An entry has witnesses that name its digest: its head, the entry after it, and the ledger. An entry that none of them
+names was replaced; where one of them names it, the others are wrong. The last entries may be removed together with
+their heads, or a log as a whole: the ledger is a witness of these, and of takedowns so are the lists that landings pin.
 """
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,16 +16,10 @@ from pipeline_tasks.counted import counted
 from pipeline_tasks.errors import RefineryError, Transient
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.objects import Expected
-from pipeline_tasks.ledger.lost_log import (
-    Recorded,
-    last_and_recorded,
-    recorded_ablations,
-    recorded_takedowns,
-    recorded_versions,
-)
+from pipeline_tasks.ledger.lost_log import Recorded, last_and_recorded
 from pipeline_tasks.manifest import Manifest
 from pipeline_tasks.publish import takedowns
-from pipeline_tasks.publish.logs import ablation_log
+from pipeline_tasks.publish.logs import ablation_log, model_log
 from pipeline_tasks.publish.logs.version_log import Retraction, Version, entry_of
 from pipeline_tasks.sealed import require_digest, sha256, split_reference, unseal
 from pipeline_tasks.stage import Shard
@@ -59,13 +53,17 @@ class Log:
 
 @dataclass(slots=True)
 class _Link:
-    """A number of a log: the fields and the digest of its entry (none of a damaged one), and what its head names."""
+    """A number of a log: the fields and the digest of its entry (none of a damaged one), and what others say of that.
+
+    `head` is the digest that its head names, `recorded` the one that the ledger has, "" if there is none.
+    """
 
     number: int
     where: str
     fields: dict[str, Any] | None = None
     digest: str = ""
     head: str = ""
+    recorded: str = ""
 
     @property
     def previous(self) -> str:
@@ -77,7 +75,6 @@ def check_log(root: str, recipe: str, findings: Findings) -> Log:
     """Read every entry of a recipe's log; a damaged one is a problem, and the others are read."""
     log = Log(recipe)
     links = list(_check_chain(root, dataset_log(recipe), findings))
-    _check_end(root, dataset_log(recipe), partial(recorded_versions, recipe=recipe), findings)
     for link, digest in links:
         if digest:
             log.digests[link.number] = digest
@@ -98,9 +95,8 @@ def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings
     """
     checked = list(_check_chain(root, taken_down.LOG, findings))
     links, log = [link for link, _ in checked], _digests(taken_down.FOLDER, checked)
-    _check_end(root, taken_down.LOG, recorded_takedowns, findings)
     shards = {shard.path: shard for shard in _check_lists(root, manifests, findings)}
-    if not any(findings.is_damaged(link.where) for link in links):
+    if _is_whole(root, taken_down.LOG, checked, findings):
         shards |= {shard.path: shard for shard in taken_down.segments_of(taken_down.takedowns(root))}
         _check_pinned(root, len(links), manifests, findings)
     kind, heal = "segments of takedowns", taken_down.LOG.way_out
@@ -111,7 +107,7 @@ def check_takedowns(root: str, manifests: Sequence[Manifest], findings: Findings
 def check_erasures(root: str, findings: Findings) -> Log:
     """Check the log of erasures, and that what it says to be gone is gone; return its digests."""
     checked = list(_check_chain(root, erasures.LOG, findings))
-    if not any(findings.is_damaged(link.where) for link, _ in checked):
+    if _is_whole(root, erasures.LOG, checked, findings):
         store, expired = storage.connect(root), erasures.expired(root)
         for path, gone in erasures.erased_by_path(root).items():
             findings.count("expired objects" if path in expired else "erased objects")
@@ -123,6 +119,12 @@ def check_erasures(root: str, findings: Findings) -> Log:
                     heal = "run `refinery erase` again: it removes the object, in whose place another one is read"
                     findings.add(Problem(where, "was erased, and is there", heal=heal))
     return _digests(erasures.FOLDER, checked)
+
+
+def _is_whole(root: str, log: log_chain.Log, checked: Iterable[tuple[_Link, str]], findings: Findings) -> bool:
+    """Return whether all entries of a log can be read: none has a problem, and no head has."""
+    heads = (f"{root}/{log.head_path(link.number)}" for link, _ in checked)
+    return not any(map(findings.is_damaged, (*(link.where for link, _ in checked), *heads)))
 
 
 def _digests(name: str, checked: Iterable[tuple[_Link, str]]) -> Log:
@@ -144,7 +146,6 @@ def _check_pinned(root: str, entries: int, manifests: Sequence[Manifest], findin
 def check_ablations(root: str, findings: Findings) -> Log:
     """Check the log of ablations, that it has what the ledger knows of it, and its evidence; return its digests."""
     checked = list(_check_chain(root, ablation_log.LOG, findings))
-    _check_end(root, ablation_log.LOG, recorded_ablations, findings)
     referred = {str((link.fields or {}).get("evidence", "")) for link, _ in checked}
     check = partial(_check_evidence, root, findings)
     deque(storage.each(storage.connect(root), check, sorted(referred - {""})), maxlen=0)
@@ -157,6 +158,14 @@ def _check_evidence(root: str, findings: Findings, referred: str) -> None:
         body = storage.connect(root).read(path)
         findings.count("evidence of ablations", len(body))
         require_digest(body, digest, f"{root}/{path}", ablation_log.LOG.way_out)
+
+
+def check_models(root: str, findings: Findings) -> None:
+    """Check the log of each name by which the root publishes models."""
+    paths = (entry.path.split("/") for entry in storage.connect(root).list(model_log.MODELS))
+    for name in sorted({path[1] for path in paths if "log" in path[2:3]}):
+        for _ in _check_chain(root, model_log.log_of(name), findings):
+            pass
 
 
 def check_accesses(root: str, findings: Findings) -> None:
@@ -181,27 +190,33 @@ def _check_lists(root: str, manifests: Iterable[Manifest], findings: Findings) -
             yield from listed.shards
 
 
-def _check_end(root: str, log: log_chain.Log, recorded: Callable[[str], Recorded], findings: Findings) -> None:
-    """Check that a log does not end before what the ledger has of it: it was cut together with its heads."""
+def _check_end(root: str, log: log_chain.Log, findings: Findings) -> Recorded:
+    """Check that a log does not end before what the ledger has of it: it was cut together with its heads.
+
+    Returns what the ledger has.
+    """
     try:
-        last, known = last_and_recorded(root, log, recorded)
+        last, known = last_and_recorded(root, log)
     except Transient:
         raise
     except RefineryError as error:
         findings.note(f"the ledger cannot be read, so that it is no witness of logs that were cut ({error})")
-        return
+        return Recorded("")
     if last < known.last:
         missing = f"{root}/{log.entry_path(last + 1)}"
         numbers = (f"entry {known.last} in the ledger {known.dsn}", f"the log ends with entry {last}")
         findings.add(Problem(missing, "was removed with its head", *numbers, log.way_out))
+    return known
 
 
 def _check_chain(root: str, log: log_chain.Log, findings: Findings) -> Iterator[tuple[_Link, str]]:
     """Check the entries and heads of a log; yield each number with the digest that its entry has to have."""
-    store = storage.connect(root)
+    store, recorded = storage.connect(root), _check_end(root, log, findings)
     entries, heads = numbers(store, log)
     last = max(entries | heads, default=0)
     links = [_read(root, log, number, findings) for number in range(1, last + 1)]
+    for link in links:
+        link.recorded = recorded.digests.get(link.number, "")
     for link in links:
         _read_head(root, log, link, findings, exists=link.number in heads, last=link.number == last)
     for path in log_chain.page_faults(store, log):
@@ -213,6 +228,20 @@ def _check_chain(root: str, log: log_chain.Log, findings: Findings) -> Iterator[
             findings.add(_wrong_head(root, log, link, link.head))
             link.head = ""
         yield link, _witnessed(root, log, (link, following), findings)
+    _check_recorded(links, recorded, findings)
+
+
+def _check_recorded(links: Sequence[_Link], recorded: Recorded, findings: Findings) -> None:
+    """Check that the ledger has the entries that are here: of a log that was written anew it has others."""
+    for link in links:
+        if link.recorded and link.digest and link.recorded != link.digest and not findings.is_damaged(link.where):
+            problem = f"is not the entry that the ledger {recorded.dsn} has: this log was written anew, from here on"
+            digests = (f"SHA-256 {link.recorded}", f"SHA-256 {link.digest}")
+            heal = (
+                "restore it from a backup; or if it is right, `refinery keep ledger` has the ledger take it for right"
+            )
+            findings.add(Problem(link.where, problem, *digests, heal))
+            return
 
 
 def _read(root: str, log: log_chain.Log, number: int, findings: Findings) -> _Link:
@@ -251,18 +280,23 @@ def _read_head(root: str, log: log_chain.Log, link: _Link, findings: Findings, *
 
 
 def _witnessed(root: str, log: log_chain.Log, pair: tuple[_Link, _Link], findings: Findings) -> str:
-    """Compare an entry with its head and with the entry that follows; return the digest that it has to have."""
+    """Compare an entry with what others name; return the digest that it has to have.
+
+    A log that was written anew with its heads agrees with itself, and not with the ledger: that is looked at later.
+    """
     link, following = pair
-    witnesses = [digest for digest in (link.head, following.previous) if digest]
+    named = Counter(digest for digest in (link.head, following.previous, link.recorded) if digest)
+    supported = named.pop(link.digest, 0)
+    [(witness, others)] = named.most_common(1) or [("", 0)]
     if not link.digest or findings.is_damaged(link.where):
-        return next(iter(witnesses), "")
-    if witnesses and link.digest not in witnesses:
-        problem = "is not the entry that its head or the next entry names: it was replaced"
+        return witness
+    if others > supported:
+        problem = "is not the entry that its head, the next entry or the ledger names: it was replaced"
         heal = log.way_out
-        if not following.previous:  # the last entry has one witness
+        if others == 1 and witness == link.head:  # the two contradict each other: nothing says which of them is right
             heal += f"; or if it is right, store its digest in {root}/{log.head_path(link.number)}: {link.digest}"
-        findings.add(Problem(link.where, problem, f"SHA-256 {witnesses[0]}", f"SHA-256 {link.digest}", heal))
-        return witnesses[0]
+        findings.add(Problem(link.where, problem, f"SHA-256 {witness}", f"SHA-256 {link.digest}", heal))
+        return witness
     if link.head not in {"", link.digest}:
         findings.add(_wrong_head(root, log, link, link.head))
     if following.previous not in {"", link.digest}:

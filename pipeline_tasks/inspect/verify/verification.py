@@ -1,7 +1,7 @@
 """Verifies a root: from the log of versions to the manifests, their shards, and the published files."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
@@ -20,6 +20,7 @@ from pipeline_tasks.inspect.verify.log import (
     check_archived,
     check_erasures,
     check_log,
+    check_models,
     check_takedowns,
 )
 from pipeline_tasks.inspect.verify.manifests import Committed, Manifests, check_version
@@ -27,8 +28,10 @@ from pipeline_tasks.inspect.verify.objects import Expected, check_objects
 from pipeline_tasks.inspect.verify.published import Pairs, check_entry, check_published, published_files
 from pipeline_tasks.inspect.verify.rows import check_rows
 from pipeline_tasks.inspect.verify.scores import Rescored, Sample, check_scores, classifiers_of
+from pipeline_tasks.inspect.verify.stored import check_stored
 from pipeline_tasks.inspect.verify.tokenizers import check_pin
 from pipeline_tasks.inspect.verify.verdicts import check_verdicts
+from pipeline_tasks.ledger.lost_log import recorded_datasets
 from pipeline_tasks.libraries import release
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.logs.version_log import Version
@@ -82,7 +85,7 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     report = Report(root, "full" if scope.full else "fast")
     findings = report.findings
     findings.full = scope.full
-    names = [scope.recipe] if scope.recipe else version_log.recipes(root)
+    names = [scope.recipe] if scope.recipe else sorted({*version_log.recipes(root), *recorded_datasets(root)})
     report.logs = [check_log(root, name, findings) for name in names]
     manifests = Manifests(root, findings, complete=all(log.whole for log in report.logs))
     every = [version for log in report.logs for version in log.versions]
@@ -104,25 +107,30 @@ def verify(root: str, scope: Scope | None = None) -> Report:
     for log in report.logs:
         check_pin(root, log.recipe, log.versions, findings)
     check_accesses(root, findings)
+    check_models(root, findings)
     for part in all_parts(CHECKS).values():
         check: Callable[[str, Findings], None] = part.load()
         check(root, findings)
     pairs = [(version, committed[version.recipe, version.number]) for version in chosen]
-    expected = held + _all_expected(root, pairs, findings)
+    if not scope.recipe and not scope.snapshot:
+        check_stored(root, every, findings, full=scope.full)
     if not scope.snapshot:
         for merged, heal in check_compactions(root, manifests.by_fingerprint, findings):
-            expected += compacted_segments(root, merged, heal)
-    check = partial(_check_verdicts, root, findings)
-    deque(storage.each(storage.connect(root), check, pairs), maxlen=0)
-    work = _work(root, scope)
-    check_objects(work, expected, findings, full=scope.full)
-    check_published(work, pairs, findings, full=scope.full)
-    if scope.full:
-        _check_content(work, pairs, findings)
+            held += compacted_segments(root, merged, heal)
+    deque(storage.each(storage.connect(root), partial(_check_verdicts, root, findings), pairs), maxlen=0)
+    _read_all(_work(root, scope), held, pairs, findings, full=scope.full)
     report.scores = list(_rescored(root, pairs, scope.scores, findings))
+    return report
+
+
+def _read_all(work: Work, held: Iterable[Expected], pairs: Pairs, findings: Findings, *, full: bool) -> None:
+    """Check the objects that are held, and those that versions name; with `full` each byte and each row."""
+    check_objects(work, [*held, *_all_expected(work.place, pairs, findings)], findings, full=full)
+    check_published(work, pairs, findings, full=full)
+    if full:
+        _check_content(work, pairs, findings)
     if work.folder:
         work.forget()
-    return report
 
 
 def _work(root: str, scope: Scope) -> Work:

@@ -50,7 +50,7 @@ def commit_report(root: str, name: str, digest: str, kind: str, body: bytes) -> 
 
 def published_models(root: str, name: str) -> list[PublishedModel]:
     """Return the models that were published by a name, oldest first; ContractError unless their chain is whole."""
-    log = _log(name)
+    log = log_of(name)
     models = []
     for entry in read_chain(root, log):
         fields = {key: value for key, value in entry.fields.items() if key != "log"}
@@ -64,7 +64,7 @@ def published_models(root: str, name: str) -> list[PublishedModel]:
 
 def publish_model(root: str, model: PublishedModel) -> PublishedModel:
     """Append a model to the log of its name, its number and time set; the last entry if that has the same already."""
-    log = _log(model.name)
+    log = log_of(model.name)
     while True:
         chain, known = read_chain(root, log), published_models(root, model.name)
         if known and _content(known[-1]) == _content(model):
@@ -79,7 +79,8 @@ def _content(model: PublishedModel) -> dict[str, str]:
     return {name: value for name, value in asdict(model).items() if name not in ("number", "at")}
 
 
-def _log(name: str) -> Log:
+def log_of(name: str) -> Log:
+    """Return the log of the models that are published by a name."""
     folder = f"{MODELS}/{name}/log"
     return Log(
         folder,

@@ -46,6 +46,7 @@ from pipeline_tasks.service.requests.publication import (
 )
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures, newest
+from pipeline_tasks.store.log_chain import dataset_log
 from pipeline_tasks.store.reading import read_committed
 
 WORKERS = Workers(4)
@@ -143,6 +144,7 @@ def publish_snapshot(
     }
     version = version_log.unchanged(root, fields) or _with_report(root, fields, ledger, erased)
     ledger.record_version(version)
+    ledger.record_log(root, dataset_log(version.recipe))
     store_summary(root, version)
     return version
 
@@ -240,6 +242,7 @@ def publish_build(
     _require_allowed(root, f"{name}, which is not published,", by_stage)
     version = version_log.unchanged(root, fields) or version_log.append(root, fields)
     ledger.record_version(version)
+    ledger.record_log(root, dataset_log(version.recipe))
     store_summary(root, version)
     _require_allowed(root, f"version {version.number} of {name}", by_stage)
     work.forget()

@@ -5,9 +5,10 @@ nothing names is removed. A second application looks at the root again, and goes
 """
 
 from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.ledger import Ledger, ledger_of
 from pipeline_tasks.sealed import sha256
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import Erased, Stored, newest
+from pipeline_tasks.store.erasures import LOG, Erased, Stored, newest
 from pipeline_tasks.store.protocol import Store
 from pipeline_tasks.upkeep.retention.plan import BLANK, COLD, DELETE, REMOVE, Plan, Step
 from pipeline_tasks.upkeep.retention.rows import expire
@@ -25,6 +26,8 @@ def apply(plan: Plan, by: str) -> None:
         objects = [each for step in named[start : start + TOGETHER] if (each := _gone(plan.root, step)) is not None]
         if objects:
             commit(plan.root, objects, by, since, retention=plan.policy.name)
+    with Ledger.open(ledger_of(plan.root)) as ledger:
+        ledger.record_log(plan.root, LOG)
     store = storage.connect(plan.root)
     for step in plan.steps:
         if step.action == DELETE:  # one by one: the list of an export goes before its files

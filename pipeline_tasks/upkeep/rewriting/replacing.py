@@ -26,9 +26,16 @@ def meanwhile(root: str) -> ErasedMeanwhile:
 
 
 def commit(
-    root: str, objects: Sequence[Erased], by: str, since: int, *, takedown: int = 0, retention: str = ""
+    root: str,
+    objects: Sequence[Erased],
+    by: str,
+    since: int,
+    *,
+    takedown: int = 0,
+    retention: str = "",
+    certificate: str = "",
 ) -> None:
-    """Log that objects are gone or replaced, whose successors are stored, and remove them.
+    """Log that objects are gone or replaced, whose successors are stored, and remove them; or what was certified.
 
     ErasedMeanwhile if an entry after `since`, the newest before the objects were read, has one of them.
     """
@@ -38,7 +45,7 @@ def commit(
         if any(each.before.path in others for each in objects):
             raise meanwhile(root)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Erasure(next_number(chain), tuple(objects), takedown, now, by, retention)
+        entry = Erasure(next_number(chain), tuple(objects), takedown, now, by, retention, certificate)
         if append(root, LOG, chain, entry.stored):
             break
     store = storage.connect(root)

@@ -5,10 +5,21 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from pipeline_tasks.sealed import seal, sha256
+from pipeline_tasks.ledger import Ledger, ledger_of
+from pipeline_tasks.sealed import reference, require_digest, seal, sha256
 from pipeline_tasks.store import storage
-from pipeline_tasks.store.erasures import CERTIFICATES, LOG, Erased, erased_by_path, erasures, expired, newest
-from pipeline_tasks.store.log_chain import next_number, read_chain
+from pipeline_tasks.store.erasures import (
+    CERTIFICATES,
+    CERTIFIED_ANEW,
+    LOG,
+    Erased,
+    certificates,
+    erased_by_path,
+    erasures,
+    expired,
+    newest,
+)
+from pipeline_tasks.store.log_chain import read_chain
 from pipeline_tasks.store.taken_down import Takedown
 from pipeline_tasks.upkeep.rewriting.replacing import TOGETHER, commit, meanwhile
 from refinery_rights.erasing.survey import Survey, Work
@@ -82,8 +93,9 @@ def certify(found: Survey, log: Sequence[Takedown], by: str) -> tuple[str, dict[
 
     It has digests, paths and counts, and nothing that a document said; of what was asked for it has the SHA-256.
     """
-    entries = [entry for entry in erasures(found.root) if entry.takedown == log[-1].number]
-    last = next_number(read_chain(found.root, LOG)) - 1
+    every = erasures(found.root)
+    entries = [entry for entry in every if entry.takedown == log[-1].number]
+    last = max((entry.number for entry in every if not entry.certificate), default=0)
     objects = [each for entry in entries for each in entry.objects]
     facts = {
         "certificate": f"{log[-1].number}-{last}",
@@ -95,7 +107,7 @@ def certify(found: Survey, log: Sequence[Takedown], by: str) -> tuple[str, dict[
         "counts": counts(objects),
         "unfinished": sorted(found.unfinished),
         "objects": [asdict(each) for each in objects],
-        "log": {"entries": [entry.number for entry in entries], "head": _head(found.root)},
+        "log": {"entries": [entry.number for entry in entries], "head": _head(found.root, last)},
         "documents": len(found.documents.ids),
         "same_text_elsewhere": sorted(found.documents.others),
         "stays": list(STAYS),
@@ -104,13 +116,26 @@ def certify(found: Survey, log: Sequence[Takedown], by: str) -> tuple[str, dict[
         "landed": found.documents.places(),
     }
     path = f"{CERTIFICATES}/{log[-1].number:012d}-{last:012d}.json"
-    storage.keep(storage.connect(found.root), path, seal(facts))
+    _log_certificate(found.root, path, seal(facts), by)
     return path, facts
 
 
-def _head(root: str) -> str:
-    chain = read_chain(root, LOG)
-    return chain[-1].digest if chain else ""
+def _log_certificate(root: str, path: str, body: bytes, by: str) -> None:
+    """Store a certificate if it is absent, and have the log name it, and the ledger the log.
+
+    DigestMismatch if the one that is stored is another than the log names.
+    """
+    stored, named = storage.keep(storage.connect(root), path, body), certificates(root).get(path, "")
+    if stored != body:
+        require_digest(stored, named, f"{root}/{path}", CERTIFIED_ANEW)
+    if named != sha256(stored):
+        commit(root, (), by, newest(root), certificate=reference(path, sha256(stored)))
+    with Ledger.open(ledger_of(root)) as ledger:
+        ledger.record_log(root, LOG)
+
+
+def _head(root: str, last: int) -> str:
+    return read_chain(root, LOG)[last - 1].digest if last else ""
 
 
 def _takedown(takedown: Takedown) -> dict[str, Any]:
