@@ -132,7 +132,8 @@ def learn(batches: Batches, twins: Batches, totals: Batches) -> Batches:
 
 def in_order(batches: Batches) -> Batches:
     """Sort a shard."""
-    yield from pa.Table.from_batches(batches).sort_by("id").combine_chunks().to_batches()
+    rows = pa.Table.from_batches(batches).sort_by("id")
+    yield from rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
 
 
 def look_up(batches: Batches, rows: HistoryReader) -> Batches:

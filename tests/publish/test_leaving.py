@@ -21,6 +21,7 @@ from pipeline_tasks.run.request import RefineRequest
 from pipeline_tasks.run.runner import refine
 from pipeline_tasks.sealed import digest_of
 from pipeline_tasks.store.reading import read_committed, read_shards
+from pipeline_tasks.text.base.key_pages import KeyedFile
 from tests import refining
 from tests.documents import documents
 
@@ -170,14 +171,14 @@ def test_select_looks_up_what_a_composition_lists(tmp_path: Path) -> None:
 def test_of_many_documents_a_batch_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the number of days: documents whose winner is selected are not looked up, and others by their batch."""
     asked: list[int] = []
-    looked_up = leaving.KeyedFile.rows
+    looked_up = KeyedFile.rows
 
-    def counted(file: leaving.KeyedFile, wanted: pa.Array) -> pa.Table:
+    def counted(file: KeyedFile, wanted: pa.Array) -> pa.Table:
         rows = looked_up(file, wanted)
         asked.append(rows.num_rows)
         return rows
 
-    monkeypatch.setattr(leaving.KeyedFile, "rows", counted)
+    monkeypatch.setattr(KeyedFile, "rows", counted)
     monkeypatch.setattr(leaving, "BATCH_ROWS", 100)
     days = [[((f"{at:05}", str(day)), (f"{at:05}", str(day + 1))) for at in range(2000)] for day in range(4)]
     assert len(left(days, {"0", "1", "2", "3", "4"})) == 8000
