@@ -33,6 +33,8 @@ ELSEWHERE: Mapping[str, str] = {
     ),
     **dict.fromkeys(("exported file", "file list of an export"), "tests/publish/test_export_formats.py"),
     "list of takedowns": "tests/publish/test_cut_logs.py",
+    "segment of takedowns": "tests/publish/test_held_takedowns.py",
+    "receipt of an export": "tests/engines/test_whole_root.py",
     "log page": "tests/store/test_log_chain.py",
     "ledger": "tests/publish/test_ledger.py",
     "shuffled rows": "tests/run/test_scratch.py",

@@ -12,7 +12,7 @@ from functools import cache
 from pipeline_tasks.alerts.sent import ALERTS
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.inspect.verify.sealed_objects import of_its_name, sealed, sealed_cache
-from pipeline_tasks.publish.exported import EXPORTS, FILES
+from pipeline_tasks.publish.exported import EXPORTS, FILES, RECEIPTS
 from pipeline_tasks.publish.logs.model_log import MODELS
 from pipeline_tasks.recipe import PUBLISH
 from pipeline_tasks.run.tasks.row_cache import CACHE
@@ -78,6 +78,7 @@ OWN = (
     ),
     Kind("summary", "datasets/<recipe>/summaries/<digest>.json", FOLLOWS, "its seal, and what it sums up"),
     Kind("list of takedowns", "takedowns/lists/*", NAMED, "the landings and compositions that pin it"),
+    Kind("segment of takedowns", "takedowns/segments/*", NAMED, "the log's entries, and lists that are pinned"),
     Kind(
         "certificate",
         f"{CERTIFICATES}/*.json",
@@ -91,7 +92,7 @@ OWN = (
     Kind("model report", f"{MODELS}/<name>/<digest>/<kind>.<sha>.json", FOLLOWS, "its name", of_its_name, _BACKUP),
     Kind("model", f"{MODELS}/<name>/<digest>/**", COPY, "recipes that name it, by its digest"),
     Kind("what has been sent", f"{ALERTS}/*", COPY, "nobody: it is a message"),
-    Kind("request", "requests/**", COPY, "nobody: it is a message of a run that is under way"),
+    Kind("request", "requests/**", COPY, "nobody: it is a message, or a receipt, of work that is under way"),
     Kind("probe", "doctor/*", COPY, "nobody: it is looked at once"),
     Kind("ledger", "ledger.sqlite*", COPY, "SQLite: `refinery keep ledger` makes it anew"),
     Kind("cached rows", f"{CACHE}/<stage>/<name>/*.json", SEALED, "its seal", sealed_cache, _AGAIN),
@@ -99,6 +100,9 @@ OWN = (
         "cache segment", f"{CACHE}/<stage>/<name>/*", FOLLOWS, "the object that names it, also when rows are looked up"
     ),
     Kind("file list of an export", f"{PUBLISH}/<digest>/{EXPORTS}/<format>/{FILES}", SEALED, "its seal"),
+    Kind(
+        "receipt of an export", f"{PUBLISH}/<digest>/{EXPORTS}/<format>/{RECEIPTS}/**", COPY, "the export that reads it"
+    ),
     Kind("exported file", f"{PUBLISH}/<digest>/{EXPORTS}/<format>/**", NAMED, "the list of the export"),
     Kind("file of a published shard", f"{PUBLISH}/shards/*", NAMED, "the index `dataset.json`"),
     Kind("published file", f"{PUBLISH}/<digest>/*", NAMED, "the log entry of the version"),
