@@ -22,7 +22,7 @@ def test_only_engines_pickle() -> None:
     and so are the states of models that judge recipes.
     """
     imports = re.compile(r"^\s*(?:import|from) +(pickle|cloudpickle|joblib|dill|shelve|marshal)\b", re.MULTILINE)
-    engines = {"plugins/refinery_spark/spark.py", "pipeline_tasks/engines/sent.py"}  # what workers are sent
+    engines = {"plugins/refinery_spark/task_batch.py", "pipeline_tasks/engines/sent.py"}  # what workers are sent
     assert {path for path, text in sources().items() if imports.search(text)} <= engines
     torch = {path for path, text in sources().items() if re.search(r"^\s*(?:import|from) +torch\b", text, re.MULTILINE)}
     judges = {f"plugins/refinery_ablate/{name}.py" for name in ("network", "running", "scoring", "training_run")}

@@ -5,7 +5,6 @@ of them took most of the time (docs/decisions/0112), and orders other types in o
 """
 
 import itertools
-import pickle
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pipeline_tasks.run.tracker import guarded
 from pipeline_tasks.stage import Shards
 from pipeline_tasks.store.shards.rows import Columns
 from pipeline_tasks.text.base.tables import empty_batch, run_starts
-from refinery_spark.task_batch import BucketTasks, TaskBatch, result, unpacked
+from refinery_spark.task_batch import BucketTasks, TaskBatch, pickled, result, unpacked, unpickled
 
 FRAME = pa.schema([("__bucket", pa.int32()), ("__turn", pa.int32()), ("__body", pa.binary())])
 """Columns of ours: rows of a bucket come by their turn, and those before `ROWS` have a body instead of keys."""
@@ -136,7 +135,7 @@ class Scatter:
                 yield self._of_buckets(batch)
                 number += 1
             if isinstance(batch, RefineryError):  # it goes to every bucket: none may run on a part of its rows
-                yield self._told(rank - LAST_RANK, pickle.dumps(batch))
+                yield self._told(rank - LAST_RANK, pickled(batch))
 
     def _of_buckets(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         chosen = bucket_of(batch.column(self.by), self.buckets).astype(np.int32)
@@ -179,7 +178,7 @@ def _gathered(tasks: BucketTasks, bucket: int, parts: Iterator[pa.RecordBatch]) 
     first = next(parts)
     turn, body = (first.column(place)[0].as_py() for place in (1, 2))
     if turn < SCHEMA:
-        refusal: RefineryError = pickle.loads(body)  # noqa: S301 -- of our own worker
+        refusal: RefineryError = unpickled(body)
         return refusal
     schema = pa.ipc.read_schema(pa.py_buffer(body))
     rows = (pa.RecordBatch.from_arrays(part.columns[len(FRAME) :], schema.names).cast(schema) for part in parts)

@@ -4,7 +4,6 @@ Each is a row of `PIECE`: what one shard has of one bucket. No column of it is S
 """
 
 import itertools
-import pickle
 from collections.abc import Iterator
 from functools import partial
 
@@ -14,7 +13,7 @@ from pipeline_tasks.errors import RefineryError
 from pipeline_tasks.run.shuffle import piece_batches
 from pipeline_tasks.run.tasks.task import Outcome
 from pipeline_tasks.run.tracker import guarded
-from refinery_spark.task_batch import BucketTasks, TaskBatch, result, unpacked
+from refinery_spark.task_batch import BucketTasks, TaskBatch, pickled, result, unpacked, unpickled
 
 PIECE = "bucket int, shard int, piece int, body binary"
 PIECES_IN_ORDER = ("bucket", "shard", "piece")
@@ -35,7 +34,7 @@ def scatter_pieces(
                 yield _piece(bucket, rank, number, body)
         if isinstance(cut, RefineryError):  # it goes to every bucket: none may run on a part of its rows
             for bucket in sorted(wanted):
-                yield _piece(bucket, REFUSED, rank, pickle.dumps(cut))
+                yield _piece(bucket, REFUSED, rank, pickled(cut))
 
 
 def _piece(bucket: int, shard: int, number: int, body: bytes) -> pa.RecordBatch:
@@ -53,7 +52,7 @@ def _gathered(tasks: BucketTasks, bucket: int, rows: Iterator[tuple[int, int, pa
     """Run the kernel of a bucket over its pieces, as they come; a refusal of a scatter task is the first of them."""
     _, shard, body = next(rows)
     if shard == REFUSED:
-        refusal: RefineryError = pickle.loads(body)  # noqa: S301 -- of our own worker
+        refusal: RefineryError = unpickled(body)
         return refusal
     bodies = itertools.chain([body], (body for _, _, body in rows))
     return tasks.run(bucket, itertools.chain.from_iterable(map(piece_batches, bodies)))

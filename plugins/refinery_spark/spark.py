@@ -10,7 +10,6 @@ import contextlib
 import logging
 import math
 import os
-import pickle
 import re
 import shutil
 import sys
@@ -40,7 +39,7 @@ from refinery_spark.address import SUBMITTED, is_emr, spark_address
 from refinery_spark.java import WAY_OUT, require_java
 from refinery_spark.key_tables import FRAME, Scatter, frame_of, gather_keys, key_columns, key_rows
 from refinery_spark.pieces import PIECE, PIECES_IN_ORDER, gather_pieces, scatter_pieces
-from refinery_spark.task_batch import RESULT, BucketTasks, bucket_tasks, run_tasks, task_batch
+from refinery_spark.task_batch import RESULT, BucketTasks, bucket_tasks, run_tasks, task_batch, unpickled
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -174,7 +173,7 @@ class SparkEngine(LocalEngine):
                 "its driver more memory. Finished tasks are kept and will not run again"
             )
             raise JobLost(message)
-        return results_of(pickle.loads(results.pop(rank)) for rank in ranks)  # noqa: S301 -- our workers' own
+        return results_of(unpickled(results.pop(rank)) for rank in ranks)
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

@@ -67,8 +67,18 @@ def run_tasks(sent: TaskBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
 
 def result(rank: int, value: object) -> pa.RecordBatch:
     """Return a row of `RESULT`."""
-    body = pickle.dumps(value)
-    return pa.RecordBatch.from_arrays([pa.array([rank], pa.int32()), pa.array([body], pa.binary())], ["rank", "result"])
+    columns = [pa.array([rank], pa.int32()), pa.array([pickled(value)], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, ["rank", "result"])
+
+
+def pickled(value: object) -> bytes:
+    """Return what a worker says as it travels to other workers and to its driver."""
+    return pickle.dumps(value)
+
+
+def unpickled(body: bytes) -> Any:  # noqa: ANN401 -- of the type that was pickled
+    """Return what a worker of ours said."""
+    return pickle.loads(body)  # noqa: S301 -- our workers' own
 
 
 @dataclass(frozen=True, slots=True)
