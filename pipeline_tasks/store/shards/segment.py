@@ -43,6 +43,10 @@ COMPACTED = "compacted"
 LENGTH = 8
 """Bytes of the root's length at the end of the file, and of a page's uncompressed length before it; little-endian."""
 
+FILTERED = "filter of apart hashes"
+"""The fact of the root that says where the filter is. Those named `filter` had the keys of a bucket in few blocks, and
+let most other keys pass: they are not asked."""
+
 CODEC = pa.Codec("zstd", compression_level=1)
 """A page is compressed as a whole: its many small buffers, each by itself, take three times as long and are larger."""
 
@@ -103,7 +107,7 @@ class Segment:
             facts, entries = stream.schema.metadata, stream.read_next_batch()
         schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
         keys = tuple(json.loads(facts[b"keys"]))
-        place = json.loads(facts[b"filter"]) if b"filter" in facts else None
+        place = json.loads(facts[FILTERED.encode()]) if FILTERED.encode() in facts else None
         return Root(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata(), place)
 
     def _tail(self) -> list[bytes]:
