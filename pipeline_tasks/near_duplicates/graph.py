@@ -31,7 +31,7 @@ from pipeline_tasks.near_duplicates.history import (
 )
 from pipeline_tasks.near_duplicates.likeness import Likeness
 from pipeline_tasks.near_duplicates.signing import outline_signatures, spread_bands
-from pipeline_tasks.near_duplicates.tables import MEMBER_SIGNATURES, OUTLINES, as_grouped
+from pipeline_tasks.near_duplicates.tables import LINKS, MEMBER_SIGNATURES, OUTLINES, as_grouped
 from pipeline_tasks.near_duplicates.verification import (
     attach_members,
     member_signatures,
@@ -42,6 +42,9 @@ from pipeline_tasks.near_duplicates.verification import (
 )
 from pipeline_tasks.stage import Engine, Kernel, Layer, Shards, buckets_for
 from pipeline_tasks.text.base.tables import unchanged
+
+CONNECTED = 1 << 17
+"""Edges that one task connects at most, however many params allow: each takes 0.6 KB of its memory, 80 MB in all."""
 
 
 def keep_first(documents: Shards, sign: Kernel, reads: tuple[str, ...], likeness: Likeness, on: Engine) -> Shards:
@@ -100,7 +103,9 @@ def _edges(bands: Shards, signatures: Shards, likeness: Likeness, on: Engine) ->
             break
         verified_now = _verified(pairs, signed, likeness, on)
         verified += verified_now
-        results.append(_grouped(on.map(pair_results, verified_now), likeness, on, by="key", order=("member", "center")))
+        results.append(
+            _grouped(on.map(pair_results, verified_now), likeness, on, by="key", order=("member_at", "center_at"))
+        )
     unsettled = on.map(partial(unsettled_bands, likeness=likeness), members, *results)
     counts = on.group(count_unsettled, unsettled, by="id", order=("key",), buckets=likeness.buckets)
     return on.map(new_edges, verified) + _edges_to_history(verified, likeness, on), counts
@@ -149,9 +154,9 @@ def _losers(edges: Shards, likeness: Likeness, on: Engine) -> tuple[Shards, Shar
 
 def _clusters(edges: Shards, likeness: Likeness, on: Engine) -> Shards:
     """Return the links of every node but the first of each cluster to that first node."""
-    if _rows(edges) <= likeness.edges_in_memory:
+    if _rows(edges) <= min(likeness.edges_in_memory, CONNECTED):
         return on.map(connect_components, edges[:1], broadcast=edges)
-    return _stars(edges, likeness.buckets, on)
+    return _stars(on.map(unchanged, edges, reads=tuple(LINKS.names)), likeness.buckets, on)
 
 
 def _stars(edges: Shards, buckets: int, on: Engine) -> Shards:

@@ -67,28 +67,52 @@ def lost_bands(outlines: Batches, losers: Batches) -> Batches:
 def save_bands(bands: Batches, lost: Batches, *, likeness: Likeness) -> Batches:
     """Yield `KNOWN_BANDS`: the rows of `BANDS`, each labeled by its document or, if that one lost, as in `lost`.
 
-    Both are sorted by key and node, so the rows of `lost` are met in their order.
+    Both are sorted by key and node, so the rows of `lost` are met in their order: those of a batch are among as many
+    of the next ones as it has rows.
     """
-    labels = read_table(lost)
-    ids, taken = pc.unique(node_ids(labels.column("node"))), 0
+    labels = _Ahead(lost)
     for batch in bands:
         node = batch.column("node")
-        own = node_ids(node)
-        losing = pc.is_in(own, value_set=ids)
-        label = pc.replace_with_mask(own, losing, combined(labels.column("label").slice(taken, losing.true_count)))
-        taken += losing.true_count
+        own, coming = node_ids(node), labels.next(batch.num_rows)
+        losing = pc.is_in(own, value_set=combined(node_ids(coming.column("node"))))
+        taken = labels.take(losing.true_count)
         yield batch_of(
             KNOWN_BANDS,
             key=batch.column("key"),
             **{name: pc.struct_field(node, name) for name in ("rank", "id", "snapshot")},
-            label=label,
+            label=pc.replace_with_mask(own, losing, combined(taken.column("label"))),
             history_version=pa.repeat(pa.scalar(likeness.history_version, pa.int64()), batch.num_rows),
         )
-    if taken != labels.num_rows:
-        message = (
-            f"{likeness.stage}: {labels.num_rows - taken} bands of duplicates are not in their bucket; run it again"
-        )
+    if left := labels.rest():
+        message = f"{likeness.stage}: {left} bands of duplicates are not in their bucket; run it again"
         raise ContractError(message)
+
+
+class _Ahead:
+    """A stream whose next rows are looked at before they are taken."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches, self._waiting = batches, read_table([next(batches)])
+
+    def next(self, rows: int) -> pa.Table:
+        """Return the next rows, fewer at the end."""
+        waiting = [self._waiting]
+        count = self._waiting.num_rows
+        while count < rows and (batch := next(self._batches, None)) is not None:
+            waiting.append(pa.Table.from_batches([batch]))
+            count += batch.num_rows
+        self._waiting = pa.concat_tables(waiting)
+        return self._waiting.slice(0, rows)
+
+    def take(self, rows: int) -> pa.Table:
+        """Return the next rows of those that were looked at, and go on behind them."""
+        taken, self._waiting = self._waiting.slice(0, rows), self._waiting.slice(rows)
+        return taken
+
+    def rest(self) -> int:
+        """Return how many rows are left."""
+        left: int = self._waiting.num_rows + sum(batch.num_rows for batch in self._batches)
+        return left
 
 
 def save_signatures(signatures: Batches, losers: Batches, *, likeness: Likeness) -> Batches:

@@ -46,23 +46,32 @@ PAIRS = pa.schema(
         pa.field("center", pa.string()),
         pa.field("center_node", NODE),
         pa.field("key", pa.int64()),
+        pa.field("member_at", pa.int32()),  # places in the band
+        pa.field("center_at", pa.int32()),
     ]
 )
 """Pairs to compare, once per band that proposes them. A member is new; a center may be known from history."""
 
-DISTINCT_PAIRS = pa.schema([*PAIRS.remove(4), pa.field("keys", pa.list_(pa.int64()))])
-"""Pairs to compare, with the keys of all bands that propose them."""
+PROPOSALS = {"keys": "key", "members_at": "member_at", "centers_at": "center_at"}
+"""What is of each band that proposes a pair: the column of all of them, and that of one."""
+
+DISTINCT_PAIRS = pa.schema(
+    [
+        *(field for field in PAIRS if field.name not in PROPOSALS.values()),
+        *(pa.field(name, pa.list_(PAIRS.field(one).type)) for name, one in PROPOSALS.items()),
+    ]
+)
+"""Pairs to compare, with all bands that propose them."""
 
 RESULTS = pa.schema(
     [
-        pa.field("key", pa.int64()),
-        pa.field("member", pa.string()),
-        pa.field("center", pa.string()),
+        *(PAIRS.field(name) for name in PROPOSALS.values()),
         pa.field("similarity", pa.float64()),
         pa.field("passed", pa.bool_()),
-    ]
+    ],
+    metadata=QUICK,
 )
-"""Results of comparisons, once per band that proposed them; sorted by key."""
+"""Results of comparisons, once per band that proposed them, by places in it; sorted by key."""
 
 UNSETTLED = pa.schema([pa.field("id", pa.string()), pa.field("key", pa.int64())])
 """New members of bands that were not compared with all that they are not connected to."""

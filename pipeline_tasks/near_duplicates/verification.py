@@ -15,12 +15,13 @@ from pipeline_tasks.near_duplicates.tables import (
     EDGES,
     MEMBER_IDS,
     MEMBER_SIGNATURES,
+    PROPOSALS,
     RESULTS,
     SIGNED_PAIRS,
     VERIFIED_PAIRS,
 )
 from pipeline_tasks.stage import Batches, HistoryReader
-from pipeline_tasks.text.base.tables import batch_of, combined, read_table, sliced, whole_numbers
+from pipeline_tasks.text.base.tables import batch_of, combined, sliced, whole_numbers
 from pipeline_tasks.text.near.ranking import NODE, is_known, node_ids
 
 if TYPE_CHECKING:
@@ -41,8 +42,11 @@ def new_members(members: Batches) -> Batches:
 
 def member_signatures(signatures: Batches, members: Batches) -> Batches:
     """Yield the `MEMBER_SIGNATURES` of members: of few documents, and each round of pairs reads these alone."""
-    ids = pc.unique(read_table(members).column("id"))
+    from pipeline_tasks.text.base.lookup import Lookup
+
+    wanted = Lookup(members, "id")
     for batch in signatures:
+        ids = combined(wanted.rows(batch.column("id")).column("id"))
         yield batch.select(MEMBER_SIGNATURES.names).filter(pc.is_in(batch.column("id"), value_set=ids))
 
 
@@ -139,10 +143,10 @@ def _matrix(keys: pa.ListArray, rows: int) -> npt.NDArray[Any]:
 def pair_results(verified: Batches) -> Batches:
     """Yield `RESULTS` of `VERIFIED_PAIRS`."""
     for batch in verified:
-        keys = batch.column("keys")
-        results = batch.select(["member", "center", "similarity", "passed"]).take(pc.list_parent_indices(keys))
+        results = batch.select(["similarity", "passed"]).take(pc.list_parent_indices(batch.column("keys")))
         columns = {name: results.column(name) for name in results.schema.names}
-        yield batch_of(RESULTS, key=pc.list_flatten(keys), **columns)
+        proposals = {one: pc.list_flatten(batch.column(name)) for name, one in PROPOSALS.items()}
+        yield batch_of(RESULTS, **proposals, **columns)
 
 
 def new_edges(verified: Batches) -> Batches:

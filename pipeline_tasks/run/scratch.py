@@ -49,7 +49,7 @@ INDEX_BYTES = 64 * 1024 * 1024
 """Bytes of the index that one task turns and writes."""
 
 AHEAD = 8
-"""Pieces that are requested at the same time, of at most `CHUNK` bytes each."""
+"""Pieces that are requested at the same time, at most: fewer if their first `CHUNK` bytes are more than `2 * CHUNK`."""
 
 
 class _Piece(NamedTuple):
@@ -188,9 +188,11 @@ def _opened(store: Store, pieces: Sequence[_Piece]) -> Iterator["io.BufferedRead
     if len(pieces) == 1:
         yield _open(store, pieces[0])
         return
-    with ThreadPoolExecutor(AHEAD) as pool:
-        coming = deque(pool.submit(_open, store, piece) for piece in pieces[:AHEAD])
-        for piece in pieces[AHEAD:]:
+    largest = max((min(CHUNK, piece.stop - piece.start) for piece in pieces), default=1)
+    ahead = min(AHEAD, 2 * CHUNK // largest)
+    with ThreadPoolExecutor(ahead) as pool:
+        coming = deque(pool.submit(_open, store, piece) for piece in pieces[:ahead])
+        for piece in pieces[ahead:]:
             file = coming.popleft().result()
             coming.append(pool.submit(_open, store, piece))
             yield file

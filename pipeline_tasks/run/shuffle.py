@@ -14,11 +14,14 @@ from pipeline_tasks.run.tasks.sorted_runs import Rows, in_order, whole_numbers
 from pipeline_tasks.run.tasks.task import Outcome, StageIO, Task, read_input, run_stream
 from pipeline_tasks.stage import Shard, Shards
 
-PIECE_BYTES = 32 * 1024 * 1024
+PIECE_BYTES = 4 * 1024 * 1024
 """A bucket's rows of one shard travel in Arrow streams of about this many bytes."""
 
-SCATTER_BYTES = 256 * 1024 * 1024
-"""Bytes of rows that may wait for their bucket's stream to fill, however many buckets there are; then all travel."""
+SCATTER_BYTES = 32 * 1024 * 1024
+"""Bytes of rows that may wait for their bucket's stream to fill; then all travel."""
+
+LEAST_PIECE = 4096
+"""Bytes of rows that may wait for each bucket, where there are so many buckets that these are more."""
 
 PIECE_INPUT = 128 * 1024
 """Bytes of stored input that a scatter task takes for each bucket, where shards have less: no piece becomes tiny.
@@ -86,13 +89,13 @@ def scatter(stage_io: StageIO, shards: Shards, by: str, buckets: int) -> Iterato
     """Yield (bucket, rows, Arrow stream) pieces of shards; each bucket gets at least one, so none lacks a schema."""
     waiting: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
     weight = [0] * buckets
-    schema = None
+    schema, most = None, max(SCATTER_BYTES, buckets * LEAST_PIECE)
     for batch in itertools.chain.from_iterable(read_input(stage_io, shard) for shard in shards):
         schema = batch.schema
         for bucket, rows in _by_bucket(batch, by, buckets):
             waiting[bucket].append(rows)
             weight[bucket] += rows.nbytes
-        is_full = sum(weight) >= SCATTER_BYTES
+        is_full = sum(weight) >= most
         for bucket in [bucket for bucket in range(buckets) if weight[bucket] >= (1 if is_full else PIECE_BYTES)]:
             yield _piece(bucket, waiting[bucket], schema)
             waiting[bucket], weight[bucket] = [], 0

@@ -35,6 +35,7 @@ def test_every_row_is_in_one_piece_of_its_bucket(keys: list[str], buckets: int, 
     whole = table(keys)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shuffle, "SCATTER_BYTES", bound)
+        patch.setattr(shuffle, "LEAST_PIECE", 1)
         patch.setattr(shuffle, "read_input", lambda *_: read(whole, batch_rows))
         pieces = list(scatter(IO, SHARDS, "key", buckets))
     assert {bucket for bucket, _, _ in pieces} == set(range(buckets))  # even an empty one has a schema
@@ -79,6 +80,7 @@ def test_rows_of_many_buckets_do_not_wait_for_the_whole_shard(monkeypatch: pytes
 
     monkeypatch.setattr(shuffle, "read_input", counted)
     monkeypatch.setattr(shuffle, "SCATTER_BYTES", 2000)
+    monkeypatch.setattr(shuffle, "LEAST_PIECE", 1)
     next(scatter(IO, SHARDS, "key", 1000))
     assert sum(given_out) < 100
 

@@ -72,10 +72,17 @@ values = st.tuples(
     keys=st.sampled_from(KEYS),
     run=st.sampled_from([1, 200, 600]),
     block=st.integers(1, 5),
+    most=st.sampled_from([2, 64]),
     batch_rows=st.sampled_from([1, 7, 1000]),
 )
 def test_merged_runs_have_the_order_of_rows_in_memory(
-    drawn: list[tuple[Any, ...]], sizes: list[int], keys: tuple[str, ...], run: int, block: int, batch_rows: int
+    drawn: list[tuple[Any, ...]],
+    sizes: list[int],
+    keys: tuple[str, ...],
+    run: int,
+    block: int,
+    most: int,
+    batch_rows: int,
 ) -> None:
     """Ties stay in the order in which they came, as in memory: `row` is of none of the keys."""
     numbers, names, shares = zip(*drawn, strict=True) if drawn else ((), (), ())
@@ -91,6 +98,7 @@ def test_merged_runs_have_the_order_of_rows_in_memory(
     whole = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in dict.fromkeys(keys)]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorted_runs, "BLOCK_ROWS", block)
+        patch.setattr(sorted_runs, "MOST_RUNS", most)
         merged = list(in_order(cut(rows, sizes), keys, batch_rows, run))
     assert pa.Table.from_batches(merged).column("row").to_pylist() == whole.column("row").to_pylist()
     assert pa.Table.from_batches(merged).schema == rows.schema
@@ -127,7 +135,7 @@ print(type(guarded(lambda: list(sorted_runs.in_order(iter([batch, batch]), ["tex
     assert done.stdout == "NoSpace\n", done.stderr
 
 
-@pytest.mark.parametrize(("memory", "size"), [(0, 512 << 20), (0.5, 128 << 20), (1.5, 384 << 20), (64, 512 << 20)])
+@pytest.mark.parametrize(("memory", "size"), [(0, 16 << 20), (0.5, 64 << 20), (1.5, 192 << 20), (64, 512 << 20)])
 def test_a_task_of_little_memory_sorts_little_in_it(memory: float, size: int) -> None:
     assert sorted_runs.run_bytes(memory) == size
 

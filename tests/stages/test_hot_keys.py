@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline_tasks.near_duplicates import windows
 from pipeline_tasks.near_duplicates.candidates import distinct_pairs
 from pipeline_tasks.near_duplicates.components import connect_components, large_star, small_star, strongest_edges
 from pipeline_tasks.near_duplicates.evidence import count_unsettled
@@ -53,7 +54,7 @@ def unsettled(number: int, band: int) -> dict[str, Any]:
 
 def pair(number: int, other: int) -> dict[str, Any]:
     named = {"member": name(number), "member_node": node(number), "center": name(other), "center_node": node(other)}
-    return {**named, "key": number % 3}
+    return {**named, "key": number % 3, "member_at": number, "center_at": other}
 
 
 def document(number: int, place: int) -> dict[str, Any]:
@@ -176,6 +177,7 @@ def test_a_key_of_most_rows_is_not_waited_for(kernel: str) -> None:
 @pytest.mark.parametrize("kernel", SMALL_RUNS)
 def test_a_bucket_is_not_waited_for(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "RUN_ROWS", 200)
+    monkeypatch.setattr(windows, "PART_ROWS", 200)
     function, make, schema = SMALL_RUNS[kernel]
     rows = table_of(make, schema, [(number // 3, number % 3) for number in range(1000)])
     assert read_until_first(function, rows) == 200

@@ -14,10 +14,17 @@ from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
 
 Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-RUN_BYTES = 512 * 1024 * 1024
-"""Bytes of rows that are sorted in memory, where they are twice for a moment; of more, so many at a time are a run."""
+RUN_BYTES = 16 * 1024 * 1024
+"""Bytes of rows that are sorted in memory, where they are two or three times for a moment; of more, so many at a time
+are a run."""
 
-BLOCK_BYTES = 4 * 1024 * 1024
+MOST_BYTES = 512 * 1024 * 1024
+"""Bytes of a run at most, however much memory a task is given."""
+
+MOST_RUNS = 64
+"""Runs that are merged at once; of more, the first so many become one."""
+
+BLOCK_BYTES = 512 * 1024
 """Bytes of texts and lists that a block of a run has, about: while runs are merged, one block of each is in memory."""
 
 BLOCK_ROWS = 16 * 1024
@@ -25,8 +32,8 @@ BLOCK_ROWS = 16 * 1024
 
 
 def run_bytes(memory: float) -> int:
-    """Return the bytes of a run of a task that is given so many GiB: a quarter, and `RUN_BYTES` at most (or for 0)."""
-    return min(int(memory * (1 << 28)) or RUN_BYTES, RUN_BYTES)
+    """Return the bytes of a run of a task that is given so many GiB: an eighth; of one that is given none said."""
+    return min(int(memory * (1 << 27)) or RUN_BYTES, MOST_BYTES)
 
 
 def in_order(
@@ -43,13 +50,16 @@ def in_order(
         waiting.append(batch)
         weight += batch.nbytes
         if weight >= run_bytes:
-            runs.append(_run(waiting, keys, batch_rows))
+            runs.append(_run(_sorted_batches(waiting, keys, batch_rows), batch.schema))
             weight = 0
-    if not runs:
-        return _sorted_batches(waiting, keys, batch_rows)
-    if waiting:
-        runs.append(_run(waiting, keys, batch_rows))
-    return merged([iter(pa.ipc.open_stream(run)) for run in runs], keys, batch_rows)
+        if len(runs) == MOST_RUNS:
+            runs = [_run(_merged(runs, keys, batch_rows), batch.schema)]
+    rest = _sorted_batches(waiting, keys, batch_rows) if waiting else iter(())
+    return merged([*map(pa.ipc.open_stream, runs), rest], keys, batch_rows) if runs else rest
+
+
+def _merged(runs: Sequence[IO[bytes]], keys: Sequence[str], batch_rows: int) -> Batches:
+    return merged(map(pa.ipc.open_stream, runs), keys, batch_rows)
 
 
 def _sorted_batches(batches: list[pa.RecordBatch], keys: Sequence[str], batch_rows: int) -> Batches:
@@ -78,7 +88,9 @@ def row_order(table: pa.Table, *keys: str) -> Rows:
     equal = numbers[rows[1:]] == numbers[rows[:-1]]
     places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
     tied = np.sort(rows[places])
-    rows[places] = tied[_sorted_rows(table.select(list(dict.fromkeys(keys))).take(pa.array(tied)), keys)]
+    compared = table.select(list(dict.fromkeys(keys)))
+    # Of a key that most rows have all rows are tied: they are not copied to be compared.
+    rows[places] = tied[_sorted_rows(compared if len(tied) == len(rows) else compared.take(pa.array(tied)), keys)]
     return rows
 
 
@@ -97,13 +109,12 @@ def _sorted_rows(table: pa.Table, keys: Sequence[str]) -> Rows:
 # --- Runs -----------------------------------------------------------------------------------------------------
 
 
-def _run(batches: list[pa.RecordBatch], keys: Sequence[str], batch_rows: int) -> IO[bytes]:
+def _run(rows: Batches, schema: pa.Schema) -> IO[bytes]:
     """Write rows in order to a file of TMPDIR that has no name, so that nothing is left of it; return it."""
     file = tempfile.TemporaryFile(prefix="refinery-")  # noqa: SIM115 -- it is read when all runs are written
-    options, schema = pa.ipc.IpcWriteOptions(compression="lz4"), batches[0].schema
     try:
-        with pa.ipc.new_stream(file, schema, options=options) as stream:
-            for block in _blocks(_sorted_batches(batches, keys, batch_rows)):
+        with pa.ipc.new_stream(file, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+            for block in _blocks(rows):
                 stream.write_batch(block)
         file.seek(0)
     except OSError as error:
@@ -141,22 +152,44 @@ def merged(streams: Iterable[Batches], keys: Sequence[str], batch_rows: int) -> 
 def _cuts(blocks: Sequence[pa.RecordBatch], keys: Sequence[str]) -> list[int]:
     """Return how many rows of each block, from its first on, are not after the first of the blocks' last rows.
 
-    Of equal rows, those of an earlier block are before those of a later one. A search by halves in all blocks at once.
+    Of equal rows, those of an earlier block are before those of a later one.
     """
     first = int(_order_of([block.slice(block.num_rows - 1) for block in blocks], keys)[0])
-    bound = blocks[first].slice(blocks[first].num_rows - 1)
-    low, high = [0] * len(blocks), [block.num_rows for block in blocks]
-    low[first] = high[first]
-    while any(below < above for below, above in zip(low, high, strict=True)):
-        middle = [(below + above) // 2 for below, above in zip(low, high, strict=True)]
-        probes = [block.slice(min(row, block.num_rows - 1), 1) for block, row in zip(blocks, middle, strict=True)]
-        probes[first] = bound
-        order = _order_of(probes, keys).tolist()
-        before = set(order[: order.index(first)])
-        for rank in range(len(blocks)):
-            if low[rank] < high[rank]:
-                low[rank], high[rank] = (middle[rank] + 1, high[rank]) if rank in before else (low[rank], middle[rank])
-    return low
+    bound = [column[-1] for column in _compared(blocks[first], keys)]
+    spans = [_equal_rows(_compared(block, keys), bound) for block in blocks]
+    return [stop if place <= first else start for place, (start, stop) in enumerate(spans)]
+
+
+def _compared(block: pa.RecordBatch, keys: Sequence[str]) -> list[pa.Array]:
+    """Return the columns that a block is sorted by; of a struct, its fields."""
+    columns = [block.column(name) for name in dict.fromkeys(keys)]
+    return [part for column in columns for part in (column.flatten() if pa.types.is_struct(column.type) else [column])]
+
+
+def _equal_rows(columns: Sequence[pa.Array], bound: Sequence[pa.Scalar]) -> tuple[int, int]:
+    """Return from which row on, and up to which, a block has the values of a row: each column within the one before."""
+    start, stop = 0, len(columns[0])
+    for column, value in zip(columns, bound, strict=True):
+        below, above = _equal_values(column.slice(start, stop - start), value)
+        start, stop = start + below, start + above
+        if start == stop:
+            break
+    return start, stop
+
+
+def _equal_values(column: pa.Array, value: pa.Scalar) -> tuple[int, int]:
+    """Return where a sorted column has a value, or would have it: nulls are last, and before them what is no number."""
+    known = len(column) - column.null_count
+    if not value.is_valid:
+        return known, len(column)
+    column = column.slice(0, known)
+    if pa.types.is_floating(column.type):
+        numbers = known - pc.is_nan(column).true_count
+        if np.isnan(value.as_py()):
+            return numbers, known
+        column = column.slice(0, numbers)
+    below, above = (pc.search_sorted(column, value, side=side).as_py() for side in ("left", "right"))
+    return below, above
 
 
 def _order_of(rows: Sequence[pa.RecordBatch], keys: Sequence[str]) -> Rows:

@@ -37,10 +37,10 @@ class Params:
     Members of a band are compared by stars, then pair by pair, until all that are not connected were compared, for at
     most `rounds` rounds of at most `pairs` comparisons per band (or one per new member, where that is more). Bands
     that are not compared to the end by then are counted in `unsettled_bands`.
-    Up to `edges_in_memory` edges are clustered in one task, more by rounds of large-star and small-star; the result
-    is the same. Whatever decides on edges and winners must stay the same as long as there is history. `buckets` is the
-    number of shards of documents and of history. It should be that of `dedup_exact` (0 takes it), and may change from
-    one snapshot to the next. Memory per task is about one bucket's bands (1 kB per document).
+    Up to `edges_in_memory` edges, and never more than 131,072, are clustered in one task, more by rounds of large-star
+    and small-star; the result is the same. Whatever decides on edges and winners must stay the same as long as there is
+    history. `buckets` is the number of shards of documents and of history. It should be that of `dedup_exact` (0 takes
+    it), and may change from one snapshot to the next. A task takes about 100 bytes for each page of the largest band.
     """
 
     ngram: Annotated[int, Range(1, 100)] = 5

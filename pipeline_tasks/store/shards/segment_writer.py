@@ -20,7 +20,7 @@ from pipeline_tasks.store import storage
 from pipeline_tasks.store.shards.names import Names
 from pipeline_tasks.store.shards.row_groups import RowGroups, no_space
 from pipeline_tasks.text.base.key_filter import Hashes, filter_of, key_hashes, may_filter
-from pipeline_tasks.text.base.key_pages import CODEC, LENGTH
+from pipeline_tasks.text.base.key_pages import CODEC, FILTERED, LENGTH
 
 PAGE_ROWS = 128
 PAGE_BYTES = 16 * 1024
@@ -158,7 +158,7 @@ class SegmentWriter:
         body = filter_of(np.unique(np.concatenate(self._hashes)))
         place = [self._at, len(body), sha256(body)]
         self._put(body)
-        return {"filter": json.dumps(place)}
+        return {FILTERED: json.dumps(place)}
 
     def _root(self, depth: int, filters: Mapping[str, str]) -> bytes:
         entries = self._index(self._levels[depth])

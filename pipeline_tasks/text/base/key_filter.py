@@ -29,10 +29,16 @@ def may_filter(kind: pa.DataType) -> bool:
     )
 
 
+_APART = np.uint64(0x9E3779B97F4A7C15)
+"""Added to whole numbers: the keys of a bucket are a range of the hashes of the numbers themselves (`run/shuffle.py`),
+and all of them would share the few blocks of that range. It is the step of SplitMix64 from a number to the next."""
+
+
 def key_hashes(keys: pa.Array) -> Hashes:
     """Return a 64-bit hash of each key (no nulls), the same on every machine; of a type that `may_filter`."""
     if pa.types.is_integer(keys.type):
-        return _mixed(np.asarray(keys.cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False)).view(np.uint64))
+        numbers = np.asarray(keys.cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False)).view(np.uint64)
+        return _mixed(numbers + _APART)
     from pipeline_tasks.text.base.hashed import hash_texts  # loads compiled loops
 
     return hash_texts(keys.cast(pa.large_binary()).view(pa.large_string()))  # the bytes are hashed, text or not

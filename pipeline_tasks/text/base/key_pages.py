@@ -23,6 +23,10 @@ LENGTH = 8
 CODEC = pa.Codec("zstd", compression_level=1)
 """A page is compressed as a whole: its many small buffers, each by itself, take three times as long and are larger."""
 
+FILTERED = "filter of apart hashes"
+"""The fact of the root that says where the filter is. Those named `filter` had the keys of a bucket in few blocks, and
+let most other keys pass: they are not asked."""
+
 NAMES = "refinery.names"
 """Key of a table's metadata: where the filter over the names of its rows begins, its bytes, and its digest."""
 
@@ -53,7 +57,7 @@ class Root:
             facts, entries = stream.schema.metadata, stream.read_next_batch()
         schema = pa.ipc.read_schema(pa.py_buffer(facts[b"schema"]))
         keys = tuple(json.loads(facts[b"keys"]))
-        place, names = json.loads(facts[b"filter"]) if b"filter" in facts else None, facts.get(NAMES.encode(), b"")
+        place, names = json.loads(facts.get(FILTERED.encode(), b"null")), facts.get(NAMES.encode(), b"")
         return cls(schema, keys, int(facts[b"depth"]), entries.replace_schema_metadata(), place, names)
 
     def sorted_keys(self, wanted: Array) -> pa.Array:
