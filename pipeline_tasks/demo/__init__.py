@@ -8,3 +8,6 @@ from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.truth import Plant, Truth, compare, load
 
 __all__ = ["Plant", "Truth", "compare", "load", "write_crawl"]
+
+FOLDER = ".refinery/demo"
+"""Where the demo's crawl and output go, unless another folder is named."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline_tasks.demo import truth
+from pipeline_tasks.demo import FOLDER, truth
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.flow.running import BuildOptions, RunOptions, build, run
@@ -21,7 +21,6 @@ from pipeline_tasks.store.reading import read_history, read_manifest, read_shard
 from pipeline_tasks.text.pii.kinds import COUNTS
 
 RECIPE, BUILD = "demo", "demo_corpus"
-FOLDER = ".refinery/demo"
 SNAPSHOTS = ("2026-11-19", "2026-11-20")
 SHOWN = 120
 """Tokens of the decoded sequence that are shown."""

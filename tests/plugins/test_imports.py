@@ -61,6 +61,7 @@ ALLOWED = {
     "plugins/refinery_airflow/texts/document.py": READS | {"text.urls.takedown"},
     "plugins/refinery_airflow/embedded/airflow.py": {"shipped"},
     "plugins/refinery_airflow/embedded/airflow_home.py": {
+        "demo.FOLDER",
         "engines.card",
         "engines.early_start",
         "shipped",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import distributions, version
 from pathlib import Path
 
-from pipeline_tasks.demo.show import FOLDER
+from pipeline_tasks.demo import FOLDER
 from pipeline_tasks.engines.card import engine_cards
 from pipeline_tasks.engines.early_start import variable_of
 from pipeline_tasks.errors import RecipeError
