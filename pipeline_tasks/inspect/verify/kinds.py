@@ -5,7 +5,7 @@ docs shows the table, and a test damages an object of each kind and compares.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -133,7 +133,7 @@ OWN = (
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Return all kinds, those of the extensions that are installed here first."""
-    brought = (part.load() for part in all_parts(SEAM).values())
+    brought: Iterator[tuple[Kind, ...]] = (part.load() for part in all_parts(SEAM).values())
     return (*(kind for each in brought for kind in each), *OWN)
 
 
