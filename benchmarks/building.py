@@ -35,8 +35,8 @@ import peers
 import pyarrow as pa
 import tokens
 
+from pipeline_tasks.engines.each import HERE
 from pipeline_tasks.manifest import Manifest
-from pipeline_tasks.publish.datasets.building import THREADS
 from pipeline_tasks.publish.exports import shards as exported
 from pipeline_tasks.publish.exports.shards import PackedShard
 from pipeline_tasks.schema import LOCATOR
@@ -88,7 +88,7 @@ def main() -> None:
 
 def measured(m_tokens: int, on: str = "local") -> dict[str, float]:
     """Return the seconds of each step over about so many million tokens on an engine, the tokens, and the fill."""
-    clock, threads = (time.process_time, 1) if on == "local" else (time.perf_counter, THREADS)
+    clock, threads = (time.process_time, 1) if on == "local" else (time.perf_counter, HERE.workers.count)
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="refinery-build-") as name:
         root = Path(name)

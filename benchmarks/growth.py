@@ -405,7 +405,7 @@ def publish_again(root: str, shards: int) -> None:
     tokenizer, by_stage = packed_build(shards)
     asked, begun = Requests(), time.process_time()
     with counted(asked):
-        entries = building.exported_shards(root, "made_up", by_stage, tokenizer)
+        entries = building.exported_shards(root, "made_up", by_stage, tokenizer, lambda missing: missing and [])
         building.index_bytes(building.index_of("made_up", by_stage, tokenizer, entries))
     spent = round(time.process_time() - begun, 1)
     print(json.dumps({"requests": asked.total, "seconds": spent, "peak_mb": round(peak_mb())}))
@@ -427,7 +427,7 @@ def taken_down_behind(root: str, count: int) -> dict[str, dict[str, float]]:
         takedowns.record(root, [("url", url) for url in urls], "a letter of many")
     pages = pa.array([f"https://site{number % 9973}.example/other/{number}" for number in range(BATCH)])
     ids = pa.array([sha256(str(number).encode())[:32] for number in range(BATCH)])
-    steps = {
+    steps: dict[str, Callable[[], object]] = {
         "one more": lambda: takedowns.record(root, [("site", "gone.example")], "a letter"),
         "its list": lambda: takedowns.pinned_list(root),
         "a document": lambda: evidence(taken_down(root), pages.slice(0, 1), ids.slice(0, 1)),
@@ -460,7 +460,7 @@ def erase_facts() -> dict[str, Any]:
         Run(root, "2026-11-01", short_recipe(), LOCAL).refine(str(landing))
         size = sum(path.stat().st_size for path in Path(root).rglob("*") if path.is_file())
         facts = {"nowhere": _looked(root, "nowhere.example", size), "one_file": _looked(root, "site3.example", size)}
-        NameIndex.having = lambda index, _: index.paths  # type: ignore[method-assign]
+        NameIndex.having = lambda index, asked: index.paths  # type: ignore[method-assign,assignment]
         return {**facts, "nowhere_unasked": _looked(root, "nowhere.example", size), "root_mb": round(size / 1e6, 1)}
 
 

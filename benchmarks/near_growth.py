@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import pickle
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -286,4 +285,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

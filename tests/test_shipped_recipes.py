@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline_tasks.demo import FOLDER
 from pipeline_tasks.demo.crawl import write_crawl
 from pipeline_tasks.demo.prose import english
-from pipeline_tasks.demo.show import FOLDER
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import RECIPES, recipe_names
 from pipeline_tasks.store.reading import read_manifest

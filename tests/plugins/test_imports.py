@@ -77,7 +77,7 @@ ALLOWED = {
         *VOCABULARY,
     },
     "plugins/refinery_airflow/embedded/standalone.py": set(),
-    "plugins/refinery_airflow/embedded/up.py": {"demo.show", "run.loops", "service.daemon", "shipped", *VOCABULARY},
+    "plugins/refinery_airflow/embedded/up.py": {"demo.FOLDER", "run.loops", "service.daemon", "shipped", *VOCABULARY},
     "plugins/refinery_airflow/tasks/failures.py": {"alerts.sent", "deployment", "flow.failures"},
     "plugins/refinery_airflow/texts/find.py": READS | {"text.urls.takedown", "text.urls.takedown_entries"},
     "plugins/refinery_airflow/runs/form.py": VOCABULARY,

@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipeline_tasks.demo.show import FOLDER
+from pipeline_tasks.demo import FOLDER
 from pipeline_tasks.errors import RecipeError
 from pipeline_tasks.run.loops import ensure_compiled
 from pipeline_tasks.service import daemon
