@@ -461,7 +461,7 @@ def erase_facts() -> dict[str, Any]:
         Run(root, "2026-11-01", short_recipe(), LOCAL).refine(str(landing))
         size = sum(path.stat().st_size for path in Path(root).rglob("*") if path.is_file())
         facts = {"nowhere": _looked(root, "nowhere.example", size), "one_file": _looked(root, "site3.example", size)}
-        NameIndex.having = believed_by_nobody  # type: ignore[method-assign]
+        NameIndex.having = believed_by_nobody  # type: ignore[method-assign, assignment]
         return {**facts, "nowhere_unasked": _looked(root, "nowhere.example", size), "root_mb": round(size / 1e6, 1)}
 
 
