@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute
 
 from pipeline_tasks.counted import counted
@@ -22,6 +23,7 @@ from pipeline_tasks.publish.logs.version_log import Version
 from pipeline_tasks.publish.published import PublishedFile, require_size
 from pipeline_tasks.store.shards.name_index import NameIndex
 from pipeline_tasks.store.shards.names import asked_names
+from pipeline_tasks.text.base.key_filter import has_hashes
 from pipeline_tasks.text.urls.takedown import DOC, SITE, URL, Entry, TakenDown, evidence, of_entries
 from pipeline_tasks.text.urls.takedown_entries import valid_entries
 
@@ -176,12 +178,13 @@ def uses(root: str, versions: Sequence[Version], taken: TakenDown, reach: Reach 
 
     Of a shard the lineage is read, if it may have one. With `reach` only its shards are looked at.
     """
-    first, asked = 1, asked_names(taken)
+    first, asked = 1, asked_names(taken) if has_hashes(pa.string()) else None
     for version in versions:
         files = dict(enumerate(_lineages(root, version), first))
         near = {at: file for at, file in files.items() if reach is None or reach.start < at <= reach.end}
         near = {at: require_size(root, file, version.way_out) for at, file in near.items()}
-        having = NameIndex(root, {file.path: file.bytes for file in near.values()}).having(asked)
+        index = NameIndex(root, {file.path: file.bytes for file in near.values()})
+        having = index.paths if asked is None else index.having(asked)
         for at in [at for at, file in near.items() if file.path in having]:
             for row in _rows(root, version, near[at], taken):
                 yield Use(recipe=version.recipe, version=version.number, shard=at - first, **row)

@@ -23,7 +23,7 @@ from pipeline_tasks.store.erasures import TAKEDOWNS
 from pipeline_tasks.store.once import Once
 from pipeline_tasks.store.protocol import mismatch
 from pipeline_tasks.store.shards.file import successor_of
-from pipeline_tasks.text.base.key_filter import Blocks, blocks_of, key_hashes, may_have
+from pipeline_tasks.text.base.key_filter import Blocks, blocks_of, has_hashes, key_hashes, may_have
 from pipeline_tasks.text.base.key_pages import LENGTH, STEP, Root, decoded, overlaps
 
 pc: Any = pyarrow.compute
@@ -106,7 +106,7 @@ class Segment:
 
     def _possible(self, keys: pa.Array) -> pa.Array:
         """Return those of some keys that the segment may have, if its filter says that for less than their pages."""
-        if self.root.filter is None:
+        if self.root.filter is None or not has_hashes(keys.type):
             return keys
         at, size, digest = self.root.filter
         self._asked += len(keys)

@@ -4,6 +4,9 @@ It is the split-block Bloom filter of Parquet (github.com/apache/parquet-format,
 of 32 bits, one bit in each word for each key. At `BITS` for each key about 0.1 % of other keys pass.
 """
 
+from functools import cache
+from importlib.util import find_spec
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -27,6 +30,15 @@ def may_filter(kind: pa.DataType) -> bool:
     return any(
         is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, *of_bytes)
     )
+
+
+@cache
+def has_hashes(kind: pa.DataType) -> bool:
+    """Return whether this environment can hash keys of a type: of texts only where loops are compiled.
+
+    A web server without kernels asks no filter, and reads what it would have denied.
+    """
+    return bool(pa.types.is_integer(kind)) or find_spec("numba") is not None
 
 
 _APART = np.uint64(0x9E3779B97F4A7C15)
