@@ -155,17 +155,21 @@ class Work:
                 count(len(results))
 
     def forget(self) -> None:
-        """Remove the receipts, as the work is done."""
-        store = storage.connect(self.place)
-        store.delete_many([entry.path for entry in store.list(self.folder)])
+        """Remove the receipts, as the work is done; where they may not be removed, they stay until they are old."""
+        _remove(self.place, [entry.path for entry in storage.connect(self.place).list(self.folder)])
 
-    def _known(self, call: Call, keys: Sequence[str]) -> dict[int, list[Result]]:
-        """Return what batches have returned before, by rank: receipts are listed once, and those are read."""
+    def _known(self, call: Call, keys: list[str]) -> dict[int, list[Result]]:
+        """Return what batches have returned before, by rank: receipts are listed once, and those are read.
+
+        Where old ones may not be removed, no worker is to find them: the batches of these have no key any more.
+        """
         if not call.folder:
             return {}
         store, since = storage.connect(self.place), time.time() - self.patience
         listed = {entry.path: entry.modified for entry in store.list(call.folder)}
-        store.delete_many([path for path, modified in listed.items() if modified < since])
+        old = {path for path, modified in listed.items() if modified < since}
+        if not _remove(self.place, sorted(old)):
+            keys[:] = ["" if f"{call.folder}/{key}.json" in old else key for key in keys]
         ranks = [rank for rank, key in enumerate(keys) if listed.get(f"{call.folder}/{key}.json", -math.inf) >= since]
         read = storage.each(store, lambda rank: call.receipt(keys[rank]), ranks)
         return {rank: results for rank, results in zip(ranks, read, strict=True) if results is not None}
@@ -173,6 +177,16 @@ class Work:
     def _engine(self, step: str) -> RunningEngine:
         tracker = Tracker(StageIO(self.place, f"{self.verb}/{step}"))
         return self.on.factory(self.place)(tracker, History())
+
+
+def _remove(place: str, paths: Sequence[str]) -> bool:
+    """Remove receipts; return whether that is allowed, as it is not in a root that is read only."""
+    try:
+        storage.connect(place).delete_many(paths)
+    except (RefineryError, OSError) as error:
+        log.debug("%s: receipts are not removed: %s", place, error)
+        return False
+    return True
 
 
 def _batches(items: Sequence[T], weights: Sequence[int]) -> Iterator[Sequence[T]]:

@@ -19,13 +19,14 @@ from pipeline_tasks.engines import each
 from pipeline_tasks.engines.each import On, Work
 from pipeline_tasks.engines.local import LocalEngine
 from pipeline_tasks.engines.workers import Workers
-from pipeline_tasks.errors import ContractError, JobLost
+from pipeline_tasks.errors import ContractError, JobLost, RecipeError
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.recipe import LOCAL, engine_names, whole_root_verbs
 from pipeline_tasks.run.tasks.cancellation import canceled_by
 from pipeline_tasks.service.handle import handle
 from pipeline_tasks.service.requests.wire import decode
 from pipeline_tasks.service.verbs import verbs
+from pipeline_tasks.store.local_store import LocalStore
 from tests.faults.forked import SERVER, ended, forked
 from tests.faults.whole_root_victim import main as victim
 from tests.small_build import DATASET, build, copied
@@ -167,6 +168,26 @@ def test_work_goes_on_where_no_receipt_may_be_written(tmp_path: Path, seen: Path
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     assert squares(Work("count", str(closed), "receipts"), seen) == EXPECTED
+
+
+@pytest.mark.parametrize("age", [0, 7200])
+def test_work_goes_on_where_no_receipt_may_be_removed_and_old_ones_do_not_count(
+    age: int, tmp_path: Path, seen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    squares(Work("count", str(tmp_path), "receipts"), seen)
+    for file in tmp_path.glob("receipts/*/*"):
+        os.utime(file, (file.stat().st_atime, file.stat().st_mtime - age))
+
+    def refuse(*_: object) -> None:
+        message = "read-only"
+        raise RecipeError(message)
+
+    monkeypatch.setattr(LocalStore, "delete_many", refuse)
+    monkeypatch.setattr(LocalStore, "create", refuse)
+    work = Work("count", str(tmp_path), "receipts", patience=3600)
+    assert squares(work, seen) == EXPECTED
+    work.forget()
+    assert ran(seen) == [2 if age else 1] * len(ITEMS)
 
 
 def test_small_work_has_no_receipts(tmp_path: Path, seen: Path, monkeypatch: pytest.MonkeyPatch) -> None:

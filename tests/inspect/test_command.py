@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_tasks.cli.main import main
-from pipeline_tasks.errors import RecipeError
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.command import recipe_of
 from pipeline_tasks.publish.logs import version_log
 
@@ -48,3 +48,12 @@ def test_several_recipes_and_no_choice_are_refused_with_their_names(
     assert main(words) == RecipeError.exit_code
     assert "news, wiki;" in capsys.readouterr().err
     assert [len(version_log.log(root, recipe)) for recipe in ("news", "wiki")] == [1, 1]
+
+
+def test_a_log_that_is_damaged_is_a_problem_of_verify_and_does_not_end_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = root_of(tmp_path, ["news", "wiki"])
+    (tmp_path / "datasets/news/heads/000000000001").write_text(f"{'0' * 64}\n")
+    assert main(["verify", root]) == ContractError.exit_code
+    assert f"PROBLEM    {tmp_path}/datasets/news/" in capsys.readouterr().out

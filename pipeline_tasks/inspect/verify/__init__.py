@@ -51,7 +51,7 @@ def answer(options: argparse.Namespace) -> int:
         if (code := comparison.answer(options)) is not None:
             return code
     sample, recipe = Sample(options.scores, dict(map(_named, options.model))), ""
-    with suppress(RecipeError):  # several recipes, of which nobody has named one
+    with suppress(RecipeError, ContractError):  # several recipes, of which nobody has named one, or a damaged log
         recipe = recipe_of(options)
     on = on_of(VERIFY, recipe, options, HERE.workers)
     scope = Scope(options.recipe, options.snapshot, full=not options.fast, archived=options.head, scores=sample, on=on)
