@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ from pipeline_tasks.inspect.verify.verification import Scope, verify
 from pipeline_tasks.publish.datasets.published_shards import named_files
 from pipeline_tasks.publish.logs import version_log
 from pipeline_tasks.publish.published import read_published_file
-from pipeline_tasks.sealed import path_of
+from pipeline_tasks.sealed import path_of, seal
+from pipeline_tasks.stage import Shard
 from pipeline_tasks.store import storage
 from pipeline_tasks.store.erasures import erasures
 from pipeline_tasks.store.reading import read_manifest, read_shards
@@ -60,8 +61,9 @@ def whole(small_root: SmallRoot, tmp_path_factory: pytest.TempPathFactory) -> Sm
     for built in (recipe(), recipe(shuffle={"seed": 4, "buckets": 2})):
         build(small, built, judged=True)
         export_in_root(small.root, version_log.current(small.root, DATASET), Target("numpy"), HERE)
-    for path in CACHED:
-        storage.connect(small.root).create(path, b"{}")
+    segment = Shard(CACHED[1], 0, 2, hashlib.sha256(b"{}").hexdigest())
+    for path, body in zip(CACHED, (seal(asdict(segment)), b"{}"), strict=True):
+        storage.connect(small.root).create(path, body)
     age(small.root)
     return small
 

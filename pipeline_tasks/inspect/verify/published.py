@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,10 +19,10 @@ from pipeline_tasks.inspect.verify.findings import Findings, Problem, found, is_
 from pipeline_tasks.inspect.verify.manifests import Committed
 from pipeline_tasks.inspect.verify.objects import Expected
 from pipeline_tasks.manifest import Manifest, in_order
-from pipeline_tasks.publish.datasets.building import Entry, entry_of, files_of, index_of, packed_shards
+from pipeline_tasks.publish.datasets.building import Entry, entry_of, file_of, files_of, index_of, packed_shards
 from pipeline_tasks.publish.datasets.origin import INDEX, ORIGIN, origin_bytes, origin_of
-from pipeline_tasks.publish.datasets.published_shards import named_files
-from pipeline_tasks.publish.exports.shards import PackedShard
+from pipeline_tasks.publish.datasets.published_shards import named_files, open_lineage
+from pipeline_tasks.publish.exports.shards import PackedShard, is_named
 from pipeline_tasks.publish.exports.tokenizer import Tokenizer, tokenizer_of
 from pipeline_tasks.publish.logs.version_log import Version, version_path
 from pipeline_tasks.publish.published import PublishedFile, read_published_file
@@ -185,9 +186,17 @@ def _entry(root: str, packed: Packed) -> dict[str, Any]:
             tempfile.TemporaryDirectory(prefix="refinery-verify-") as folder,
         ):
             is_erased = gone and any(file.path in gone for file in files_of(packed.named))
-            entry.update(packed.named[0] if is_erased else entry_of(packed.shard, Path(folder)))
+            entry.update(packed.named[0] if is_erased else entry_of(_as_published(root, packed), Path(folder)))
 
     return {**found(check), "entry": entry}
+
+
+def _as_published(root: str, packed: Packed) -> PackedShard:
+    """Return a packed shard that is exported as the index says: a lineage of an earlier release has no filter."""
+    for entry in packed.named:
+        with open_lineage(root, file_of(entry["lineage"]), packed.heal) as lineage:
+            return replace(packed.shard, named=is_named(lineage))
+    return packed.shard
 
 
 def _tokenizer(root: str, by_stage: Mapping[str, Manifest], findings: Findings) -> Tokenizer | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from pipeline_tasks.counted import counted
-from pipeline_tasks.errors import ContractError
+from pipeline_tasks.errors import ContractError, RecipeError
 from pipeline_tasks.inspect.verify.findings import Findings, Problem
 from pipeline_tasks.inspect.verify.kinds import Kind, kind_of
 from pipeline_tasks.inspect.verify.objects import check_object
@@ -59,7 +59,7 @@ def _check_summary(root: str, version: Version, findings: Findings) -> None:
         with findings.guarded(f"{root}/{path}", _COMPUTED):
             stored = unsealed_summary(root, path)
             findings.count("caches and copies")
-            with contextlib.suppress(ContractError, FileNotFoundError):
+            with contextlib.suppress(ContractError, RecipeError, FileNotFoundError):  # a manifest that is gone
                 if stored != summarize(root, version.manifests, version.verdicts):
                     problem = "has other numbers than the manifests and verdicts that it sums up"
                     findings.add(Problem(f"{root}/{path}", problem, heal=_COMPUTED))

@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,13 @@ def restore_build(
     """
     by_stage = {stage: read_manifest(root, referred) for stage, referred in version.manifests.items()}
     tokenizer = tokenizer_of(root, one_that(tokenizes, by_stage))
-    entries = exported_shards(root, version.recipe, by_stage, tokenizer, export, _are_whole)
-    index = index_of(version.recipe, by_stage, tokenizer, entries)
+    promised = version.file(INDEX).digest
+    for named in (True, False):  # lineages of earlier releases have no filter
+        exports = partial(export_as, export, named=named)
+        entries = exported_shards(root, version.recipe, by_stage, tokenizer, exports, _are_whole)
+        index = index_of(version.recipe, by_stage, tokenizer, entries)
+        if promised in (sha256(index_bytes(index)), sha256(unsealed_bytes(index))):
+            break
     small = publish_small_files(root, version.recipe, by_stage, tokenizer, index)
     own = {file for file in version.files if not file.path.startswith(f"{SHARDS}/")}  # the index says which shards
     other = sorted({file.path for file in set(small) ^ own})
@@ -63,6 +69,13 @@ def restore_build(
         )
         raise ContractError(message)
     return [*files_of(entries), *small]
+
+
+def export_as(
+    export: Callable[[Sequence[PackedShard]], Iterable[Entry]], shards: Sequence[PackedShard], *, named: bool
+) -> Iterable[Entry]:
+    """Export packed shards, with a filter in the lineage of each or without."""
+    return export([replace(shard, named=named) for shard in shards])
 
 
 def publish_small_files(

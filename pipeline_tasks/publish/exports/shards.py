@@ -26,6 +26,7 @@ from pipeline_tasks.stage import Shard, Shards
 from pipeline_tasks.store.reading import read_shards
 from pipeline_tasks.store.shards.file import end_with_names
 from pipeline_tasks.store.shards.names import Names
+from pipeline_tasks.text.base.key_pages import NAMES
 
 pc: Any = pyarrow.compute
 
@@ -60,7 +61,8 @@ class PackedShard:
     """A packed shard, the shuffled shards whose documents it may have, and how ids are stored.
 
     `numbered` says whether documents have a column `copy`, `with_tokens` whether the packed shard has their tokens,
-    `carried` whether its last sequence may go on in the next shards.
+    `carried` whether its last sequence may go on in the next shards. `named` says whether its lineage has a filter over
+    the names of its rows, as those of earlier releases have none.
     """
 
     root: str
@@ -72,6 +74,7 @@ class PackedShard:
     length: int
     pad_id: int
     dtype: DType
+    named: bool = True
 
     @property
     def identity(self) -> str:
@@ -103,18 +106,24 @@ def write(shard: PackedShard, folder: Path) -> dict[str, int]:
     pieces = _pieces(sequences)
     (folder / "shard.ends").write_bytes(_ends(sequences, pieces, shard.length).astype("<i8").tobytes())
     lineage = _with_origins(pieces, shard).combine_chunks()
-    write_lineage(folder / "shard.lineage.parquet", lineage.to_batches(GROUP_ROWS))
+    write_lineage(folder / "shard.lineage.parquet", lineage.to_batches(GROUP_ROWS), named=shard.named)
     return {"sequences": counts.sequences, "tokens": counts.tokens}
 
 
-def write_lineage(local: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a lineage, a row group for each batch, with the filter over the names of its rows behind them."""
+def write_lineage(local: Path, batches: Iterable[pa.RecordBatch], *, named: bool = True) -> None:
+    """Write a lineage, a row group for each batch; with a filter over the names of its rows behind them if `named`."""
     names = Names(PIECES)
     with pa.OSFile(str(local), "wb") as file, pq.ParquetWriter(file, PIECES, write_page_checksum=True) as writer:
         for batch in batches:
             names.add(batch)
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
-        end_with_names(writer, file, names)
+        if named:
+            end_with_names(writer, file, names)
+
+
+def is_named(lineage: pq.ParquetFile) -> bool:
+    """Return whether a lineage has a filter over the names of its rows."""
+    return NAMES.encode() in (lineage.metadata.metadata or {})
 
 
 def _ends(sequences: Sequence[pa.RecordBatch], pieces: pa.Table, length: int) -> npt.NDArray[np.int64]:
