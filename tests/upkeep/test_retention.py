@@ -51,7 +51,7 @@ KINDS: Mapping[str, Any] = {
     "cache": {"expire_days": 60},
 }
 YEARS = 800
-CACHED = ("cache/score_quality/edu-1/one.json", "cache/score_quality/edu-1/one.segment")
+CACHED = ("cache/score_quality/edu-1/one.json", "cache/score_quality/edu-1/44136fa355b3678a1146ad16f7e8649e.segment")
 
 
 @pytest.fixture(scope="module")
