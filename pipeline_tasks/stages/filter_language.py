@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -219,9 +220,8 @@ def _unknown(param: str, code: str, known: set[str]) -> str:
 
 def _code_of(name: str) -> str:
     """Return the code of a language by its name in English, "" where nobody knows one."""
-    from babel import Locale  # of trafilatura; it takes a tenth of a second
-
-    names = {named.casefold(): code for code, named in Locale("en").languages.items() if "_" not in code}
+    babel = import_module("babel")  # of trafilatura; it words a refusal and decides no row, so it is no identity
+    names = {named.casefold(): code for code, named in babel.Locale("en").languages.items() if "_" not in code}
     return str(parse_language(names[name.casefold()])) if name.casefold() in names else ""
 
 
